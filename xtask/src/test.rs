@@ -1,9 +1,11 @@
 //! `cargo xtask test`: installs what the tests need, runs every test, and ends with one line of counts.
 //!
 //! The tests run under nextest, each in its own process; documentation examples under `cargo test
-//! --doc`, only for the crates that have any. Tests in modules called `slow` are a suite of their own (`--slow`), which CI runs as well.
+//! --doc`, only for the crates that have any. Tests in modules called `slow` and those in modules called `properties` with more
+//! cases are a suite of their own (`--slow`), which CI runs as well. How many cases a property tries is set here and nowhere else.
 //! No test needs a real model but those of the live suite, which runs where it is asked for. The counts come from the runner's own report, never from a guess: no report is an error.
 
+use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
@@ -23,19 +25,44 @@ pub(crate) struct TestArgs {
     /// and ask a real model. `CRUCIBLE_REAL_LLM_TESTS=1` runs it after the others; `CRUCIBLE_SKIP_LLM_TESTS=1` forbids it.
     #[arg(long)]
     live: bool,
-    /// Run the slow suite instead: the tests in modules called `slow`, which take thousands of turns or wait for whole programs.
-    /// `cargo xtask ci` runs it after the others.
+    /// Run the slow suite instead: the tests in modules called `slow`, and every property with 4096 cases.
+    /// `cargo xtask ci` runs it after the others, with 256 cases. `PROPTEST_CASES` sets another number.
     #[arg(long, conflicts_with = "live")]
     slow: bool,
+    #[arg(skip)]
+    cases: Cases,
     /// Handed to `cargo nextest run`: `-p crucible-patch`, a name filter. Narrows the run to what it selects.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "NEXTEST ARGS")]
     nextest: Vec<String>,
 }
 
 impl TestArgs {
-    /// The slow suite.
-    pub(crate) fn slow() -> Self {
-        Self { slow: true, ..Self::default() }
+    /// The slow suite as CI runs it: short enough for every change.
+    pub(crate) fn slow_in_ci() -> Self {
+        Self { slow: true, cases: Cases::Some, ..Self::default() }
+    }
+}
+
+/// How many cases a property tries. Properties that start processes take a share of it: `expensive_cases` in testkit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Cases {
+    /// In the usual suite: properties take seconds of it.
+    Few = 32,
+    /// In the slow suite of CI: proptest's own default.
+    Some = 256,
+    /// In the slow suite by hand: as many as any property ever had.
+    #[default]
+    Many = 4096,
+}
+
+impl Cases {
+    /// The variable that proptest reads. One that the caller set is left alone.
+    fn env(self) -> Vec<(OsString, OsString)> {
+        const NAME: &str = "PROPTEST_CASES";
+        if env::var_os(NAME).is_some() {
+            return Vec::new();
+        }
+        vec![(NAME.into(), (self as u32).to_string().into())]
     }
 }
 
@@ -56,11 +83,11 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
     let mut counts = Counts::default();
     let mut examples = "not run: narrowed".to_owned();
     if args.slow {
-        let suite = Suite { profile: "slow", words: usual_words(args), env: Vec::new() };
+        let suite = Suite { profile: "slow", words: usual_words(args), env: args.cases.env() };
         counts = nextest(root, &suite)?;
         examples = "not run: slow suite alone".to_owned();
     } else if suites != Suites::Live {
-        let suite = Suite { profile: "default", words: usual_words(args), env: Vec::new() };
+        let suite = Suite { profile: "default", words: usual_words(args), env: Cases::Few.env() };
         counts = nextest(root, &suite)?;
         if args.nextest.is_empty() {
             examples = run_examples(root)?;

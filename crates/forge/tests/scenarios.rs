@@ -132,10 +132,14 @@ const WORDS: [&str; 24] = [
     ":=",
 ];
 
-proptest! {
-    #[test]
-    fn no_text_brings_the_judges_down(words in proptest::collection::vec(0..WORDS.len(), 0..60)) {
-        let text: String = words.into_iter().filter_map(|word| WORDS.get(word)).copied().collect();
-        judged(text.as_bytes(), SideEffect::ReadOnly);
+mod properties {
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn no_text_brings_the_judges_down(words in proptest::collection::vec(0..WORDS.len(), 0..60)) {
+            let text: String = words.into_iter().filter_map(|word| WORDS.get(word)).copied().collect();
+            judged(text.as_bytes(), SideEffect::ReadOnly);
+        }
     }
 }

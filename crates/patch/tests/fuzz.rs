@@ -294,28 +294,32 @@ fn patches() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-#[test]
-fn a_patch_that_both_take_is_the_same_change_to_both() {
-    let desk = Desk::new();
-    let taken = std::cell::Cell::new(0u32);
-    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
-    let cases = config.cases;
-    TestRunner::new(config)
-        .run(&patches(), |raw| {
-            if let Some(ours) = desk.ours(&raw)
-                && let Some(theirs) = desk.theirs(&raw)
-            {
-                taken.set(taken.get() + 1);
-                prop_assert_eq!(ours, theirs, "{}", String::from_utf8_lossy(&raw));
-            }
-            Ok(())
-        })
-        .unwrap();
-    assert!(
-        taken.get() > cases / 50,
-        "of {cases} patches both took {}: too few to prove anything",
-        taken.get()
-    );
+mod properties {
+    use super::*;
+
+    #[test]
+    fn a_patch_that_both_take_is_the_same_change_to_both() {
+        let desk = Desk::new();
+        let taken = std::cell::Cell::new(0u32);
+        let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+        let cases = config.cases;
+        TestRunner::new(config)
+            .run(&patches(), |raw| {
+                if let Some(ours) = desk.ours(&raw)
+                    && let Some(theirs) = desk.theirs(&raw)
+                {
+                    taken.set(taken.get() + 1);
+                    prop_assert_eq!(ours, theirs, "{}", String::from_utf8_lossy(&raw));
+                }
+                Ok(())
+            })
+            .unwrap();
+        assert!(
+            taken.get() > cases / 50,
+            "of {cases} patches both took {}: too few to prove anything",
+            taken.get()
+        );
+    }
 }
 
 #[test]

@@ -178,37 +178,43 @@ fn moved(line: &mut Vec<u8>, by: usize) {
     *line = format!("@@ -{} +{}", shift(old), shift(new)).into_bytes();
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+mod properties {
+    use crucible_testkit::expensive_cases;
 
-    #[test]
-    fn git_applies_every_diff_we_make_and_gives_exactly_what_was_asked_for((before, after) in trees()) {
-        check(&before, &after);
-    }
+    use super::*;
 
-    /// Whatever parser and git both accept, they understand in the same way.
-    #[test]
-    fn a_damaged_diff_never_means_one_thing_to_us_and_another_to_git(
-        (old, new) in (content(), content()),
-        at in any::<prop::sample::Index>(),
-        kind in 0usize..8,
-    ) {
-        let before = BTreeMap::from([("x".parse::<RepoPath>().unwrap(), old)]);
-        let after = BTreeMap::from([("x".parse::<RepoPath>().unwrap(), new)]);
-        let diff = make_diff(&before, &after).unwrap();
-        prop_assume!(!diff.is_empty());
-        let mut lines: Vec<Vec<u8>> = diff.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
-        let at = at.index(lines.len());
-        match kind {
-            0 => { lines.remove(at); }
-            1 => lines.insert(at, lines[at].clone()),
-            2 => lines[at][0] = b'+',
-            3 => lines[at][0] = b'-',
-            _ => lines.iter_mut().for_each(|line| moved(line, kind - 4)),
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(expensive_cases()))]
+
+        #[test]
+        fn git_applies_every_diff_we_make_and_gives_exactly_what_was_asked_for((before, after) in trees()) {
+            check(&before, &after);
         }
-        let damaged = lines.concat();
-        if let (Ok(ours), Ok(theirs)) = (apply(&Proposal::Diff(damaged.clone()), &before), git_apply(&before, &damaged)) {
-            prop_assert_eq!(ours, theirs, "{}", String::from_utf8_lossy(&damaged));
+
+        /// Whatever parser and git both accept, they understand in the same way.
+        #[test]
+        fn a_damaged_diff_never_means_one_thing_to_us_and_another_to_git(
+            (old, new) in (content(), content()),
+            at in any::<prop::sample::Index>(),
+            kind in 0usize..8,
+        ) {
+            let before = BTreeMap::from([("x".parse::<RepoPath>().unwrap(), old)]);
+            let after = BTreeMap::from([("x".parse::<RepoPath>().unwrap(), new)]);
+            let diff = make_diff(&before, &after).unwrap();
+            prop_assume!(!diff.is_empty());
+            let mut lines: Vec<Vec<u8>> = diff.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+            let at = at.index(lines.len());
+            match kind {
+                0 => { lines.remove(at); }
+                1 => lines.insert(at, lines[at].clone()),
+                2 => lines[at][0] = b'+',
+                3 => lines[at][0] = b'-',
+                _ => lines.iter_mut().for_each(|line| moved(line, kind - 4)),
+            }
+            let damaged = lines.concat();
+            if let (Ok(ours), Ok(theirs)) = (apply(&Proposal::Diff(damaged.clone()), &before), git_apply(&before, &damaged)) {
+                prop_assert_eq!(ours, theirs, "{}", String::from_utf8_lossy(&damaged));
+            }
         }
     }
 }

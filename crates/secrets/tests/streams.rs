@@ -55,41 +55,45 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(part, 1..14).prop_map(|parts| parts.concat())
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1500) })]
+mod properties {
+    use super::*;
 
-    #[test]
-    fn a_stream_equals_the_whole(text in text(), cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..6)) {
-        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
-        cuts.sort_unstable();
-        prop_assert_eq!(in_pieces(&text, &cuts), Scanner::builtin().redact_bytes(&text).0);
-    }
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    #[test]
-    fn a_stream_of_small_pieces_equals_the_whole(text in text(), size in 1_usize..40) {
-        let cuts: Vec<usize> = (size..text.len()).step_by(size).collect();
-        prop_assert_eq!(in_pieces(&text, &cuts), Scanner::builtin().redact_bytes(&text).0);
-    }
+        #[test]
+        fn a_stream_equals_the_whole(text in text(), cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..6)) {
+            let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
+            cuts.sort_unstable();
+            prop_assert_eq!(in_pieces(&text, &cuts), Scanner::builtin().redact_bytes(&text).0);
+        }
 
-    #[test]
-    fn text_redacts_like_bytes(text in text()) {
-        let text = String::from_utf8_lossy(&text);
-        let redacted = Scanner::builtin().redact(&text);
-        let (bytes, count) = Scanner::builtin().redact_bytes(text.as_bytes());
-        prop_assert_eq!(redacted.text.as_bytes(), &bytes[..]);
-        prop_assert_eq!(redacted.count, count);
-    }
+        #[test]
+        fn a_stream_of_small_pieces_equals_the_whole(text in text(), size in 1_usize..40) {
+            let cuts: Vec<usize> = (size..text.len()).step_by(size).collect();
+            prop_assert_eq!(in_pieces(&text, &cuts), Scanner::builtin().redact_bytes(&text).0);
+        }
 
-    #[test]
-    fn matches_are_sorted_disjoint_and_inside(text in text()) {
-        let found = Scanner::builtin().scan(&text);
-        let mut end = 0;
-        for found in &found {
-            prop_assert!(found.range.start >= end && found.range.start < found.range.end);
-            prop_assert!(found.range.end <= text.len());
-            let lines = text[..found.range.start].iter().filter(|byte| **byte == b'\n').count() as u64;
-            prop_assert_eq!(found.line, lines + 1);
-            end = found.range.end;
+        #[test]
+        fn text_redacts_like_bytes(text in text()) {
+            let text = String::from_utf8_lossy(&text);
+            let redacted = Scanner::builtin().redact(&text);
+            let (bytes, count) = Scanner::builtin().redact_bytes(text.as_bytes());
+            prop_assert_eq!(redacted.text.as_bytes(), &bytes[..]);
+            prop_assert_eq!(redacted.count, count);
+        }
+
+        #[test]
+        fn matches_are_sorted_disjoint_and_inside(text in text()) {
+            let found = Scanner::builtin().scan(&text);
+            let mut end = 0;
+            for found in &found {
+                prop_assert!(found.range.start >= end && found.range.start < found.range.end);
+                prop_assert!(found.range.end <= text.len());
+                let lines = text[..found.range.start].iter().filter(|byte| **byte == b'\n').count() as u64;
+                prop_assert_eq!(found.line, lines + 1);
+                end = found.range.end;
+            }
         }
     }
 }

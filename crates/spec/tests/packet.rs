@@ -305,90 +305,92 @@ fn told(result: Result<Packet, SpecError>) -> Result<Packet, String> {
     result.map_err(|error| format!("{error:?}"))
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+mod properties {
+    use super::*;
 
-    #[test]
-    fn a_packet_is_within_its_limits_or_there_is_none(
-        candidates in prop::collection::vec(candidate(), 0..9),
-        max_bytes in 0_u64..200,
-        max_lines in 0_u64..40,
-    ) {
-        match build_packet(candidates.clone(), limits(max_bytes, max_lines)) {
-            Ok(packet) => {
-                let texts: Vec<&str> = packet.entries.iter().map(|entry| entry.content.as_str()).collect();
-                let bytes: usize = texts.iter().map(|text| text.len()).sum();
-                let lines: usize = texts.iter().map(|text| text.split_inclusive('\n').count()).sum();
-                let manifest = &packet.manifest;
-                prop_assert_eq!((bytes as u64, lines as u64), (manifest.bytes, manifest.lines));
-                prop_assert!(bytes as u64 <= max_bytes && lines as u64 <= max_lines);
-                // Everything is accounted for: in it, or left out by name.
-                for candidate in &candidates {
-                    let is_in = packet.entries.iter().any(|entry| entry.name == candidate.name);
-                    let is_told = manifest.left_out.iter().any(|row| row.name == candidate.name);
-                    prop_assert!(is_in || (is_told && candidate.kind == EntryKind::Selected));
+    proptest! {
+        #[test]
+        fn a_packet_is_within_its_limits_or_there_is_none(
+            candidates in prop::collection::vec(candidate(), 0..9),
+            max_bytes in 0_u64..200,
+            max_lines in 0_u64..40,
+        ) {
+            match build_packet(candidates.clone(), limits(max_bytes, max_lines)) {
+                Ok(packet) => {
+                    let texts: Vec<&str> = packet.entries.iter().map(|entry| entry.content.as_str()).collect();
+                    let bytes: usize = texts.iter().map(|text| text.len()).sum();
+                    let lines: usize = texts.iter().map(|text| text.split_inclusive('\n').count()).sum();
+                    let manifest = &packet.manifest;
+                    prop_assert_eq!((bytes as u64, lines as u64), (manifest.bytes, manifest.lines));
+                    prop_assert!(bytes as u64 <= max_bytes && lines as u64 <= max_lines);
+                    // Everything is accounted for: in it, or left out by name.
+                    for candidate in &candidates {
+                        let is_in = packet.entries.iter().any(|entry| entry.name == candidate.name);
+                        let is_told = manifest.left_out.iter().any(|row| row.name == candidate.name);
+                        prop_assert!(is_in || (is_told && candidate.kind == EntryKind::Selected));
+                    }
+                    // What was left out does not fit into the room that is left, either.
+                    for row in &manifest.left_out {
+                        prop_assert!(
+                            manifest.bytes + row.bytes > max_bytes || manifest.lines + row.lines > max_lines
+                        );
+                    }
                 }
-                // What was left out does not fit into the room that is left, either.
-                for row in &manifest.left_out {
-                    prop_assert!(
-                        manifest.bytes + row.bytes > max_bytes || manifest.lines + row.lines > max_lines
-                    );
+                Err(SpecError::PacketOverLimit { manifest }) => {
+                    prop_assert!(manifest.bytes > max_bytes || manifest.lines > max_lines);
+                    prop_assert!(manifest.entries.iter().all(|row| row.kind != EntryKind::Selected));
                 }
+                Err(SpecError::Source { why, .. }) => prop_assert!(why.contains("twice")),
+                Err(other) => prop_assert!(false, "{}", other),
             }
-            Err(SpecError::PacketOverLimit { manifest }) => {
-                prop_assert!(manifest.bytes > max_bytes || manifest.lines > max_lines);
-                prop_assert!(manifest.entries.iter().all(|row| row.kind != EntryKind::Selected));
-            }
-            Err(SpecError::Source { why, .. }) => prop_assert!(why.contains("twice")),
-            Err(other) => prop_assert!(false, "{}", other),
         }
-    }
 
-    #[test]
-    fn the_order_of_the_candidates_changes_nothing(
-        (one, other) in prop::collection::vec(candidate(), 0..12)
-            .prop_flat_map(|all| (Just(all.clone()), Just(all).prop_shuffle())),
-        max_bytes in 0_u64..200,
-    ) {
-        let limits = limits(max_bytes, 30);
-        prop_assert_eq!(told(build_packet(one, limits)), told(build_packet(other, limits)));
-    }
+        #[test]
+        fn the_order_of_the_candidates_changes_nothing(
+            (one, other) in prop::collection::vec(candidate(), 0..12)
+                .prop_flat_map(|all| (Just(all.clone()), Just(all).prop_shuffle())),
+            max_bytes in 0_u64..200,
+        ) {
+            let limits = limits(max_bytes, 30);
+            prop_assert_eq!(told(build_packet(one, limits)), told(build_packet(other, limits)));
+        }
 
-    #[test]
-    fn no_secret_is_ever_inside(
-        mut candidates in prop::collection::vec((kinds(), "[a-z]{4,9}", "[a-z \r\n\"=:é]{0,60}"), 1..6),
-        place in any::<prop::sample::Index>(),
-        at in any::<prop::sample::Index>(),
-        form in 0_usize..6,
-        salt in "[a-zA-Z0-9]{12}",
-        max_bytes in 0_u64..600,
-    ) {
-        // Each case has another one, made for the test and never given to anybody.
-        let made_up = made_up_token();
-        let token = format!("{}{salt}", &made_up[..made_up.len() - salt.len()]);
-        let secret = match form {
-            0 => format!("{token}\n"),
-            1 => format!("\"{token}\""),
-            2 => format!("{{\"token\": \"{token}\"}}"),
-            3 => format!("\r\nexport T='{token}'\r\n"),
-            4 => format!("é\n{token} "),
-            _ => format!("{token} {token}"),
-        };
-        let place = place.index(candidates.len());
-        let text = &mut candidates[place].2;
-        let starts: Vec<usize> = text.char_indices().map(|(start, _)| start).chain([text.len()]).collect();
-        text.insert_str(*at.get(&starts), &format!(" {secret} "));
-        let candidates = candidates.iter().enumerate();
-        let candidates: Vec<PacketEntry> =
-            candidates.map(|(number, (kind, name, text))| entry(*kind, &format!("{name}{number}"), text)).collect();
-        match build_packet(candidates, limits(max_bytes, 1000)) {
-            Ok(packet) => {
-                prop_assert!(packet.entries.iter().all(|entry| !entry.content.as_str().contains(&token)));
-                prop_assert!(!json_of(&packet).contains(&token));
-            }
-            Err(error) => {
-                let said = format!("{error} {error:?}");
-                prop_assert!(!said.contains(&token));
+        #[test]
+        fn no_secret_is_ever_inside(
+            mut candidates in prop::collection::vec((kinds(), "[a-z]{4,9}", "[a-z \r\n\"=:é]{0,60}"), 1..6),
+            place in any::<prop::sample::Index>(),
+            at in any::<prop::sample::Index>(),
+            form in 0_usize..6,
+            salt in "[a-zA-Z0-9]{12}",
+            max_bytes in 0_u64..600,
+        ) {
+            // Each case has another one, made for the test and never given to anybody.
+            let made_up = made_up_token();
+            let token = format!("{}{salt}", &made_up[..made_up.len() - salt.len()]);
+            let secret = match form {
+                0 => format!("{token}\n"),
+                1 => format!("\"{token}\""),
+                2 => format!("{{\"token\": \"{token}\"}}"),
+                3 => format!("\r\nexport T='{token}'\r\n"),
+                4 => format!("é\n{token} "),
+                _ => format!("{token} {token}"),
+            };
+            let place = place.index(candidates.len());
+            let text = &mut candidates[place].2;
+            let starts: Vec<usize> = text.char_indices().map(|(start, _)| start).chain([text.len()]).collect();
+            text.insert_str(*at.get(&starts), &format!(" {secret} "));
+            let candidates = candidates.iter().enumerate();
+            let candidates: Vec<PacketEntry> =
+                candidates.map(|(number, (kind, name, text))| entry(*kind, &format!("{name}{number}"), text)).collect();
+            match build_packet(candidates, limits(max_bytes, 1000)) {
+                Ok(packet) => {
+                    prop_assert!(packet.entries.iter().all(|entry| !entry.content.as_str().contains(&token)));
+                    prop_assert!(!json_of(&packet).contains(&token));
+                }
+                Err(error) => {
+                    let said = format!("{error} {error:?}");
+                    prop_assert!(!said.contains(&token));
+                }
             }
         }
     }

@@ -38,8 +38,6 @@ fn any_command() -> impl Strategy<Value = (BuildSystem, String)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4096))]
-
     #[test]
     fn no_command_makes_it_panic_and_what_it_accepts_the_seed_accepts((system, command) in any_command()) {
         let tokens: Vec<String> = golden::tokens().collect();
