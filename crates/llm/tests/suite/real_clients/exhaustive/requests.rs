@@ -4,7 +4,7 @@ use crucible_llm::Finish;
 use crucible_testkit::{Reply, SeenRequest};
 use serde_json::{Value, json};
 
-use crate::support::{Claude, Codex, Gemini, PROGRAMS, Program, ask};
+use crate::real_clients::support::{Claude, Codex, Gemini, PROGRAMS, Program, ask};
 
 /// Fails when a request offers the model a tool. What `codex` cannot be kept from offering asks the user
 /// something, and there is none.

@@ -7,8 +7,8 @@ use crucible_llm::Login;
 use crucible_testkit::Reply;
 use serde_json::json;
 
-use crate::requests::assert_no_tools;
-use crate::support::{Claude, Codex, Gemini, KEY, PROGRAMS, PROMPT, Program, Stand};
+use super::requests::assert_no_tools;
+use crate::real_clients::support::{Claude, Codex, Gemini, KEY, PROGRAMS, PROMPT, Program, Stand};
 
 fn users(program: Program, reply: Reply) -> Stand {
     let mut stand = program.against([reply]);

@@ -4,7 +4,7 @@
 use crucible_llm::LlmError;
 use crucible_testkit::{Reply, RetryAfter};
 
-use crate::support::{Claude, Codex, Gemini, PROGRAMS, Program, assert_says_nothing};
+use crate::real_clients::support::{Claude, Codex, Gemini, PROGRAMS, Program, assert_says_nothing};
 
 /// Plays this reply for ever; gives the error's class and status and how many requests were made.
 async fn refused(program: Program, reply: Reply) -> (&'static str, Option<u16>, usize) {

@@ -5,9 +5,6 @@
 #![expect(clippy::disallowed_methods, reason = "tests write fixtures, and read which processes are left")]
 #![expect(clippy::expect_used, reason = "a helper of a test fails the test that calls it")]
 
-mod answers;
-mod hostile;
-mod refusals;
-mod requests;
+mod exhaustive;
+mod smoke;
 mod support;
-mod users_login;

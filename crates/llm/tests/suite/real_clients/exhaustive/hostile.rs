@@ -9,7 +9,7 @@ use crucible_testkit::Reply;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::{Claude, Codex, Gemini, PROGRAMS, Program, Stand, ask};
+use crate::real_clients::support::{Claude, Codex, Gemini, PROGRAMS, Program, Stand, ask};
 
 /// All that was sent to the server.
 fn sent(stand: &Stand) -> String {
