@@ -30,7 +30,7 @@ const STEPS: [Step; 7] = [
     Step { name: "deny", run: deny },
     Step { name: "clippy", run: |root| tools::beside_installation(root, || clippy(root)) },
     Step { name: "test", run: |root| test::run(root, &test::TestArgs::default()) },
-    Step { name: "slow", run: |root| test::run(root, &test::TestArgs::slow()) },
+    Step { name: "slow", run: |root| test::run(root, &test::TestArgs::slow_in_ci()) },
     Step { name: "demo", run: demo },
 ];
 

@@ -1,9 +1,11 @@
 //! `cargo xtask test`: installs what the tests need, runs every test, and ends with one line of counts.
 //!
 //! The tests run under nextest, each in its own process; documentation examples under `cargo test
-//! --doc`, only for the crates that have any. Tests in modules called `slow` are a suite of their own (`--slow`), which CI runs as well.
+//! --doc`, only for the crates that have any. The slow suite (`--slow`) is the tests in modules called `slow` or `exhaustive`, and those
+//! in modules called `properties` with many cases; CI runs it smaller. How many cases a property tries is set here and nowhere else.
 //! No test needs a real model but those of the live suite, which runs where it is asked for. The counts come from the runner's own report, never from a guess: no report is an error.
 
+use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
@@ -23,20 +25,61 @@ pub(crate) struct TestArgs {
     /// and ask a real model. `CRUCIBLE_REAL_LLM_TESTS=1` runs it after the others; `CRUCIBLE_SKIP_LLM_TESTS=1` forbids it.
     #[arg(long)]
     live: bool,
-    /// Run the slow suite instead: the tests in modules called `slow`, which take thousands of turns or wait for whole programs.
-    /// `cargo xtask ci` runs it after the others.
+    /// Run the slow suite instead: the tests in modules called `slow`, every real client program in every mode, and every property
+    /// with 4096 cases. `cargo xtask ci` runs it after the others, without the client programs and with 256 cases.
+    /// `PROPTEST_CASES` sets another number of cases.
     #[arg(long, conflicts_with = "live")]
     slow: bool,
+    #[arg(skip)]
+    extent: Extent,
     /// Handed to `cargo nextest run`: `-p crucible-patch`, a name filter. Narrows the run to what it selects.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "NEXTEST ARGS")]
     nextest: Vec<String>,
 }
 
 impl TestArgs {
-    /// The slow suite.
-    pub(crate) fn slow() -> Self {
-        Self { slow: true, ..Self::default() }
+    /// The slow suite as CI runs it.
+    pub(crate) fn slow_in_ci() -> Self {
+        Self { slow: true, extent: Extent::Ci, ..Self::default() }
     }
+}
+
+/// How much of the slow suite is run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Extent {
+    /// All of it.
+    #[default]
+    Full,
+    /// What every change must pass: two minutes.
+    Ci,
+}
+
+impl Extent {
+    fn profile(self) -> &'static str {
+        match self {
+            Self::Full => "slow",
+            Self::Ci => "slow-in-ci",
+        }
+    }
+
+    fn cases(self) -> u32 {
+        match self {
+            Self::Full => 4096,
+            Self::Ci => 256,
+        }
+    }
+}
+
+/// How many cases a property tries in the usual suite.
+const USUAL_CASES: u32 = 32;
+
+/// The variable that proptest reads, and `expensive_cases` of testkit. One that the caller set is left alone.
+fn cases(count: u32) -> Vec<(OsString, OsString)> {
+    const NAME: &str = "PROPTEST_CASES";
+    if env::var_os(NAME).is_some() {
+        return Vec::new();
+    }
+    vec![(NAME.into(), count.to_string().into())]
 }
 
 /// Runs the tests.
@@ -50,11 +93,15 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
     let mut counts = Counts::default();
     let mut examples = "not run: narrowed".to_owned();
     if args.slow {
-        let suite = Suite { profile: "slow", words: usual_words(args), env: Vec::new() };
+        let suite = Suite {
+            profile: args.extent.profile(),
+            words: usual_words(args),
+            env: cases(args.extent.cases()),
+        };
         counts = nextest(root, &suite)?;
         examples = "not run: slow suite alone".to_owned();
     } else if suites != Suites::Live {
-        let suite = Suite { profile: "default", words: usual_words(args), env: Vec::new() };
+        let suite = Suite { profile: "default", words: usual_words(args), env: cases(USUAL_CASES) };
         counts = nextest(root, &suite)?;
         if args.nextest.is_empty() {
             examples = run_examples(root)?;

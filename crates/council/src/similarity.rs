@@ -202,26 +202,30 @@ mod tests {
         assert_eq!(rounded(1.0).to_string(), "1");
     }
 
-    proptest! {
-        #[test]
-        fn symmetric_and_within_bounds(first in "\\PC{0,80}", second in "([a-c] ?){0,20}", third in "([a-c] ?){0,20}") {
-            for (one, other) in [(&first, &second), (&second, &third)] {
-                let there = resemblance(one, other);
-                prop_assert!((0.0..=1.0).contains(&there));
-                prop_assert!((there - resemblance(other, one)).abs() < f64::EPSILON);
+    mod properties {
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn symmetric_and_within_bounds(first in "\\PC{0,80}", second in "([a-c] ?){0,20}", third in "([a-c] ?){0,20}") {
+                for (one, other) in [(&first, &second), (&second, &third)] {
+                    let there = resemblance(one, other);
+                    prop_assert!((0.0..=1.0).contains(&there));
+                    prop_assert!((there - resemblance(other, one)).abs() < f64::EPSILON);
+                }
             }
-        }
 
-        #[test]
-        fn every_text_resembles_itself_fully(text in any::<String>()) {
-            prop_assert!((resemblance(&text, &text) - 1.0).abs() < f64::EPSILON);
-        }
+            #[test]
+            fn every_text_resembles_itself_fully(text in any::<String>()) {
+                prop_assert!((resemblance(&text, &text) - 1.0).abs() < f64::EPSILON);
+            }
 
-        #[test]
-        fn words_alone_count(words in prop::collection::vec("[a-z]{1,6}", 0..30)) {
-            let plain = words.join(" ");
-            let dressed = words.iter().map(|word| word.to_uppercase()).collect::<Vec<_>>().join(" ,\n\u{2014} ");
-            prop_assert!((resemblance(&plain, &dressed) - 1.0).abs() < f64::EPSILON);
+            #[test]
+            fn words_alone_count(words in prop::collection::vec("[a-z]{1,6}", 0..30)) {
+                let plain = words.join(" ");
+                let dressed = words.iter().map(|word| word.to_uppercase()).collect::<Vec<_>>().join(" ,\n\u{2014} ");
+                prop_assert!((resemblance(&plain, &dressed) - 1.0).abs() < f64::EPSILON);
+            }
         }
     }
 }

@@ -418,21 +418,25 @@ mod tests {
         })
     }
 
-    proptest! {
-        #[test]
-        fn never_more_than_the_limit_and_everything_where_it_fits(loops in states(), limit in 0usize..4000) {
-            let (all, none_missing) = summed(&loops, usize::MAX);
-            prop_assert_eq!(none_missing, 0);
-            let (pieces, left_out) = summed(&loops, limit);
-            prop_assert!(length(&pieces) <= limit);
-            let fits = length(&all) <= limit;
-            prop_assert_eq!(left_out == 0, fits);
-            if fits {
-                prop_assert_eq!(pieces.len(), all.len());
+    mod properties {
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn never_more_than_the_limit_and_everything_where_it_fits(loops in states(), limit in 0usize..4000) {
+                let (all, none_missing) = summed(&loops, usize::MAX);
+                prop_assert_eq!(none_missing, 0);
+                let (pieces, left_out) = summed(&loops, limit);
+                prop_assert!(length(&pieces) <= limit);
+                let fits = length(&all) <= limit;
+                prop_assert_eq!(left_out == 0, fits);
+                if fits {
+                    prop_assert_eq!(pieces.len(), all.len());
+                }
+                let texts = loops.iter();
+                let texts = texts.map(|state| state.positions.len() + state.before_attack.len() + state.drafts.len() + 2);
+                prop_assert_eq!(all.len(), texts.sum::<usize>());
             }
-            let texts = loops.iter();
-            let texts = texts.map(|state| state.positions.len() + state.before_attack.len() + state.drafts.len() + 2);
-            prop_assert_eq!(all.len(), texts.sum::<usize>());
         }
     }
 }

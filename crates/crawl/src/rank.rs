@@ -513,30 +513,34 @@ mod tests {
         proptest::collection::vec(one, 0..40)
     }
 
-    proptest! {
-        #[test]
-        fn any_order_and_any_repetition_give_the_same_bytes(
-            (given, mut permuted, twice) in candidates().prop_flat_map(|given| {
-                (Just(given.clone()), Just(given.clone()).prop_shuffle(), proptest::sample::subsequence(given.clone(), 0..=given.len()))
-            }),
-        ) {
-            permuted.extend(twice);
-            let bytes = |candidates: &[FoundRepo]| serde_json::to_string(&rank(candidates, "tool", now())).unwrap();
-            prop_assert_eq!(bytes(&given), bytes(&permuted));
-        }
+    mod properties {
+        use super::*;
 
-        #[test]
-        fn a_breakdown_adds_up_to_its_score(given in candidates()) {
-            for item in rank(&given, "tool", now()) {
-                let ScoreBreakdown {
-                    exact_name, partial_name, star_score, recency, verified_owner, has_releases, build_files, penalties,
-                } = item.score_breakdown;
-                let parts = [exact_name, partial_name, star_score, recency, verified_owner, has_releases, build_files, penalties];
-                prop_assert!(parts[..7].iter().all(|part| *part >= 0.0) && penalties <= 0.0);
-                prop_assert!(parts.iter().all(|part| *part != 0.0 || part.is_sign_positive()));
-                let sum: f64 = parts.iter().sum();
-                prop_assert!((sum.clamp(0.0, 1.0) - item.score).abs() < 1e-9);
-                prop_assert_eq!((item.score * 10_000.0).round() / 10_000.0, item.score);
+        proptest! {
+            #[test]
+            fn any_order_and_any_repetition_give_the_same_bytes(
+                (given, mut permuted, twice) in candidates().prop_flat_map(|given| {
+                    (Just(given.clone()), Just(given.clone()).prop_shuffle(), proptest::sample::subsequence(given.clone(), 0..=given.len()))
+                }),
+            ) {
+                permuted.extend(twice);
+                let bytes = |candidates: &[FoundRepo]| serde_json::to_string(&rank(candidates, "tool", now())).unwrap();
+                prop_assert_eq!(bytes(&given), bytes(&permuted));
+            }
+
+            #[test]
+            fn a_breakdown_adds_up_to_its_score(given in candidates()) {
+                for item in rank(&given, "tool", now()) {
+                    let ScoreBreakdown {
+                        exact_name, partial_name, star_score, recency, verified_owner, has_releases, build_files, penalties,
+                    } = item.score_breakdown;
+                    let parts = [exact_name, partial_name, star_score, recency, verified_owner, has_releases, build_files, penalties];
+                    prop_assert!(parts[..7].iter().all(|part| *part >= 0.0) && penalties <= 0.0);
+                    prop_assert!(parts.iter().all(|part| *part != 0.0 || part.is_sign_positive()));
+                    let sum: f64 = parts.iter().sum();
+                    prop_assert!((sum.clamp(0.0, 1.0) - item.score).abs() < 1e-9);
+                    prop_assert_eq!((item.score * 10_000.0).round() / 10_000.0, item.score);
+                }
             }
         }
     }

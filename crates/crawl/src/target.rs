@@ -288,23 +288,27 @@ mod tests {
         }
     }
 
-    proptest! {
-        #[test]
-        fn no_target_holds_what_a_call_or_a_path_would_misread(text in "[-a-zA-Z./_:@~%\\\\ \u{e9}]{0,20}|[a-z-]{0,5}/[-.a-zGIT]{0,8}") {
-            if let Ok(Target::GitHub(repo)) = Target::parse(&text) {
-                for part in [repo.owner(), repo.name()] {
-                    prop_assert!(!part.is_empty() && part != "." && part != "..");
-                    prop_assert!(part.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)));
-                }
-                prop_assert!(!repo.owner().starts_with('-'));
-                prop_assert_eq!(RepoName::parse(&repo.full_name()), Ok(repo));
-            }
-        }
+    mod properties {
+        use super::*;
 
-        #[test]
-        fn no_ref_is_ever_an_option(text in "[-a-z.:/@{} ]{0,12}") {
-            if let Ok(RefChoice { reference: Some(name), .. }) = RefChoice::parse(&text) {
-                prop_assert!(!name.starts_with('-') && !name.contains([':', ' ']));
+        proptest! {
+            #[test]
+            fn no_target_holds_what_a_call_or_a_path_would_misread(text in "[-a-zA-Z./_:@~%\\\\ \u{e9}]{0,20}|[a-z-]{0,5}/[-.a-zGIT]{0,8}") {
+                if let Ok(Target::GitHub(repo)) = Target::parse(&text) {
+                    for part in [repo.owner(), repo.name()] {
+                        prop_assert!(!part.is_empty() && part != "." && part != "..");
+                        prop_assert!(part.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)));
+                    }
+                    prop_assert!(!repo.owner().starts_with('-'));
+                    prop_assert_eq!(RepoName::parse(&repo.full_name()), Ok(repo));
+                }
+            }
+
+            #[test]
+            fn no_ref_is_ever_an_option(text in "[-a-z.:/@{} ]{0,12}") {
+                if let Ok(RefChoice { reference: Some(name), .. }) = RefChoice::parse(&text) {
+                    prop_assert!(!name.starts_with('-') && !name.contains([':', ' ']));
+                }
             }
         }
     }

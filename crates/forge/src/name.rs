@@ -146,23 +146,27 @@ mod tests {
         }
     }
 
-    proptest! {
-        #[test]
-        fn every_identifier_of_that_form_is_a_name_and_its_class_is_an_identifier(text in "[a-z][a-z0-9_]{0,63}") {
-            match text.parse::<SkillName>() {
-                Ok(name) => {
-                    let class = name.class();
-                    prop_assert!(class.starts_with(|first: char| first.is_ascii_uppercase()));
-                    prop_assert!(class.bytes().all(|b| b.is_ascii_alphanumeric()));
-                }
-                Err(error) => prop_assert!(matches!(error, SkillNameError::Reserved { .. }), "{}", error),
-            }
-        }
+    mod properties {
+        use super::*;
 
-        #[test]
-        fn whatever_the_text_a_name_that_is_taken_is_one_path_component(text in any::<String>()) {
-            if let Ok(name) = text.parse::<SkillName>() {
-                prop_assert!(name.as_str().bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'));
+        proptest! {
+            #[test]
+            fn every_identifier_of_that_form_is_a_name_and_its_class_is_an_identifier(text in "[a-z][a-z0-9_]{0,63}") {
+                match text.parse::<SkillName>() {
+                    Ok(name) => {
+                        let class = name.class();
+                        prop_assert!(class.starts_with(|first: char| first.is_ascii_uppercase()));
+                        prop_assert!(class.bytes().all(|b| b.is_ascii_alphanumeric()));
+                    }
+                    Err(error) => prop_assert!(matches!(error, SkillNameError::Reserved { .. }), "{}", error),
+                }
+            }
+
+            #[test]
+            fn whatever_the_text_a_name_that_is_taken_is_one_path_component(text in any::<String>()) {
+                if let Ok(name) = text.parse::<SkillName>() {
+                    prop_assert!(name.as_str().bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'));
+                }
             }
         }
     }

@@ -137,22 +137,26 @@ mod tests {
         }
     }
 
-    proptest! {
-        #[test]
-        fn words_in_single_quotation_marks_come_back_as_they_were(words in prop::collection::vec("[^'\0]{0,12}", 0..6)) {
-            let text: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
-            prop_assert_eq!(split_words(&text.join(" ")), Ok(words));
-        }
+    mod properties {
+        use super::*;
 
-        #[test]
-        fn any_text_is_one_word_of_a_shell(text in "[^\0]{0,20}") {
-            prop_assert_eq!(split_words(&shell_word(&text)), Ok(vec![text]));
-        }
+        proptest! {
+            #[test]
+            fn words_in_single_quotation_marks_come_back_as_they_were(words in prop::collection::vec("[^'\0]{0,12}", 0..6)) {
+                let text: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+                prop_assert_eq!(split_words(&text.join(" ")), Ok(words));
+            }
 
-        #[test]
-        fn no_text_is_too_strange(text in ".*") {
-            if let Ok(words) = split_words(&text) {
-                prop_assert!(words.iter().map(String::len).sum::<usize>() <= text.len());
+            #[test]
+            fn any_text_is_one_word_of_a_shell(text in "[^\0]{0,20}") {
+                prop_assert_eq!(split_words(&shell_word(&text)), Ok(vec![text]));
+            }
+
+            #[test]
+            fn no_text_is_too_strange(text in ".*") {
+                if let Ok(words) = split_words(&text) {
+                    prop_assert!(words.iter().map(String::len).sum::<usize>() <= text.len());
+                }
             }
         }
     }

@@ -216,31 +216,33 @@ mod tests {
         assert!(bounded(&question(&[]), 19).is_ok(), "the task and its line break");
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
+    mod properties {
+        use super::*;
 
-        #[test]
-        fn no_prompt_is_longer_than_the_limit_and_what_is_left_out_is_counted(
-            texts in prop::collection::vec("(?s).{0,400}", 0..4),
-            limit in 300usize..2_000,
-        ) {
-            let material: Vec<_> = texts.iter().map(|text| ("name", Untrusted::new(text.as_str()))).collect();
-            let question = question(&material);
-            if let Ok((prompt, left_out)) = bounded(&question, limit) {
-                prop_assert!(count(&prompt) <= limit);
-                let all: usize = texts.iter().map(|text| text.chars().count()).sum();
-                let whole = count(&super::prompt(&question, "", usize::MAX));
-                prop_assert_eq!(left_out > 0, whole > limit);
-                prop_assert!(left_out <= all);
-                // What is kept is there, in order, to the last character.
-                let mut room = all - left_out;
-                for text in &texts {
-                    let kept: String = text.chars().take(room).collect();
-                    room -= kept.chars().count();
-                    prop_assert!(prompt.as_str().contains(&kept));
+        proptest! {
+            #[test]
+            fn no_prompt_is_longer_than_the_limit_and_what_is_left_out_is_counted(
+                texts in prop::collection::vec("(?s).{0,400}", 0..4),
+                limit in 300usize..2_000,
+            ) {
+                let material: Vec<_> = texts.iter().map(|text| ("name", Untrusted::new(text.as_str()))).collect();
+                let question = question(&material);
+                if let Ok((prompt, left_out)) = bounded(&question, limit) {
+                    prop_assert!(count(&prompt) <= limit);
+                    let all: usize = texts.iter().map(|text| text.chars().count()).sum();
+                    let whole = count(&super::prompt(&question, "", usize::MAX));
+                    prop_assert_eq!(left_out > 0, whole > limit);
+                    prop_assert!(left_out <= all);
+                    // What is kept is there, in order, to the last character.
+                    let mut room = all - left_out;
+                    for text in &texts {
+                        let kept: String = text.chars().take(room).collect();
+                        room -= kept.chars().count();
+                        prop_assert!(prompt.as_str().contains(&kept));
+                    }
+                } else {
+                    prop_assert!(!material.is_empty());
                 }
-            } else {
-                prop_assert!(!material.is_empty());
             }
         }
     }

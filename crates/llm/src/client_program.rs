@@ -400,19 +400,21 @@ mod tests {
         Environment::from_pairs([("HOME", "/home/someone")], "/")
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
+    mod properties {
+        use super::*;
 
-        /// Seed 002, property 5, for every client program.
-        #[test]
-        fn last_words_are_short_and_hold_no_key(noise in "\\PC{0,4000}", digits in "[A-Za-z0-9]{36}") {
-            let key = format!("ghp_{digits}");
-            let plain = Secret::new(digits);
-            let stderr = format!("{noise}\n token={key} \n{noise}\n{}", plain.expose());
-            let words = last_words(&stderr, &HandedKeys::new([&plain]), &at_home());
-            prop_assert!(words.len() <= LAST_WORDS);
-            prop_assert!(!words.contains(&key));
-            prop_assert!(words.ends_with("[secret:handed-over]"), "{words}");
+        proptest! {
+            /// Seed 002, property 5, for every client program.
+            #[test]
+            fn last_words_are_short_and_hold_no_key(noise in "\\PC{0,4000}", digits in "[A-Za-z0-9]{36}") {
+                let key = format!("ghp_{digits}");
+                let plain = Secret::new(digits);
+                let stderr = format!("{noise}\n token={key} \n{noise}\n{}", plain.expose());
+                let words = last_words(&stderr, &HandedKeys::new([&plain]), &at_home());
+                prop_assert!(words.len() <= LAST_WORDS);
+                prop_assert!(!words.contains(&key));
+                prop_assert!(words.ends_with("[secret:handed-over]"), "{words}");
+            }
         }
     }
 

@@ -194,25 +194,27 @@ mod tests {
 
     const ASKED: Asked<'static> = Asked { provider: "gateway", model: "m" };
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(300))]
+    mod properties {
+        use super::*;
 
-        /// Seed 002, property 7.
-        #[test]
-        fn every_status_has_its_variant(status in 100u16..1000) {
-            let error = ASKED.on_status(status, &BTreeMap::new());
-            let expected = match status {
-                401 | 403 => "provider_auth",
-                402 | 429 => "provider_quota",
-                408 => "provider_outage",
-                404 | 300..=399 => "misconfiguration",
-                400..=499 => "unsupported",
-                _ => "provider_outage",
-            };
-            prop_assert_eq!(error.class(), expected);
-            prop_assert_eq!(error.is_transient(), (500..600).contains(&status));
-            let text = error.to_string();
-            prop_assert!(text.starts_with("gateway (m): ") && text.contains(&status.to_string()));
+        proptest! {
+            /// Seed 002, property 7.
+            #[test]
+            fn every_status_has_its_variant(status in 100u16..1000) {
+                let error = ASKED.on_status(status, &BTreeMap::new());
+                let expected = match status {
+                    401 | 403 => "provider_auth",
+                    402 | 429 => "provider_quota",
+                    408 => "provider_outage",
+                    404 | 300..=399 => "misconfiguration",
+                    400..=499 => "unsupported",
+                    _ => "provider_outage",
+                };
+                prop_assert_eq!(error.class(), expected);
+                prop_assert_eq!(error.is_transient(), (500..600).contains(&status));
+                let text = error.to_string();
+                prop_assert!(text.starts_with("gateway (m): ") && text.contains(&status.to_string()));
+            }
         }
     }
 

@@ -337,37 +337,41 @@ mod tests {
         prop_oneof![answered, failed]
     }
 
-    proptest! {
-        /// Replays and audits find a line by the canonical form of its call.
-        #[test]
-        fn a_line_is_the_canonical_form_of_its_call(
-            (spec_id, phase_id, content) in (any::<String>(), any::<String>(), any::<String>()),
-            metadata in prop::collection::btree_map(any::<String>(), any::<u32>(), 0..4),
-            outcome in outcomes(),
-            redactions in any::<u32>(),
-        ) {
-            let request = RecordedRequest {
-                model: "m".to_owned(),
-                messages: vec![RecordedMessage { role: Role::User, content }],
-                metadata: metadata.into_iter().map(|(name, value)| (name, Value::from(value))).collect(),
-            };
-            let attempts = match &outcome {
-                CallOutcome::Answered(_) => vec![Attempt::Answered],
-                CallOutcome::Failed(error) => vec![Attempt::Failed(error.clone()); 2],
-            };
-            let key = request.key().unwrap();
-            let redactions = u64::from(redactions);
-            let entry = Entry {
-                key,
-                spec_id: spec_id.clone(),
-                phase_id: phase_id.clone(),
-                request: to_canonical_json(&request).unwrap(),
-                attempts: attempts.clone(),
-                outcome: outcome.clone(),
-                redactions,
-            };
-            let call = RecordedCall { key, spec_id, phase_id, request, attempts, outcome, redactions };
-            prop_assert_eq!(entry.to_line().unwrap(), to_line(&call).unwrap());
+    mod properties {
+        use super::*;
+
+        proptest! {
+            /// Replays and audits find a line by the canonical form of its call.
+            #[test]
+            fn a_line_is_the_canonical_form_of_its_call(
+                (spec_id, phase_id, content) in (any::<String>(), any::<String>(), any::<String>()),
+                metadata in prop::collection::btree_map(any::<String>(), any::<u32>(), 0..4),
+                outcome in outcomes(),
+                redactions in any::<u32>(),
+            ) {
+                let request = RecordedRequest {
+                    model: "m".to_owned(),
+                    messages: vec![RecordedMessage { role: Role::User, content }],
+                    metadata: metadata.into_iter().map(|(name, value)| (name, Value::from(value))).collect(),
+                };
+                let attempts = match &outcome {
+                    CallOutcome::Answered(_) => vec![Attempt::Answered],
+                    CallOutcome::Failed(error) => vec![Attempt::Failed(error.clone()); 2],
+                };
+                let key = request.key().unwrap();
+                let redactions = u64::from(redactions);
+                let entry = Entry {
+                    key,
+                    spec_id: spec_id.clone(),
+                    phase_id: phase_id.clone(),
+                    request: to_canonical_json(&request).unwrap(),
+                    attempts: attempts.clone(),
+                    outcome: outcome.clone(),
+                    redactions,
+                };
+                let call = RecordedCall { key, spec_id, phase_id, request, attempts, outcome, redactions };
+                prop_assert_eq!(entry.to_line().unwrap(), to_line(&call).unwrap());
+            }
         }
     }
 }

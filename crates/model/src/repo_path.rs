@@ -313,14 +313,18 @@ mod tests {
         assert!("../x".parse::<PathPrefix>().is_err());
     }
 
-    proptest! {
-        #[test]
-        fn what_parses_never_leaves_the_root(text in "\\PC{0,40}|[./a\\\\:~]{0,20}") {
-            if let Ok(path) = text.parse::<RepoPath>() {
-                let joined = std::path::Path::new("/root").join(path.as_str());
-                prop_assert!(joined.components().all(|c| !matches!(c, std::path::Component::ParentDir)));
-                prop_assert!(joined.starts_with("/root"));
-                prop_assert_eq!(path.to_string(), text);
+    mod properties {
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn what_parses_never_leaves_the_root(text in "\\PC{0,40}|[./a\\\\:~]{0,20}") {
+                if let Ok(path) = text.parse::<RepoPath>() {
+                    let joined = std::path::Path::new("/root").join(path.as_str());
+                    prop_assert!(joined.components().all(|c| !matches!(c, std::path::Component::ParentDir)));
+                    prop_assert!(joined.starts_with("/root"));
+                    prop_assert_eq!(path.to_string(), text);
+                }
             }
         }
     }

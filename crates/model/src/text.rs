@@ -112,11 +112,15 @@ mod tests {
         assert_eq!(short_line("", 3), "");
     }
 
-    proptest! {
-        #[test]
-        fn no_line_is_longer_or_shows_what_is_hidden(text in any::<String>(), longest in 1usize..40) {
-            let line = short_line(&text, longest);
-            prop_assert!(line.chars().count() <= longest && !line.contains(is_hidden), "{line}");
+    mod properties {
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn no_line_is_longer_or_shows_what_is_hidden(text in any::<String>(), longest in 1usize..40) {
+                let line = short_line(&text, longest);
+                prop_assert!(line.chars().count() <= longest && !line.contains(is_hidden), "{line}");
+            }
         }
     }
 }

@@ -467,24 +467,28 @@ mod tests {
         assert!(ranking.left_out[0].score > 0);
     }
 
-    proptest! {
-        #[test]
-        fn the_order_of_candidates_does_not_matter(
-            goal in "[a-d ]{0,12}",
-            files in prop::collection::btree_map("[a-d]{1,3}(/[a-d]{1,3})?\\.(rs|md|lock)", "[a-d ]{0,20}", 0..8),
-            seed in any::<prop::sample::Index>(),
-            max_files in 0u64..6,
-        ) {
-            let limits = RankLimits { max_files: FileLimit(max_files), max_total_bytes: ByteLimit(60) };
-            let mut list: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
-            let one = ranked(&goal, &list, &limits);
-            if !list.is_empty() {
-                let by = seed.index(list.len());
-                list.rotate_left(by);
+    mod properties {
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn the_order_of_candidates_does_not_matter(
+                goal in "[a-d ]{0,12}",
+                files in prop::collection::btree_map("[a-d]{1,3}(/[a-d]{1,3})?\\.(rs|md|lock)", "[a-d ]{0,20}", 0..8),
+                seed in any::<prop::sample::Index>(),
+                max_files in 0u64..6,
+            ) {
+                let limits = RankLimits { max_files: FileLimit(max_files), max_total_bytes: ByteLimit(60) };
+                let mut list: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
+                let one = ranked(&goal, &list, &limits);
+                if !list.is_empty() {
+                    let by = seed.index(list.len());
+                    list.rotate_left(by);
+                }
+                prop_assert_eq!(&one, &ranked(&goal, &list, &limits));
+                prop_assert_eq!(one.chosen.len() + one.left_out.len(), list.len());
+                prop_assert!(one.chosen.len() as u64 <= max_files);
             }
-            prop_assert_eq!(&one, &ranked(&goal, &list, &limits));
-            prop_assert_eq!(one.chosen.len() + one.left_out.len(), list.len());
-            prop_assert!(one.chosen.len() as u64 <= max_files);
         }
     }
 }

@@ -155,24 +155,28 @@ mod tests {
         assert_eq!(pick(b"a\nbbbb", Input::Prefix, &[range(3, 3)], 3), Picked::NeedsMore);
     }
 
-    proptest! {
-        #[test]
-        fn picking_equals_the_obvious_way(
-            lines in prop::collection::vec("[a-c\r]{0,3}", 0..12),
-            wanted in prop::collection::vec((0u64..15, 0u64..4), 1..5),
-            ending in any::<bool>(),
-        ) {
-            let mut text = lines.join("\n");
-            if ending { text.push('\n'); }
-            let ranges: Vec<_> = wanted.iter().map(|(start, more)| range(*start, start + more)).collect();
-            let all: Vec<&str> = text.split_inclusive('\n').collect();
-            let count = all.len() as u64;
-            let shown = |number: u64| ranges.iter().any(|r| {
-                let clamped = clamp(*r, count.max(1));
-                clamped.start <= number && number <= clamped.end
-            });
-            let expected: String = all.iter().zip(1u64..).filter(|(_, n)| shown(*n)).map(|(line, _)| *line).collect();
-            prop_assert_eq!(picked(&text, &ranges), expected);
+    mod properties {
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn picking_equals_the_obvious_way(
+                lines in prop::collection::vec("[a-c\r]{0,3}", 0..12),
+                wanted in prop::collection::vec((0u64..15, 0u64..4), 1..5),
+                ending in any::<bool>(),
+            ) {
+                let mut text = lines.join("\n");
+                if ending { text.push('\n'); }
+                let ranges: Vec<_> = wanted.iter().map(|(start, more)| range(*start, start + more)).collect();
+                let all: Vec<&str> = text.split_inclusive('\n').collect();
+                let count = all.len() as u64;
+                let shown = |number: u64| ranges.iter().any(|r| {
+                    let clamped = clamp(*r, count.max(1));
+                    clamped.start <= number && number <= clamped.end
+                });
+                let expected: String = all.iter().zip(1u64..).filter(|(_, n)| shown(*n)).map(|(line, _)| *line).collect();
+                prop_assert_eq!(picked(&text, &ranges), expected);
+            }
         }
     }
 }

@@ -461,49 +461,53 @@ fn any_path() -> impl Strategy<Value = String> {
     ]
 }
 
-proptest! {
-    #[test]
-    fn every_pack_keeps_its_promises(
-        wanted in prop::collection::vec((any_path(), any::<bool>(), prop::collection::vec((0u64..9, 0u64..9), 0..4)), 0..12),
-        max_files in 0u64..8,
-        max_bytes in 0u64..80,
-        binary in prop::collection::vec(any::<u8>(), 0..40),
-    ) {
-        let source = Fake::of(&[("a", "1\n22\n333\n"), ("b", "é€😀\r\n"), ("dir/c", ""), ("s", "SECRET-KEY")])
-            .with("bin", Node::File(binary))
-            .with("big", Node::Huge(5_000_000));
-        let needs: Vec<_> = wanted.iter().map(|(path, whole, ranges)| {
-            let ranges: Vec<[u64; 2]> = ranges.iter().map(|(a, b)| [*a, *b]).collect();
-            if *whole { full(path) } else { lines(path, &ranges) }
-        }).collect();
-        let request = request(needs, max_files, max_bytes);
-        let pack = build(&request, &none(), "slug", &source).unwrap();
-        let read_once = source.bytes_read.get();
+mod properties {
+    use super::*;
 
-        let again = build(&request, &none(), "slug", &source).unwrap();
-        prop_assert_eq!(pack.to_bytes().unwrap(), again.to_bytes().unwrap());
-        prop_assert_eq!(source.bytes_read.get(), 2 * read_once);
+    proptest! {
+        #[test]
+        fn every_pack_keeps_its_promises(
+            wanted in prop::collection::vec((any_path(), any::<bool>(), prop::collection::vec((0u64..9, 0u64..9), 0..4)), 0..12),
+            max_files in 0u64..8,
+            max_bytes in 0u64..80,
+            binary in prop::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let source = Fake::of(&[("a", "1\n22\n333\n"), ("b", "é€😀\r\n"), ("dir/c", ""), ("s", "SECRET-KEY")])
+                .with("bin", Node::File(binary))
+                .with("big", Node::Huge(5_000_000));
+            let needs: Vec<_> = wanted.iter().map(|(path, whole, ranges)| {
+                let ranges: Vec<[u64; 2]> = ranges.iter().map(|(a, b)| [*a, *b]).collect();
+                if *whole { full(path) } else { lines(path, &ranges) }
+            }).collect();
+            let request = request(needs, max_files, max_bytes);
+            let pack = build(&request, &none(), "slug", &source).unwrap();
+            let read_once = source.bytes_read.get();
 
-        let distinct: BTreeSet<_> = request.needs.iter().map(|need| &need.path).collect();
-        let mut rows: BTreeSet<_> = pack.files.iter().map(|file| &file.path).collect();
-        let shown = rows.len();
-        prop_assert_eq!(shown, pack.files.len(), "no file twice");
-        let second = |path: &&String| rows.contains(path);
-        let seconds = pack.omitted.iter().map(|row| &row.path).filter(second).count();
-        rows.extend(pack.omitted.iter().map(|row| &row.path));
-        prop_assert_eq!(rows.len(), distinct.len());
-        prop_assert_eq!(shown + pack.omitted.len(), distinct.len() + seconds);
-        let total: usize = pack.files.iter().map(|file| file.content.len()).sum();
-        prop_assert!(total as u64 <= max_bytes);
-        prop_assert!(pack.files.len() as u64 <= max_files);
-        for file in &pack.files {
-            let Node::File(bytes) = &source.nodes[&file.path] else { continue };
-            let text = String::from_utf8_lossy(bytes);
-            for line in file.content.split_inclusive('\n') {
-                prop_assert!(text.contains(line));
-            }
-            if !file.why.contains("lines") && !file.truncated {
-                prop_assert_eq!(&text, &file.content);
+            let again = build(&request, &none(), "slug", &source).unwrap();
+            prop_assert_eq!(pack.to_bytes().unwrap(), again.to_bytes().unwrap());
+            prop_assert_eq!(source.bytes_read.get(), 2 * read_once);
+
+            let distinct: BTreeSet<_> = request.needs.iter().map(|need| &need.path).collect();
+            let mut rows: BTreeSet<_> = pack.files.iter().map(|file| &file.path).collect();
+            let shown = rows.len();
+            prop_assert_eq!(shown, pack.files.len(), "no file twice");
+            let second = |path: &&String| rows.contains(path);
+            let seconds = pack.omitted.iter().map(|row| &row.path).filter(second).count();
+            rows.extend(pack.omitted.iter().map(|row| &row.path));
+            prop_assert_eq!(rows.len(), distinct.len());
+            prop_assert_eq!(shown + pack.omitted.len(), distinct.len() + seconds);
+            let total: usize = pack.files.iter().map(|file| file.content.len()).sum();
+            prop_assert!(total as u64 <= max_bytes);
+            prop_assert!(pack.files.len() as u64 <= max_files);
+            for file in &pack.files {
+                let Node::File(bytes) = &source.nodes[&file.path] else { continue };
+                let text = String::from_utf8_lossy(bytes);
+                for line in file.content.split_inclusive('\n') {
+                    prop_assert!(text.contains(line));
+                }
+                if !file.why.contains("lines") && !file.truncated {
+                    prop_assert_eq!(&text, &file.content);
+                }
             }
         }
     }

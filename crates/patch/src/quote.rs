@@ -107,13 +107,17 @@ mod tests {
         }
     }
 
-    proptest! {
-        #[test]
-        fn what_is_quoted_reads_back(name in "[\\PC\\x00-\\x1f\"\\\\]{0,20}") {
-            let text = quoted(&name);
-            match unquote(text.as_bytes()) {
-                Some((bytes, rest)) => prop_assert_eq!((bytes.as_slice(), rest), (name.as_bytes(), &b""[..])),
-                None => prop_assert_eq!(text, name),
+    mod properties {
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn what_is_quoted_reads_back(name in "[\\PC\\x00-\\x1f\"\\\\]{0,20}") {
+                let text = quoted(&name);
+                match unquote(text.as_bytes()) {
+                    Some((bytes, rest)) => prop_assert_eq!((bytes.as_slice(), rest), (name.as_bytes(), &b""[..])),
+                    None => prop_assert_eq!(text, name),
+                }
             }
         }
     }

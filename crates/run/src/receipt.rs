@@ -148,27 +148,29 @@ mod tests {
         prop_oneof![answer, failure, other, unread]
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
+    mod properties {
+        use super::*;
 
-        /// Seed 002, properties 2 and 10.
-        #[test]
-        fn every_receipt_names_the_strategy_and_every_answer_its_model(
-            events in proptest::collection::vec(events(), 0..12),
-        ) {
-            let receipt = RunReceipt::of(&record(Path::new("/r"), &[]), &events);
-            let document = serde_json::to_value(&receipt).unwrap();
-            prop_assert_eq!(&document["pipeline"]["execution_strategy"], "controlled");
-            let told = events.iter().filter(|event| event.body.get(LLM).is_some_and(Value::is_object)).count();
-            prop_assert_eq!(receipt.phases.len(), told);
-            for phase in document["phases"].as_array().unwrap() {
-                let llm = &phase["llm"];
-                prop_assert!(llm["provider"].is_string() && llm["model_used"].is_string());
-                prop_assert_eq!(phase["status"] == "failed", llm["error"].is_string());
-                prop_assert_eq!(llm["budget_exhausted"] == true, llm["error"] == "budget_exceeded");
+        proptest! {
+            /// Seed 002, properties 2 and 10.
+            #[test]
+            fn every_receipt_names_the_strategy_and_every_answer_its_model(
+                events in proptest::collection::vec(events(), 0..12),
+            ) {
+                let receipt = RunReceipt::of(&record(Path::new("/r"), &[]), &events);
+                let document = serde_json::to_value(&receipt).unwrap();
+                prop_assert_eq!(&document["pipeline"]["execution_strategy"], "controlled");
+                let told = events.iter().filter(|event| event.body.get(LLM).is_some_and(Value::is_object)).count();
+                prop_assert_eq!(receipt.phases.len(), told);
+                for phase in document["phases"].as_array().unwrap() {
+                    let llm = &phase["llm"];
+                    prop_assert!(llm["provider"].is_string() && llm["model_used"].is_string());
+                    prop_assert_eq!(phase["status"] == "failed", llm["error"].is_string());
+                    prop_assert_eq!(llm["budget_exhausted"] == true, llm["error"] == "budget_exceeded");
+                }
+                // An older or newer reader gets back what it can read.
+                prop_assert_eq!(serde_json::from_value::<RunReceipt>(document).unwrap(), receipt);
             }
-            // An older or newer reader gets back what it can read.
-            prop_assert_eq!(serde_json::from_value::<RunReceipt>(document).unwrap(), receipt);
         }
     }
 

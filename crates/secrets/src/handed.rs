@@ -116,14 +116,18 @@ mod tests {
         assert_eq!(format!("{handed:?}"), "HandedKeys(…)");
     }
 
-    proptest! {
-        #[test]
-        fn nothing_that_was_handed_over_stays(values in prop::collection::vec("[ab]{6,9}", 1..4), text in "[ab ]{0,60}") {
-            let values: Vec<&str> = values.iter().map(String::as_str).collect();
-            let handed = keys(&values);
-            let out = handed.out_of_text(&text);
-            prop_assert!(!handed.are_in(out.as_bytes()), "{out}");
-            prop_assert_eq!(handed.are_in(text.as_bytes()), out != text);
+    mod properties {
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn nothing_that_was_handed_over_stays(values in prop::collection::vec("[ab]{6,9}", 1..4), text in "[ab ]{0,60}") {
+                let values: Vec<&str> = values.iter().map(String::as_str).collect();
+                let handed = keys(&values);
+                let out = handed.out_of_text(&text);
+                prop_assert!(!handed.are_in(out.as_bytes()), "{out}");
+                prop_assert_eq!(handed.are_in(text.as_bytes()), out != text);
+            }
         }
     }
 }

@@ -203,22 +203,26 @@ mod tests {
         proptest::collection::vec(prop_oneof![3 => word, 1 => filler], 0..12).prop_map(|parts| parts.concat())
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
+    mod properties {
+        use super::*;
 
-        #[test]
-        fn both_ways_find_every_keyword(text in text(), from in any::<prop::sample::Index>(), to in any::<prop::sample::Index>()) {
-            static BOTH: LazyLock<(Keywords, AhoCorasick)> = LazyLock::new(|| {
-                let words = builtin();
-                let automaton = words.made().unwrap();
-                (words, automaton)
-            });
-            let (words, automaton) = &*BOTH;
-            let (from, to) = (from.index(text.len() + 1), to.index(text.len() + 1));
-            for within in [0..text.len(), from.min(to)..from.max(to)] {
-                let all = naive(words, &text, within.clone());
-                prop_assert_eq!(&sorted(|hits| words.compare(&text, within.clone(), hits)), &all);
-                prop_assert_eq!(&sorted(|hits| words.run(automaton, &text, within.clone(), hits)), &all);
+        proptest! {
+            #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+            #[test]
+            fn both_ways_find_every_keyword(text in text(), from in any::<prop::sample::Index>(), to in any::<prop::sample::Index>()) {
+                static BOTH: LazyLock<(Keywords, AhoCorasick)> = LazyLock::new(|| {
+                    let words = builtin();
+                    let automaton = words.made().unwrap();
+                    (words, automaton)
+                });
+                let (words, automaton) = &*BOTH;
+                let (from, to) = (from.index(text.len() + 1), to.index(text.len() + 1));
+                for within in [0..text.len(), from.min(to)..from.max(to)] {
+                    let all = naive(words, &text, within.clone());
+                    prop_assert_eq!(&sorted(|hits| words.compare(&text, within.clone(), hits)), &all);
+                    prop_assert_eq!(&sorted(|hits| words.run(automaton, &text, within.clone(), hits)), &all);
+                }
             }
         }
     }

@@ -4,7 +4,7 @@
 //! that has been seen of real ones, the broken ones included; the real client programs, which [`real_client`]
 //! finds, talk to it as they would to their provider. [`FakeGitHub`] does the same for GitHub and the real `gh`.
 //! [`repo`] builds git repositories with fixed identities and dates. [`fenced_blocks`] reads what was sent as a model is to read it.
-//! [`LiveLine`] is what a test leaves that asks a real model.
+//! [`LiveLine`] is what a test leaves that asks a real model. [`expensive_cases`] bounds properties that start processes.
 //!
 //! What always holds: nothing here reaches beyond loopback or outside a temporary directory, and whatever a
 //! value started ends when it is dropped. A fake that cannot do what a test asked of it panics, with the reason.
@@ -12,6 +12,7 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "a broken fixture is a failed test, said at once")]
 
 mod anthropic;
+mod cases;
 mod clients;
 mod council;
 mod fences;
@@ -29,6 +30,7 @@ mod server;
 mod small_disk;
 mod wire;
 
+pub use cases::expensive_cases;
 pub use clients::{real_client, real_clients_dir};
 pub use council::{CouncilCall, council_call, simple_triage, triage};
 pub use fences::{fenced_blocks, outside_of_fences};

@@ -280,6 +280,7 @@ fn without_bubblewrap_it_works_and_says_what_is_missing() {
     assert!(codes(&accepted).contains(&("sandbox-layer-missing", "warning")), "{accepted:#}");
 }
 
+/// Takes ten seconds: as long as the doctor waits for a client program that hangs.
 #[test]
 fn a_client_that_is_none_or_misbehaves_is_told_and_ends_nothing() {
     let desk = Desk::new();

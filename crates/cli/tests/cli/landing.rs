@@ -423,6 +423,7 @@ fn gates_that_are_kept_for_the_landing_are_compared_with_what_they_told_before()
     assert!(log.contains(r#""before": ["#), "what they told before is kept: {log}");
 }
 
+/// Takes seven seconds: for each of the two files a gate sleeps three, in which the file is edited.
 #[test]
 fn what_is_edited_while_the_gates_of_a_landing_run_does_not_land() {
     for name in ["artifacts/PLAN.md", "artifacts/verify_report.json"] {

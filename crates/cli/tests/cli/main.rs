@@ -25,6 +25,7 @@ mod gates;
 mod given;
 mod happy_path;
 mod hostile_text;
+mod interrupt;
 mod landing;
 mod links_in_runs;
 mod messages;

@@ -28,8 +28,8 @@ const GOOD_EDIT: &str = "FILE: src/area.py\n<<<<<<< SEARCH\n    return width + h
 
 /// Each section with snippets, and the test that runs them.
 macro_rules! sections {
-    ($($test:ident: $title:literal => $body:expr;)*) => {
-        const TESTED: &[&str] = &[$($title),*];
+    (exhaustive { $($rare:ident: $rare_title:literal => $rare_body:expr;)* } $($test:ident: $title:literal => $body:expr;)*) => {
+        const TESTED: &[&str] = &[$($title,)* $($rare_title),*];
         $(
             #[test]
             fn $test() {
@@ -37,10 +37,32 @@ macro_rules! sections {
                 body(section($title));
             }
         )*
+        mod exhaustive {
+            use super::*;
+
+            $(
+                #[test]
+                fn $rare() {
+                    let body: fn(Section<'_>) = $rare_body;
+                    body(section($rare_title));
+                }
+            )*
+        }
     };
 }
 
 sections! {
+    exhaustive {
+        phases: "A model for each phase" => |section| {
+            let replies = ["I would rather not.", GOOD_EDIT].map(|answer| Reply::Answer(answer.to_owned()));
+            let receipt = Stage::answering(replies).installed("gemini").run(&section).receipt();
+            let asked = |call: usize| {
+                let phase = &receipt["phases"][call];
+                (phase["phase_id"].as_str().unwrap(), phase["llm"]["model_used"].as_str().unwrap())
+            };
+            assert_eq!([asked(0), asked(1)], [("patchmaker", "gemini-2.5-flash"), ("fixer", "gemini-2.5-pro")]);
+        };
+    }
     claude_cli: "claude-cli" => |section| program(section, "claude");
     gemini_cli: "gemini-cli" => |section| program(section, "gemini");
     codex_cli: "codex-cli" => |section| program(section, "codex");
@@ -72,15 +94,6 @@ sections! {
         let phase = &stage.receipt()["phases"][0];
         assert_eq!(phase["llm"]["provider"], "gateway");
         assert_eq!(phase["warnings"][0]["type"], "llm_fallback");
-    };
-    phases: "A model for each phase" => |section| {
-        let replies = ["I would rather not.", GOOD_EDIT].map(|answer| Reply::Answer(answer.to_owned()));
-        let receipt = Stage::answering(replies).installed("gemini").run(&section).receipt();
-        let asked = |call: usize| {
-            let phase = &receipt["phases"][call];
-            (phase["phase_id"].as_str().unwrap(), phase["llm"]["model_used"].as_str().unwrap())
-        };
-        assert_eq!([asked(0), asked(1)], [("patchmaker", "gemini-2.5-flash"), ("fixer", "gemini-2.5-pro")]);
     };
     budgets: "Budgets and prices" => |section| {
         let stage = Stage::new().run(&section);

@@ -184,45 +184,53 @@ fn claude_writes_a_skill_with_its_tools_for_files_and_is_offered_no_shell() {
     scene.run(["ledger", "verify"]).ok();
 }
 
-#[test]
-fn what_claude_does_besides_its_two_files_makes_the_attempt_come_to_nothing() {
-    for (path, code) in [(None, "forge-scope-nothing"), (Some("conftest.py"), "forge-scope-outside")] {
-        let mut step = 0;
-        let server = FakeApi::answering(move |request| {
-            step += 1;
-            match path {
-                Some(path) if step == 1 => {
-                    let file_path = format!("{}/{path}", workplace(request));
-                    Reply::ToolCall("Write".to_owned(), json!({"file_path": file_path, "content": "x = 1\n"}))
-                }
-                _ => Reply::Answer("Done, both files are written and all tests pass.".to_owned()),
-            }
-        });
-        let scene = Scene::new();
-        let before = Snapshot::of([&scene.root()]);
-        let ran = scene.claude(&server).arg("--json").run().exits(1);
-        let document = scene.document(&ran);
-        assert!(codes(&document).contains(&code), "{document:#}");
-        assert_eq!(document["failure"], "GATE_VIOLATION");
-        before.is_still(&Snapshot::of([&scene.root()]));
-        assert_eq!(scene.show()["builds"][0]["failure"]["kind"], "GATE_VIOLATION");
-    }
-}
+/// More of the real `claude`.
+mod exhaustive {
+    use super::*;
 
-#[test]
-fn a_provider_that_refuses_claude_is_no_fault_of_the_skill() {
-    let server = FakeApi::start([Reply::Status(401)]);
-    let scene = Scene::new();
-    let ran = scene.claude(&server).arg("--json").run().exits(70);
-    let document = scene.document(&ran);
-    assert_eq!(codes(&document).first(), Some(&"forge-agent-failed"));
-    assert_eq!(document["failure"], "BUILD_ERROR");
-    assert!(!ran.stdout.contains(KEY) && !scene.kept(&document["log"]).contains(KEY));
-    let story = scene.show();
-    assert_eq!(story["status"], "PROPOSED");
-    // Without a key there is no agent, and no attempt.
-    scene.claude(&server).without_env("OWN_KEY").run().exits(2);
-    assert_eq!(scene.show()["counts"]["builds"], 1);
+    #[test]
+    fn what_claude_does_besides_its_two_files_makes_the_attempt_come_to_nothing() {
+        for (path, code) in [(None, "forge-scope-nothing"), (Some("conftest.py"), "forge-scope-outside")] {
+            let mut step = 0;
+            let server = FakeApi::answering(move |request| {
+                step += 1;
+                match path {
+                    Some(path) if step == 1 => {
+                        let file_path = format!("{}/{path}", workplace(request));
+                        Reply::ToolCall(
+                            "Write".to_owned(),
+                            json!({"file_path": file_path, "content": "x = 1\n"}),
+                        )
+                    }
+                    _ => Reply::Answer("Done, both files are written and all tests pass.".to_owned()),
+                }
+            });
+            let scene = Scene::new();
+            let before = Snapshot::of([&scene.root()]);
+            let ran = scene.claude(&server).arg("--json").run().exits(1);
+            let document = scene.document(&ran);
+            assert!(codes(&document).contains(&code), "{document:#}");
+            assert_eq!(document["failure"], "GATE_VIOLATION");
+            before.is_still(&Snapshot::of([&scene.root()]));
+            assert_eq!(scene.show()["builds"][0]["failure"]["kind"], "GATE_VIOLATION");
+        }
+    }
+
+    #[test]
+    fn a_provider_that_refuses_claude_is_no_fault_of_the_skill() {
+        let server = FakeApi::start([Reply::Status(401)]);
+        let scene = Scene::new();
+        let ran = scene.claude(&server).arg("--json").run().exits(70);
+        let document = scene.document(&ran);
+        assert_eq!(codes(&document).first(), Some(&"forge-agent-failed"));
+        assert_eq!(document["failure"], "BUILD_ERROR");
+        assert!(!ran.stdout.contains(KEY) && !scene.kept(&document["log"]).contains(KEY));
+        let story = scene.show();
+        assert_eq!(story["status"], "PROPOSED");
+        // Without a key there is no agent, and no attempt.
+        scene.claude(&server).without_env("OWN_KEY").run().exits(2);
+        assert_eq!(scene.show()["counts"]["builds"], 1);
+    }
 }
 
 #[test]

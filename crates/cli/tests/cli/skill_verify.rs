@@ -266,6 +266,7 @@ fn every_gate_is_asked_also_after_one_did_not_pass_and_the_skill_is_built_and_no
     scene.run(["ledger", "verify"]).ok();
 }
 
+/// Takes about eight seconds: ruff, mypy and pytest check four tests.
 #[test]
 fn tests_count_only_where_the_skill_itself_was_run() {
     let scene = Scene::built();

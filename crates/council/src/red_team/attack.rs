@@ -326,37 +326,41 @@ mod tests {
             .prop_map(|pieces| pieces.concat())
     }
 
-    proptest! {
-        #[test]
-        fn any_answer_is_an_attack_on_seats_that_were_shown(
-            answer in prop_oneof![pieces(), "(?s).{0,200}"],
-            shown in proptest::sample::subsequence(vec![0, 1, 2, 3], 1..=4),
-        ) {
-            let all = seats();
-            let seats: Vec<Seat> = shown.iter().map(|index| all[*index].clone()).collect();
-            let attack = read_attack(&Untrusted::new(answer.clone()), &seats);
-            prop_assert!(!attack.targets.is_empty());
-            let places: Vec<Option<usize>> =
-                attack.targets.iter().map(|target| seats.iter().position(|seat| seat.id == *target)).collect();
-            prop_assert!(places.iter().all(Option::is_some), "only seats that were shown");
-            prop_assert!(places.is_sorted_by(|one, next| one < next), "in their order, each once");
-            prop_assert!(attack.critique.as_str().trim().is_empty() <= answer.trim().is_empty());
-        }
+    mod properties {
+        use super::*;
 
-        #[test]
-        fn an_attack_in_either_form_comes_back_as_it_was_written(
-            critique in "[a-z][a-zA-Z .,:\n\"{}]{0,60}[a-z.]",
-            named in proptest::sample::subsequence(vec![0, 1, 2, 3], 1..=4),
-        ) {
-            let seats = seats();
-            let targets: Vec<SeatId> = named.iter().map(|index| seats[*index].id).collect();
-            let names: Vec<String> = targets.iter().map(ToString::to_string).collect();
-            let object = json!({"targets": names, "critique": critique}).to_string();
-            let line = format!("TARGETS: {}\n{critique}", names.join(", "));
-            for answer in [object, line] {
-                let attack = read_attack(&Untrusted::new(answer), &seats);
-                prop_assert_eq!(attack.critique.as_str(), &critique);
-                prop_assert_eq!(&attack.targets, &targets);
+        proptest! {
+            #[test]
+            fn any_answer_is_an_attack_on_seats_that_were_shown(
+                answer in prop_oneof![pieces(), "(?s).{0,200}"],
+                shown in proptest::sample::subsequence(vec![0, 1, 2, 3], 1..=4),
+            ) {
+                let all = seats();
+                let seats: Vec<Seat> = shown.iter().map(|index| all[*index].clone()).collect();
+                let attack = read_attack(&Untrusted::new(answer.clone()), &seats);
+                prop_assert!(!attack.targets.is_empty());
+                let places: Vec<Option<usize>> =
+                    attack.targets.iter().map(|target| seats.iter().position(|seat| seat.id == *target)).collect();
+                prop_assert!(places.iter().all(Option::is_some), "only seats that were shown");
+                prop_assert!(places.is_sorted_by(|one, next| one < next), "in their order, each once");
+                prop_assert!(attack.critique.as_str().trim().is_empty() <= answer.trim().is_empty());
+            }
+
+            #[test]
+            fn an_attack_in_either_form_comes_back_as_it_was_written(
+                critique in "[a-z][a-zA-Z .,:\n\"{}]{0,60}[a-z.]",
+                named in proptest::sample::subsequence(vec![0, 1, 2, 3], 1..=4),
+            ) {
+                let seats = seats();
+                let targets: Vec<SeatId> = named.iter().map(|index| seats[*index].id).collect();
+                let names: Vec<String> = targets.iter().map(ToString::to_string).collect();
+                let object = json!({"targets": names, "critique": critique}).to_string();
+                let line = format!("TARGETS: {}\n{critique}", names.join(", "));
+                for answer in [object, line] {
+                    let attack = read_attack(&Untrusted::new(answer), &seats);
+                    prop_assert_eq!(attack.critique.as_str(), &critique);
+                    prop_assert_eq!(&attack.targets, &targets);
+                }
             }
         }
     }

@@ -231,23 +231,26 @@ mod tests {
             && council.iter().all(|seat| says(&seat["system_prompt"]))
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2000))]
-        #[test]
-        fn what_is_accepted_keeps_every_rule_and_is_what_was_said(value in any_triage()) {
-            match judged(&value) {
-                Ok(accepted) => {
-                    let said = serde_json::to_value(&accepted).unwrap();
-                    prop_assert!(keeps_every_rule(&said), "{said}");
-                    let mut value = value;
-                    for seat in value["council"].as_array_mut().unwrap() {
-                        seat["model_hint"] = Value::Null;
+    mod properties {
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn what_is_accepted_keeps_every_rule_and_is_what_was_said(value in any_triage()) {
+                match judged(&value) {
+                    Ok(accepted) => {
+                        let said = serde_json::to_value(&accepted).unwrap();
+                        prop_assert!(keeps_every_rule(&said), "{said}");
+                        let mut value = value;
+                        for seat in value["council"].as_array_mut().unwrap() {
+                            seat["model_hint"] = Value::Null;
+                        }
+                        prop_assert_eq!(said, value);
                     }
-                    prop_assert_eq!(said, value);
-                }
-                Err(violations) => {
-                    prop_assert!(!violations.is_empty());
-                    prop_assert!(!keeps_every_rule(&value), "{value}");
+                    Err(violations) => {
+                        prop_assert!(!violations.is_empty());
+                        prop_assert!(!keeps_every_rule(&value), "{value}");
+                    }
                 }
             }
         }

@@ -94,13 +94,17 @@ mod tests {
         }
     }
 
-    proptest! {
-        /// What serde makes of a text is what is scanned.
-        #[test]
-        fn a_text_of_json_reads_as_its_reader_reads_it(text in "[ -~\\n\\t\u{e4}\u{4e00}]{0,40}") {
-            let json = Value::from(text.as_str()).to_string();
-            prop_assert_eq!(plain(&json).into_owned(), format!("\"{text}\""));
-            prop_assert_eq!(plain(&spelled(&text)).into_owned(), text);
+    mod properties {
+        use super::*;
+
+        proptest! {
+            /// What serde makes of a text is what is scanned.
+            #[test]
+            fn a_text_of_json_reads_as_its_reader_reads_it(text in "[ -~\\n\\t\u{e4}\u{4e00}]{0,40}") {
+                let json = Value::from(text.as_str()).to_string();
+                prop_assert_eq!(plain(&json).into_owned(), format!("\"{text}\""));
+                prop_assert_eq!(plain(&spelled(&text)).into_owned(), text);
+            }
         }
     }
 }

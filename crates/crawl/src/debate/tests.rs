@@ -106,22 +106,24 @@ fn schemas_and_readers_agree() {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+mod properties {
+    use super::*;
 
-    /// Whatever a model says: it is refused with a short reason on one line, or it is exactly what was said.
-    #[test]
-    fn no_reply_breaks_the_reader(text in "\\PC{0,80}", json in "[\\[\\]{}\",:a-z0-9\\\\ ]{0,60}", at in 0usize..400) {
-        let good = schemas().map(|(_, good)| good.to_string());
-        for (index, good) in good.iter().enumerate() {
-            let cut = good.floor_char_boundary(at.min(good.len()));
-            let spliced = format!("{}{json}{}", &good[..cut], &good[cut..]);
-            for candidate in [&text, &json, &spliced] {
-                match read(index, candidate) {
-                    Ok(_) => prop_assert!(serde_json::from_str::<Value>(candidate).is_ok_and(|value| value.is_object())),
-                    Err(fault) => {
-                        let shown = fault.to_string();
-                        prop_assert!(shown.lines().count() == 1 && shown.len() < 600, "{shown}");
+    proptest! {
+        /// Whatever a model says: it is refused with a short reason on one line, or it is exactly what was said.
+        #[test]
+        fn no_reply_breaks_the_reader(text in "\\PC{0,80}", json in "[\\[\\]{}\",:a-z0-9\\\\ ]{0,60}", at in 0usize..400) {
+            let good = schemas().map(|(_, good)| good.to_string());
+            for (index, good) in good.iter().enumerate() {
+                let cut = good.floor_char_boundary(at.min(good.len()));
+                let spliced = format!("{}{json}{}", &good[..cut], &good[cut..]);
+                for candidate in [&text, &json, &spliced] {
+                    match read(index, candidate) {
+                        Ok(_) => prop_assert!(serde_json::from_str::<Value>(candidate).is_ok_and(|value| value.is_object())),
+                        Err(fault) => {
+                            let shown = fault.to_string();
+                            prop_assert!(shown.lines().count() == 1 && shown.len() < 600, "{shown}");
+                        }
                     }
                 }
             }

@@ -212,12 +212,16 @@ mod tests {
         assert_eq!(candidate(&told, "git.example.org").unwrap().url, "https://git.example.org/acme/widget");
     }
 
-    proptest::proptest! {
-        #[test]
-        fn foreign_words_are_always_one_visible_line(text in "(?s).{0,400}", most in 0_usize..50) {
-            let line = line(&text, most);
-            proptest::prop_assert!(line.chars().count() <= most + 1);
-            proptest::prop_assert!(!line.contains(is_hidden));
+    mod properties {
+        use super::*;
+
+        proptest::proptest! {
+            #[test]
+            fn foreign_words_are_always_one_visible_line(text in "(?s).{0,400}", most in 0_usize..50) {
+                let line = line(&text, most);
+                proptest::prop_assert!(line.chars().count() <= most + 1);
+                proptest::prop_assert!(!line.contains(is_hidden));
+            }
         }
     }
 }

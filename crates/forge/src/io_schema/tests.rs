@@ -119,9 +119,13 @@ fn bounds_hold() {
     }
 }
 
-proptest! {
-    #[test]
-    fn no_bytes_break_the_reader(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _whatever_it_says = IoSchema::parse(&bytes);
+mod properties {
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn no_bytes_break_the_reader(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _whatever_it_says = IoSchema::parse(&bytes);
+        }
     }
 }

@@ -298,11 +298,15 @@ mod tests {
         assert!(PythonSource::parse(b"").is_ok());
     }
 
-    proptest! {
-        #[test]
-        fn no_bytes_bring_the_parser_down(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            if let Err(fault) = PythonSource::parse(&bytes) {
-                prop_assert!(!fault.finding().hint.is_empty());
+    mod properties {
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn no_bytes_bring_the_parser_down(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+                if let Err(fault) = PythonSource::parse(&bytes) {
+                    prop_assert!(!fault.finding().hint.is_empty());
+                }
             }
         }
     }

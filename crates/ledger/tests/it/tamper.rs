@@ -299,69 +299,75 @@ fn many_findings_are_counted_not_listed() {
     assert_eq!(verdict.findings()[100].subject, "30 more findings");
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+mod properties {
+    use crucible_testkit::expensive_cases;
 
-    /// One byte of one column of one event, anywhere: found, and that event is the first that is named.
-    #[test]
-    fn any_changed_byte_of_an_event_is_found(
-        seq in 1i64..=10,
-        column in prop::sample::select(&["run_id", "ts", "role", "event", "path", "artifacts", "body", "prev", "hash"][..]),
-        place_in_text in any::<prop::sample::Index>(),
-        flip in 1u8..=255,
-    ) {
-        let place = place();
-        drop(filled(&place.path, 10));
-        let raw = Connection::open(&place.path).unwrap();
-        let mut bytes: Vec<u8> = raw
-            .query_row(&format!("SELECT CAST({column} AS BLOB) FROM events WHERE seq = ?1"), [seq], |row| row.get(0))
-            .unwrap();
-        drop(raw);
-        let index = place_in_text.index(bytes.len());
-        bytes[index] ^= flip;
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        tamper(&place.path, &format!("UPDATE events SET {column} = CAST(x'{hex}' AS TEXT) WHERE seq = {seq}"));
-        let verdict = Ledger::open(&place.path).unwrap().verify(&[]).unwrap();
-        prop_assert_eq!(verdict.findings()[0].code.as_str(), "ledger-event-edited");
-        prop_assert_eq!(&verdict.findings()[0].subject, &format!("event {seq}"));
-    }
+    use super::*;
 
-    /// Any set of deletions, and any reordering of the events: found.
-    #[test]
-    fn any_other_order_of_the_events_is_found(order in Just((1i64..=8).collect::<Vec<_>>()).prop_shuffle(), keep in 1usize..=8) {
-        prop_assume!(keep < 8 || order.windows(2).any(|pair| pair[0] > pair[1]));
-        let place = place();
-        drop(filled(&place.path, 8));
-        let mut sql = "UPDATE events SET seq = seq + 100;".to_owned();
-        for (place, seq) in order.iter().take(keep).enumerate() {
-            sql.push_str(&format!("UPDATE events SET seq = {} WHERE seq = {};", place + 1, seq + 100));
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(expensive_cases()))]
+
+        /// One byte of one column of one event, anywhere: found, and that event is the first that is named.
+        #[test]
+        fn any_changed_byte_of_an_event_is_found(
+            seq in 1i64..=10,
+            column in prop::sample::select(&["run_id", "ts", "role", "event", "path", "artifacts", "body", "prev", "hash"][..]),
+            place_in_text in any::<prop::sample::Index>(),
+            flip in 1u8..=255,
+        ) {
+            let place = place();
+            drop(filled(&place.path, 10));
+            let raw = Connection::open(&place.path).unwrap();
+            let mut bytes: Vec<u8> = raw
+                .query_row(&format!("SELECT CAST({column} AS BLOB) FROM events WHERE seq = ?1"), [seq], |row| row.get(0))
+                .unwrap();
+            drop(raw);
+            let index = place_in_text.index(bytes.len());
+            bytes[index] ^= flip;
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            tamper(&place.path, &format!("UPDATE events SET {column} = CAST(x'{hex}' AS TEXT) WHERE seq = {seq}"));
+            let verdict = Ledger::open(&place.path).unwrap().verify(&[]).unwrap();
+            prop_assert_eq!(verdict.findings()[0].code.as_str(), "ledger-event-edited");
+            prop_assert_eq!(&verdict.findings()[0].subject, &format!("event {seq}"));
         }
-        sql.push_str("DELETE FROM events WHERE seq > 100;");
-        sql.push_str(&format!("UPDATE chain_head SET (seq, hash) = (SELECT seq, hash FROM events WHERE seq = {keep});"));
-        sql.push_str(&format!("UPDATE sqlite_sequence SET seq = {keep};"));
-        // A prefix of the true order is what only an anchor can tell from the truth.
-        prop_assume!(order.iter().take(keep).enumerate().any(|(place, seq)| *seq != place as i64 + 1));
-        tamper(&place.path, &sql);
-        prop_assert!(!Ledger::open(&place.path).unwrap().verify(&[]).unwrap().passes());
-    }
 
-    /// Bytes changed in the file itself, below SQL: the ledger refuses to open, or finds it, or the byte had no meaning
-    /// and every event and artifact still reads as it was written.
-    #[test]
-    fn bytes_changed_in_the_file_never_change_what_is_read(at in any::<prop::sample::Index>(), flip in 1u8..=255) {
-        let place = place();
-        let ledger = filled(&place.path, 10);
-        let truth = ledger.events(None).unwrap();
-        drop(ledger);
-        let mut bytes = std::fs::read(&place.path).unwrap();
-        let index = at.index(bytes.len());
-        bytes[index] ^= flip;
-        crate::common::overwrite(&place.path, &bytes);
-        if let Ok(ledger) = Ledger::open(&place.path)
-            && ledger.verify(&[]).is_ok_and(|verdict| verdict.passes())
-        {
-            prop_assert_eq!(ledger.events(None).unwrap(), truth);
-            prop_assert_eq!(ledger.artifact(&Digest::of(b"the plan")).unwrap(), Some(b"the plan".to_vec()));
+        /// Any set of deletions, and any reordering of the events: found.
+        #[test]
+        fn any_other_order_of_the_events_is_found(order in Just((1i64..=8).collect::<Vec<_>>()).prop_shuffle(), keep in 1usize..=8) {
+            prop_assume!(keep < 8 || order.windows(2).any(|pair| pair[0] > pair[1]));
+            let place = place();
+            drop(filled(&place.path, 8));
+            let mut sql = "UPDATE events SET seq = seq + 100;".to_owned();
+            for (place, seq) in order.iter().take(keep).enumerate() {
+                sql.push_str(&format!("UPDATE events SET seq = {} WHERE seq = {};", place + 1, seq + 100));
+            }
+            sql.push_str("DELETE FROM events WHERE seq > 100;");
+            sql.push_str(&format!("UPDATE chain_head SET (seq, hash) = (SELECT seq, hash FROM events WHERE seq = {keep});"));
+            sql.push_str(&format!("UPDATE sqlite_sequence SET seq = {keep};"));
+            // A prefix of the true order is what only an anchor can tell from the truth.
+            prop_assume!(order.iter().take(keep).enumerate().any(|(place, seq)| *seq != place as i64 + 1));
+            tamper(&place.path, &sql);
+            prop_assert!(!Ledger::open(&place.path).unwrap().verify(&[]).unwrap().passes());
+        }
+
+        /// Bytes changed in the file itself, below SQL: the ledger refuses to open, or finds it, or the byte had no meaning
+        /// and every event and artifact still reads as it was written.
+        #[test]
+        fn bytes_changed_in_the_file_never_change_what_is_read(at in any::<prop::sample::Index>(), flip in 1u8..=255) {
+            let place = place();
+            let ledger = filled(&place.path, 10);
+            let truth = ledger.events(None).unwrap();
+            drop(ledger);
+            let mut bytes = std::fs::read(&place.path).unwrap();
+            let index = at.index(bytes.len());
+            bytes[index] ^= flip;
+            crate::common::overwrite(&place.path, &bytes);
+            if let Ok(ledger) = Ledger::open(&place.path)
+                && ledger.verify(&[]).is_ok_and(|verdict| verdict.passes())
+            {
+                prop_assert_eq!(ledger.events(None).unwrap(), truth);
+                prop_assert_eq!(ledger.artifact(&Digest::of(b"the plan")).unwrap(), Some(b"the plan".to_vec()));
+            }
         }
     }
 }

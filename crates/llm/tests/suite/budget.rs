@@ -42,80 +42,82 @@ fn tokens(limit: u64) -> BudgetLimits {
     BudgetLimits { tokens: Limit::At(limit), ..NO_LIMITS }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+mod properties {
+    use super::*;
 
-    /// Seed 002, property 9: up to the limit everything is sent, beyond it nothing.
-    #[test]
-    fn parallel_calls_never_overshoot_a_limit_of_calls(limit in 0u64..80, failing in 0usize..64) {
-        runtime().block_on(async {
-            let failures = (0..failing).map(|_| Err(outage(400)));
-            let backend = Scripted::new(failures);
-            let budget = CallBudget::new(BudgetLimits::calls(limit));
-            let calls: Vec<_> = (0..64).map(|_| {
-                let budgeted = under(Shared(backend.clone()), 100, Arc::clone(&budget), Price::Unknown);
-                tokio::spawn(async move { budgeted.invoke(ask("x")).await })
-            }).collect();
-            let mut refused = 0;
-            for call in calls {
-                if let Err(LlmError::BudgetExceeded { resource, limit: said, attempted }) = call.await.unwrap() {
-                    assert_eq!((resource, said), (Resource::Calls, limit));
-                    assert!(attempted > limit);
-                    refused += 1;
-                }
-            }
-            assert_eq!(backend.calls(), limit.min(64));
-            assert_eq!(refused, 64 - limit.min(64));
-            assert_eq!(budget.used().unwrap().calls, limit.min(64));
-        });
-    }
-
-    /// At every moment what is used or reserved stays within the limit, and the answers' real tokens too.
-    #[test]
-    fn parallel_calls_never_overshoot_a_limit_of_tokens(limit in 0u64..20_000, most in 5u64..1000) {
-        runtime().block_on(async {
-            let backend = Scripted::new([]);
-            let budget = CallBudget::new(tokens(limit));
-            let calls: Vec<_> = (0..64).map(|_| {
-                let budgeted = under(Shared(backend.clone()), most, Arc::clone(&budget), Price::Unknown);
-                let budget = Arc::clone(&budget);
-                tokio::spawn(async move {
-                    let _outcome = budgeted.invoke(ask("x")).await;
-                    budget.used().unwrap().tokens
-                })
-            }).collect();
-            for call in calls {
-                assert!(call.await.unwrap() <= limit);
-            }
-            // Each answer is said to have cost 15 tokens.
-            assert_eq!(budget.used().unwrap().tokens, 15 * backend.calls());
-        });
-    }
-
-    /// Whatever is reserved, settled or abandoned: the count of slots never goes down, limits hold on each reserve.
-    #[test]
-    fn slots_are_never_given_back(steps in proptest::collection::vec((0u64..50, 0u64..60, any::<bool>()), 1..100)) {
-        let budget = CallBudget::new(BudgetLimits { calls: Limit::At(40), tokens: Limit::At(1000), ..NO_LIMITS });
-        let runtime = runtime();
-        let mut slots = 0;
-        for (held, spent, settles) in steps {
-            let before = budget.used().unwrap();
-            let worst = Amount { calls: 1, tokens: held, micro_dollars: 0 };
-            match runtime.block_on(budget.reserve("scripted", &ask("x"), worst)) {
-                Ok(reservation) => {
-                    slots += 1;
-                    prop_assert!(budget.used().unwrap().tokens <= 1000);
-                    if settles {
-                        let tokens = Some((spent.min(held), 0));
-                        let end = CallEnd { outcome: "ok", tokens, micro_dollars: None };
-                        runtime.block_on(reservation.settle(end)).unwrap();
+    proptest! {
+        /// Seed 002, property 9: up to the limit everything is sent, beyond it nothing.
+        #[test]
+        fn parallel_calls_never_overshoot_a_limit_of_calls(limit in 0u64..80, failing in 0usize..64) {
+            runtime().block_on(async {
+                let failures = (0..failing).map(|_| Err(outage(400)));
+                let backend = Scripted::new(failures);
+                let budget = CallBudget::new(BudgetLimits::calls(limit));
+                let calls: Vec<_> = (0..64).map(|_| {
+                    let budgeted = under(Shared(backend.clone()), 100, Arc::clone(&budget), Price::Unknown);
+                    tokio::spawn(async move { budgeted.invoke(ask("x")).await })
+                }).collect();
+                let mut refused = 0;
+                for call in calls {
+                    if let Err(LlmError::BudgetExceeded { resource, limit: said, attempted }) = call.await.unwrap() {
+                        assert_eq!((resource, said), (Resource::Calls, limit));
+                        assert!(attempted > limit);
+                        refused += 1;
                     }
                 }
-                Err(BookError::Exhausted { .. }) => prop_assert_eq!(budget.used().unwrap(), before),
-                Err(other) => prop_assert!(false, "{}", other),
+                assert_eq!(backend.calls(), limit.min(64));
+                assert_eq!(refused, 64 - limit.min(64));
+                assert_eq!(budget.used().unwrap().calls, limit.min(64));
+            });
+        }
+
+        /// At every moment what is used or reserved stays within the limit, and the answers' real tokens too.
+        #[test]
+        fn parallel_calls_never_overshoot_a_limit_of_tokens(limit in 0u64..20_000, most in 5u64..1000) {
+            runtime().block_on(async {
+                let backend = Scripted::new([]);
+                let budget = CallBudget::new(tokens(limit));
+                let calls: Vec<_> = (0..64).map(|_| {
+                    let budgeted = under(Shared(backend.clone()), most, Arc::clone(&budget), Price::Unknown);
+                    let budget = Arc::clone(&budget);
+                    tokio::spawn(async move {
+                        let _outcome = budgeted.invoke(ask("x")).await;
+                        budget.used().unwrap().tokens
+                    })
+                }).collect();
+                for call in calls {
+                    assert!(call.await.unwrap() <= limit);
+                }
+                // Each answer is said to have cost 15 tokens.
+                assert_eq!(budget.used().unwrap().tokens, 15 * backend.calls());
+            });
+        }
+
+        /// Whatever is reserved, settled or abandoned: the count of slots never goes down, limits hold on each reserve.
+        #[test]
+        fn slots_are_never_given_back(steps in proptest::collection::vec((0u64..50, 0u64..60, any::<bool>()), 1..100)) {
+            let budget = CallBudget::new(BudgetLimits { calls: Limit::At(40), tokens: Limit::At(1000), ..NO_LIMITS });
+            let runtime = runtime();
+            let mut slots = 0;
+            for (held, spent, settles) in steps {
+                let before = budget.used().unwrap();
+                let worst = Amount { calls: 1, tokens: held, micro_dollars: 0 };
+                match runtime.block_on(budget.reserve("scripted", &ask("x"), worst)) {
+                    Ok(reservation) => {
+                        slots += 1;
+                        prop_assert!(budget.used().unwrap().tokens <= 1000);
+                        if settles {
+                            let tokens = Some((spent.min(held), 0));
+                            let end = CallEnd { outcome: "ok", tokens, micro_dollars: None };
+                            runtime.block_on(reservation.settle(end)).unwrap();
+                        }
+                    }
+                    Err(BookError::Exhausted { .. }) => prop_assert_eq!(budget.used().unwrap(), before),
+                    Err(other) => prop_assert!(false, "{}", other),
+                }
+                prop_assert_eq!(budget.used().unwrap().calls, slots);
+                prop_assert!(slots <= 40);
             }
-            prop_assert_eq!(budget.used().unwrap().calls, slots);
-            prop_assert!(slots <= 40);
         }
     }
 }

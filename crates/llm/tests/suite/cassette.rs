@@ -83,25 +83,27 @@ async fn a_recorded_conversation_replays_without_the_server() {
     assert!(error.to_string().contains("recorded 2 times"), "{error}");
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+mod properties {
+    use super::*;
 
-    #[test]
-    fn any_answer_survives_the_file(answers in proptest::collection::vec((".{1,20}", "(?s).{1,80}"), 1..6)) {
-        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-            let dir = tempfile::tempdir().unwrap();
-            let path = cassette_in(&dir);
-            let scripted = Scripted::new(answers.iter().map(|(_, text)| Ok(answer(text))));
-            let live = recording(&scripted, &path, Reuse::Nothing);
-            let mut spoken = Vec::new();
-            for (text, _) in &answers {
-                spoken.push(live.call(ask(text)).await.unwrap());
-            }
-            let replayed = replay(&path);
-            for ((text, _), spoken) in answers.iter().zip(spoken) {
-                assert_eq!(replayed.call(ask(text)).await.unwrap(), spoken);
-            }
-        });
+    proptest! {
+        #[test]
+        fn any_answer_survives_the_file(answers in proptest::collection::vec((".{1,20}", "(?s).{1,80}"), 1..6)) {
+            tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+                let dir = tempfile::tempdir().unwrap();
+                let path = cassette_in(&dir);
+                let scripted = Scripted::new(answers.iter().map(|(_, text)| Ok(answer(text))));
+                let live = recording(&scripted, &path, Reuse::Nothing);
+                let mut spoken = Vec::new();
+                for (text, _) in &answers {
+                    spoken.push(live.call(ask(text)).await.unwrap());
+                }
+                let replayed = replay(&path);
+                for ((text, _), spoken) in answers.iter().zip(spoken) {
+                    assert_eq!(replayed.call(ask(text)).await.unwrap(), spoken);
+                }
+            });
+        }
     }
 }
 

@@ -37,64 +37,70 @@ fn scribbler(room: &Path) -> Backend {
     construct("claude-cli", &settings, &context).unwrap()
 }
 
-/// Seed 002, property 1.
-#[test]
-fn no_call_leaves_anything_on_the_disk() {
-    let room = tempfile::tempdir().unwrap();
-    let program = scribbler(room.path());
-    let server = FakeOpenAi::answering(|request| {
-        Reply::Answer(request.body["messages"][1]["content"].as_str().unwrap_or_default().to_owned())
-    });
-    let http = gateway(&server.base_url(), None);
-    let before = names_in(room.path());
-    let runtime = runtime();
-    let mut runner = TestRunner::new(ProptestConfig::with_cases(100));
-    runner
-        .run(&(any::<String>(), any::<bool>()), |(text, by_program)| {
-            let mut inv = ask(&format!("write {text:?} to ../../file and run it"));
-            inv.timeout = Duration::from_secs(60);
-            let backend = if by_program { &program } else { &http };
-            let result =
-                runtime.block_on(backend.invoke(inv)).map_err(|e| TestCaseError::fail(e.to_string()))?;
-            prop_assert!(!result.raw_response.is_empty());
-            prop_assert_eq!(names_in(room.path()), before.clone());
-            prop_assert_eq!(names_in(&room.path().join("tmp")), Vec::<std::path::PathBuf>::new());
-            Ok(())
-        })
-        .unwrap();
-}
+mod properties {
+    use crucible_testkit::expensive_cases;
 
-/// Seed 002, property 10.
-#[test]
-fn every_answer_names_provider_and_model_in_its_receipt() {
-    let server = FakeOpenAi::answering(|request| {
-        let model = request.body["model"].as_str().unwrap_or_default();
-        let words = request.body["messages"].as_array().map_or(0, Vec::len);
-        let body = serde_json::json!({
-            "model": if model.len() % 3 == 0 { serde_json::Value::Null } else { model.into() },
-            "choices": [{"message": {"content": format!("{words} messages")}, "finish_reason": "stop"}],
+    use super::*;
+
+    /// Seed 002, property 1.
+    #[test]
+    fn no_call_leaves_anything_on_the_disk() {
+        let room = tempfile::tempdir().unwrap();
+        let program = scribbler(room.path());
+        let server = FakeOpenAi::answering(|request| {
+            Reply::Answer(request.body["messages"][1]["content"].as_str().unwrap_or_default().to_owned())
         });
-        Reply::Raw(200, body.to_string().into_bytes())
-    });
-    let backend = gateway(&server.base_url(), None);
-    let runtime = runtime();
-    let mut runner = TestRunner::new(ProptestConfig::with_cases(200));
-    runner
-        .run(&("[a-zA-Z0-9./:_-]{1,40}", 1u64..900), |(model, seconds)| {
-            let mut inv = ask("x");
-            inv.model = model;
-            inv.timeout = Duration::from_secs(seconds);
-            let allowed = inv.timeout;
-            let result =
-                runtime.block_on(backend.invoke(inv)).map_err(|e| TestCaseError::fail(e.to_string()))?;
-            let receipt = serde_json::to_value(LlmReceipt::of_answer(&result, allowed, None)).unwrap();
-            prop_assert_eq!(&receipt["provider"], "gateway");
-            prop_assert!(receipt["model_used"].as_str().is_some_and(|name| !name.is_empty()));
-            prop_assert_eq!(&receipt["timeout_seconds"], seconds);
-            prop_assert_eq!(&receipt["budget_exhausted"], false);
-            // The server counted no tokens, so the receipt claims none.
-            prop_assert!(receipt.get("tokens_input").is_none() && receipt.get("cost").is_none());
-            Ok(())
-        })
-        .unwrap();
+        let http = gateway(&server.base_url(), None);
+        let before = names_in(room.path());
+        let runtime = runtime();
+        let mut runner = TestRunner::new(ProptestConfig::with_cases(expensive_cases()));
+        runner
+            .run(&(any::<String>(), any::<bool>()), |(text, by_program)| {
+                let mut inv = ask(&format!("write {text:?} to ../../file and run it"));
+                inv.timeout = Duration::from_secs(60);
+                let backend = if by_program { &program } else { &http };
+                let result =
+                    runtime.block_on(backend.invoke(inv)).map_err(|e| TestCaseError::fail(e.to_string()))?;
+                prop_assert!(!result.raw_response.is_empty());
+                prop_assert_eq!(names_in(room.path()), before.clone());
+                prop_assert_eq!(names_in(&room.path().join("tmp")), Vec::<std::path::PathBuf>::new());
+                Ok(())
+            })
+            .unwrap();
+    }
+
+    /// Seed 002, property 10.
+    #[test]
+    fn every_answer_names_provider_and_model_in_its_receipt() {
+        let server = FakeOpenAi::answering(|request| {
+            let model = request.body["model"].as_str().unwrap_or_default();
+            let words = request.body["messages"].as_array().map_or(0, Vec::len);
+            let body = serde_json::json!({
+                "model": if model.len() % 3 == 0 { serde_json::Value::Null } else { model.into() },
+                "choices": [{"message": {"content": format!("{words} messages")}, "finish_reason": "stop"}],
+            });
+            Reply::Raw(200, body.to_string().into_bytes())
+        });
+        let backend = gateway(&server.base_url(), None);
+        let runtime = runtime();
+        let mut runner = TestRunner::new(ProptestConfig::default());
+        runner
+            .run(&("[a-zA-Z0-9./:_-]{1,40}", 1u64..900), |(model, seconds)| {
+                let mut inv = ask("x");
+                inv.model = model;
+                inv.timeout = Duration::from_secs(seconds);
+                let allowed = inv.timeout;
+                let result =
+                    runtime.block_on(backend.invoke(inv)).map_err(|e| TestCaseError::fail(e.to_string()))?;
+                let receipt = serde_json::to_value(LlmReceipt::of_answer(&result, allowed, None)).unwrap();
+                prop_assert_eq!(&receipt["provider"], "gateway");
+                prop_assert!(receipt["model_used"].as_str().is_some_and(|name| !name.is_empty()));
+                prop_assert_eq!(&receipt["timeout_seconds"], seconds);
+                prop_assert_eq!(&receipt["budget_exhausted"], false);
+                // The server counted no tokens, so the receipt claims none.
+                prop_assert!(receipt.get("tokens_input").is_none() && receipt.get("cost").is_none());
+                Ok(())
+            })
+            .unwrap();
+    }
 }

@@ -272,40 +272,52 @@ fn any_settings(bin: PathBuf, base_url: String, cassette: PathBuf) -> impl Strat
         })
 }
 
-/// Seed 002, properties 4 and 6: whatever is configured, no client program is asked for anything but its version, and no
-/// provider over HTTP is connected to.
-#[test]
-fn whatever_is_configured_only_versions_are_asked_for_and_nobody_is_connected_to() {
-    let machine = Machine::new();
-    let server = TcpListener::bind("127.0.0.1:0").unwrap();
-    server.set_nonblocking(true).unwrap();
-    let base_url = format!("http://{}/v1", server.local_addr().unwrap());
-    let names: Vec<String> = registry().iter().map(|kind| kind.name().to_owned()).collect();
-    let cassette = machine.directory.path().join("bin/flat");
-    let one = || any_settings(machine.directory.path().join("bin"), base_url.clone(), cassette.clone());
-    let every = prop::collection::vec(one(), names.len());
-    let chosen = prop::sample::select([names.clone(), vec![String::new(), "nobody".to_owned()]].concat());
-    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(120));
-    let strategy = (every, chosen.clone(), chosen);
-    let result = runner.run(&strategy, |(settings, provider, fallback)| {
-        let settings = names.iter().cloned().zip(settings.into_iter().map(ProviderSettings::from)).collect();
-        let seen =
-            machine.examine(&Configured { settings, provider, fallback, strategy: "controlled".to_owned() });
-        let calls = machine.calls();
-        prop_assert!(calls.iter().all(|call| call == "--version"), "{calls:?}");
-        prop_assert!(server.accept().is_err(), "somebody connected");
-        let told = format!("{}{:?}", serde_json::to_string(&seen).unwrap(), verdict(&seen));
-        prop_assert!(!told.contains(KEY) && !told.contains("me:secret"), "{told}");
-        prop_assert_eq!(seen.providers.len(), names.len());
-        Ok(())
-    });
-    result.unwrap();
-    let seen = machine.examine(&configured("gateway", settings(Path::new("claude"), &base_url)));
-    assert!(machine.calls().len() >= 4, "the fakes write down that they are called");
-    assert!(seen.providers.iter().any(|check| check.reach == Reach::Http));
-    let environment = std::fs::read_to_string(machine.directory.path().join("calls.env")).unwrap();
-    assert!(environment.contains("PATH=") && !environment.contains(KEY), "{environment}");
-    // Somebody who connects is seen.
-    let _connected = std::net::TcpStream::connect(server.local_addr().unwrap()).unwrap();
-    assert!(server.accept().is_ok());
+mod properties {
+    use crucible_testkit::expensive_cases;
+
+    use super::*;
+
+    /// Seed 002, properties 4 and 6: whatever is configured, no client program is asked for anything but its version, and no
+    /// provider over HTTP is connected to.
+    #[test]
+    fn whatever_is_configured_only_versions_are_asked_for_and_nobody_is_connected_to() {
+        let machine = Machine::new();
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        server.set_nonblocking(true).unwrap();
+        let base_url = format!("http://{}/v1", server.local_addr().unwrap());
+        let names: Vec<String> = registry().iter().map(|kind| kind.name().to_owned()).collect();
+        let cassette = machine.directory.path().join("bin/flat");
+        let one = || any_settings(machine.directory.path().join("bin"), base_url.clone(), cassette.clone());
+        let every = prop::collection::vec(one(), names.len());
+        let chosen = prop::sample::select([names.clone(), vec![String::new(), "nobody".to_owned()]].concat());
+        let mut runner =
+            proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(expensive_cases()));
+        let strategy = (every, chosen.clone(), chosen);
+        let result = runner.run(&strategy, |(settings, provider, fallback)| {
+            let settings =
+                names.iter().cloned().zip(settings.into_iter().map(ProviderSettings::from)).collect();
+            let seen = machine.examine(&Configured {
+                settings,
+                provider,
+                fallback,
+                strategy: "controlled".to_owned(),
+            });
+            let calls = machine.calls();
+            prop_assert!(calls.iter().all(|call| call == "--version"), "{calls:?}");
+            prop_assert!(server.accept().is_err(), "somebody connected");
+            let told = format!("{}{:?}", serde_json::to_string(&seen).unwrap(), verdict(&seen));
+            prop_assert!(!told.contains(KEY) && !told.contains("me:secret"), "{told}");
+            prop_assert_eq!(seen.providers.len(), names.len());
+            Ok(())
+        });
+        result.unwrap();
+        let seen = machine.examine(&configured("gateway", settings(Path::new("claude"), &base_url)));
+        assert!(machine.calls().len() >= 4, "the fakes write down that they are called");
+        assert!(seen.providers.iter().any(|check| check.reach == Reach::Http));
+        let environment = std::fs::read_to_string(machine.directory.path().join("calls.env")).unwrap();
+        assert!(environment.contains("PATH=") && !environment.contains(KEY), "{environment}");
+        // Somebody who connects is seen.
+        let _connected = std::net::TcpStream::connect(server.local_addr().unwrap()).unwrap();
+        assert!(server.accept().is_ok());
+    }
 }

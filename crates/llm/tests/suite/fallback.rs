@@ -67,47 +67,49 @@ fn room() -> TempDir {
     room
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+mod properties {
+    use super::*;
 
-    /// Seed 002, property 3: the fallback is used exactly when the named provider cannot be made ready, and that is told;
-    /// with both out of order both are told.
-    #[test]
-    fn a_fallback_is_used_exactly_when_it_is_needed(
-        primary in 0usize..PROVIDERS.len(), first in 0usize..FAULTS.len(),
-        fallback in 0usize..PROVIDERS.len(), second in 0usize..FAULTS.len(),
-    ) {
-        let (primary, first) = (PROVIDERS[primary], FAULTS[first]);
-        let (fallback, second) = (PROVIDERS[fallback], FAULTS[second]);
-        let room = room();
-        let context = context(&[("PATH", "/usr/bin:/bin"), ("A_KEY", "k-secret-value"), ("EMPTY", " ")]);
-        let chosen = select(
-            candidate(primary, first, &room),
-            Fallback::To(Box::new(candidate(fallback, second, &room))),
-            &context,
-        );
-        match (matters(primary, first), matters(fallback, second)) {
-            (false, _) => {
-                let chosen = chosen.map_err(|error| TestCaseError::fail(error.to_string()))?;
-                prop_assert_eq!(chosen.backend.provider(), primary);
-                prop_assert!(chosen.fell_back.is_none());
-            }
-            (true, false) => {
-                let chosen = chosen.map_err(|error| TestCaseError::fail(error.to_string()))?;
-                prop_assert_eq!(chosen.backend.provider(), fallback);
-                prop_assert_eq!(&chosen.candidate.name, fallback);
-                let warning = ReceiptWarning::fallback(&chosen.fell_back.unwrap());
-                prop_assert_eq!(&warning.kind, "llm_fallback");
-                prop_assert!(warning.message.contains(primary) && warning.message.contains(fallback));
-                prop_assert!(warning.message.contains("misconfiguration"), "{}", warning.message);
-                prop_assert!(!warning.message.contains("k-secret-value"));
-            }
-            (true, true) => {
-                let error = chosen.err().unwrap();
-                prop_assert!(matches!(error, LlmError::Misconfiguration(_)));
-                let text = error.to_string();
-                prop_assert!(text.contains(primary) && text.contains(fallback), "{}", text);
-                prop_assert!(!text.contains("k-secret-value"));
+    proptest! {
+        /// Seed 002, property 3: the fallback is used exactly when the named provider cannot be made ready, and that is told;
+        /// with both out of order both are told.
+        #[test]
+        fn a_fallback_is_used_exactly_when_it_is_needed(
+            primary in 0usize..PROVIDERS.len(), first in 0usize..FAULTS.len(),
+            fallback in 0usize..PROVIDERS.len(), second in 0usize..FAULTS.len(),
+        ) {
+            let (primary, first) = (PROVIDERS[primary], FAULTS[first]);
+            let (fallback, second) = (PROVIDERS[fallback], FAULTS[second]);
+            let room = room();
+            let context = context(&[("PATH", "/usr/bin:/bin"), ("A_KEY", "k-secret-value"), ("EMPTY", " ")]);
+            let chosen = select(
+                candidate(primary, first, &room),
+                Fallback::To(Box::new(candidate(fallback, second, &room))),
+                &context,
+            );
+            match (matters(primary, first), matters(fallback, second)) {
+                (false, _) => {
+                    let chosen = chosen.map_err(|error| TestCaseError::fail(error.to_string()))?;
+                    prop_assert_eq!(chosen.backend.provider(), primary);
+                    prop_assert!(chosen.fell_back.is_none());
+                }
+                (true, false) => {
+                    let chosen = chosen.map_err(|error| TestCaseError::fail(error.to_string()))?;
+                    prop_assert_eq!(chosen.backend.provider(), fallback);
+                    prop_assert_eq!(&chosen.candidate.name, fallback);
+                    let warning = ReceiptWarning::fallback(&chosen.fell_back.unwrap());
+                    prop_assert_eq!(&warning.kind, "llm_fallback");
+                    prop_assert!(warning.message.contains(primary) && warning.message.contains(fallback));
+                    prop_assert!(warning.message.contains("misconfiguration"), "{}", warning.message);
+                    prop_assert!(!warning.message.contains("k-secret-value"));
+                }
+                (true, true) => {
+                    let error = chosen.err().unwrap();
+                    prop_assert!(matches!(error, LlmError::Misconfiguration(_)));
+                    let text = error.to_string();
+                    prop_assert!(text.contains(primary) && text.contains(fallback), "{}", text);
+                    prop_assert!(!text.contains("k-secret-value"));
+                }
             }
         }
     }

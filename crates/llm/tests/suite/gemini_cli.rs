@@ -1,6 +1,6 @@
 //! `gemini-cli` as a process: what it is given, and what becomes of what it does.
 //!
-//! A shell script stands in for the program here; the real one is in `tests/real_clients`.
+//! A shell script stands in for the program here; the real one is in `real_clients/`.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -66,49 +66,53 @@ fn reply(request: &SeenRequest, status: u16, quoting: Quoting) -> Reply {
     }
 }
 
-#[test]
-fn no_text_tells_the_key_or_the_prompt() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let now = Arc::new(Mutex::new((200, Quoting::Answer)));
-    let plan = Arc::clone(&now);
-    let server = FakeApi::answering(move |request| {
-        let (status, quoting) = *plan.lock().unwrap();
-        reply(request, status, quoting)
-    });
-    let shared = context(&[]);
-    let statuses =
-        [200u16, 200, 200, 400, 401, 402, 403, 404, 408, 413, 418, 422, 429, 500, 502, 503, 529, 599];
-    let cases = (
-        prop::sample::select(HTTP_PROVIDERS.to_vec()),
-        "[!-~]{16,40}",
-        "[a-zA-Z0-9 äöü\"\\\\]{16,60}",
-        prop::sample::select(statuses.to_vec()),
-        prop::sample::select(QUOTINGS.to_vec()),
-    );
-    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) };
-    TestRunner::new(config)
-        .run(&cases, |(provider, key, prompt, status, quoting)| {
-            *now.lock().unwrap() = (status, quoting);
-            let env = Environment::from_pairs([("TEST_KEY", key.as_str())], "/");
-            let context = Context { env, ..shared.clone() };
-            let backend = http_backend(provider, &server.base_url(), &context);
-            let shown = runtime.block_on(async {
-                let outcome = backend.invoke(ask(&prompt)).await;
-                match outcome {
-                    Ok(result) => format!("{result:?}"),
-                    Err(error) => format!("{error} {error:?}"),
+mod properties {
+    use super::*;
+
+    #[test]
+    fn no_text_tells_the_key_or_the_prompt() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let now = Arc::new(Mutex::new((200, Quoting::Answer)));
+        let plan = Arc::clone(&now);
+        let server = FakeApi::answering(move |request| {
+            let (status, quoting) = *plan.lock().unwrap();
+            reply(request, status, quoting)
+        });
+        let shared = context(&[]);
+        let statuses =
+            [200u16, 200, 200, 400, 401, 402, 403, 404, 408, 413, 418, 422, 429, 500, 502, 503, 529, 599];
+        let cases = (
+            prop::sample::select(HTTP_PROVIDERS.to_vec()),
+            "[!-~]{16,40}",
+            "[a-zA-Z0-9 äöü\"\\\\]{16,60}",
+            prop::sample::select(statuses.to_vec()),
+            prop::sample::select(QUOTINGS.to_vec()),
+        );
+        let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+        TestRunner::new(config)
+            .run(&cases, |(provider, key, prompt, status, quoting)| {
+                *now.lock().unwrap() = (status, quoting);
+                let env = Environment::from_pairs([("TEST_KEY", key.as_str())], "/");
+                let context = Context { env, ..shared.clone() };
+                let backend = http_backend(provider, &server.base_url(), &context);
+                let shown = runtime.block_on(async {
+                    let outcome = backend.invoke(ask(&prompt)).await;
+                    match outcome {
+                        Ok(result) => format!("{result:?}"),
+                        Err(error) => format!("{error} {error:?}"),
+                    }
+                });
+                for secret in [&key, &prompt] {
+                    for form in [secret.to_owned(), format!("{secret:?}"), json!(secret).to_string()] {
+                        // A piece is enough to tell.
+                        let piece: String = form.trim_matches('"').chars().take(12).collect();
+                        prop_assert!(!shown.contains(&piece), "{provider} {status} {quoting:?}: {shown}");
+                    }
                 }
-            });
-            for secret in [&key, &prompt] {
-                for form in [secret.to_owned(), format!("{secret:?}"), json!(secret).to_string()] {
-                    // A piece is enough to tell.
-                    let piece: String = form.trim_matches('"').chars().take(12).collect();
-                    prop_assert!(!shown.contains(&piece), "{provider} {status} {quoting:?}: {shown}");
-                }
-            }
-            Ok(())
-        })
-        .unwrap();
+                Ok(())
+            })
+            .unwrap();
+    }
 }
 
 /// A list of models holds no prompt, but it is asked for with the key.

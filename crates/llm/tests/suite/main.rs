@@ -21,6 +21,7 @@ mod offered;
 mod openai;
 mod openrouter;
 mod raw_server;
+mod real_clients;
 mod retry;
 mod secrets;
 mod selection;

@@ -142,36 +142,38 @@ fn a_secret_that_escapes_hide_is_taken_out_of_json_and_nothing_else_changes() {
     assert_eq!(client.redact_json(&both).1, 2);
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+mod properties {
+    use super::*;
 
-    /// Seed 002, property 8: whatever the key and however the server fails, no error tells the key or the prompt.
-    #[test]
-    fn no_error_tells_the_key_or_the_prompt(
-        key in "[A-Za-z0-9_-]{12,60}",
-        prompt in "[a-z]{20,40}",
-        mode in 0usize..9,
-        status in prop_oneof![Just(400u16), Just(401), Just(403), Just(404), Just(429), Just(500), Just(503)],
-    ) {
-        let reply = match mode {
-            0 | 1 => Reply::Status(status),
-            2 => Reply::Drop,
-            3 => Reply::BadJson,
-            4 => Reply::Html,
-            5 => Reply::DropHalfway,
-            6 => Reply::Hang,
-            // Servers that quote what they were sent.
-            7 => Reply::Raw(200, format!(r#"{{"error":{{"code":{status},"message":"{key} {prompt}"}}}}"#).into_bytes()),
-            _ => Reply::Raw(200, format!("{key} {prompt}").into_bytes()),
-        };
-        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-            let server = FakeOpenAi::start([reply]);
-            let mut inv = ask(&prompt);
-            inv.timeout = Duration::from_millis(200);
-            let error = gateway(&server.base_url(), Some(&key)).invoke(inv).await.unwrap_err();
-            let shown = format!("{error}\n{error:?}\n{error:#?}");
-            assert!(!shown.contains(&key), "{shown}");
-            assert!(!shown.contains(&prompt), "{shown}");
-        });
+    proptest! {
+        /// Seed 002, property 8: whatever the key and however the server fails, no error tells the key or the prompt.
+        #[test]
+        fn no_error_tells_the_key_or_the_prompt(
+            key in "[A-Za-z0-9_-]{12,60}",
+            prompt in "[a-z]{20,40}",
+            mode in 0usize..9,
+            status in prop_oneof![Just(400u16), Just(401), Just(403), Just(404), Just(429), Just(500), Just(503)],
+        ) {
+            let reply = match mode {
+                0 | 1 => Reply::Status(status),
+                2 => Reply::Drop,
+                3 => Reply::BadJson,
+                4 => Reply::Html,
+                5 => Reply::DropHalfway,
+                6 => Reply::Hang,
+                // Servers that quote what they were sent.
+                7 => Reply::Raw(200, format!(r#"{{"error":{{"code":{status},"message":"{key} {prompt}"}}}}"#).into_bytes()),
+                _ => Reply::Raw(200, format!("{key} {prompt}").into_bytes()),
+            };
+            tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+                let server = FakeOpenAi::start([reply]);
+                let mut inv = ask(&prompt);
+                inv.timeout = Duration::from_millis(200);
+                let error = gateway(&server.base_url(), Some(&key)).invoke(inv).await.unwrap_err();
+                let shown = format!("{error}\n{error:?}\n{error:#?}");
+                assert!(!shown.contains(&key), "{shown}");
+                assert!(!shown.contains(&prompt), "{shown}");
+            });
+        }
     }
 }

@@ -553,16 +553,20 @@ mod tests {
         }
     }
 
-    proptest! {
-        #[test]
-        fn any_bytes_keep_their_length_and_lines(source in proptest::collection::vec(
-            prop_oneof![Just(b'"'), Just(b'\''), Just(b'`'), Just(b'/'), Just(b'*'), Just(b'\\'), Just(b'\n'), Just(b'#'),
-                Just(b'r'), Just(b'f'), Just(b':'), Just(b'R'), Just(b'$'), Just(b'{'), Just(b'}'), Just(b'('), any::<u8>()], 0..60)) {
-            for language in [Language::Rust, Language::Python, Language::Script, Language::Go, Language::C] {
-                let out = mask(language, &source);
-                prop_assert_eq!(out.len(), source.len());
-                for (a, b) in out.iter().zip(&source) {
-                    prop_assert_eq!(*a == b'\n', *b == b'\n');
+    mod properties {
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn any_bytes_keep_their_length_and_lines(source in proptest::collection::vec(
+                prop_oneof![Just(b'"'), Just(b'\''), Just(b'`'), Just(b'/'), Just(b'*'), Just(b'\\'), Just(b'\n'), Just(b'#'),
+                    Just(b'r'), Just(b'f'), Just(b':'), Just(b'R'), Just(b'$'), Just(b'{'), Just(b'}'), Just(b'('), any::<u8>()], 0..60)) {
+                for language in [Language::Rust, Language::Python, Language::Script, Language::Go, Language::C] {
+                    let out = mask(language, &source);
+                    prop_assert_eq!(out.len(), source.len());
+                    for (a, b) in out.iter().zip(&source) {
+                        prop_assert_eq!(*a == b'\n', *b == b'\n');
+                    }
                 }
             }
         }

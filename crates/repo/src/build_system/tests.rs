@@ -305,19 +305,23 @@ fn ten_thousand_members_are_found_without_trying_each_against_each() {
     assert_eq!(files(&all).projects().len(), 5_000);
 }
 
-proptest! {
-    #[test]
-    fn no_content_breaks_detection_and_order_says_nothing(
-        cargo in any::<String>(), package in "(\\PC|[\\[\\]{}\":,]){0,80}", pyproject in any::<String>(),
-        paths in prop::collection::vec("([ab]/){0,3}(Cargo.toml|package.json|yarn.lock|go.mod|setup.py)", 0..12),
-    ) {
-        let mut all = vec![("Cargo.toml", cargo.as_str()), ("package.json", &package), ("x/pyproject.toml", &pyproject)];
-        all.extend(paths.iter().map(|path| (path.as_str(), "")));
-        let forward = files(&all);
-        let found = forward.detect();
-        prop_assert!(found.detected_files.iter().all(|file| forward.listing.contains(file)));
-        all.reverse();
-        all.sort_by_key(|(path, text)| (path.len(), *text));
-        prop_assert_eq!(files(&all).detect().system, found.system);
+mod properties {
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn no_content_breaks_detection_and_order_says_nothing(
+            cargo in any::<String>(), package in "(\\PC|[\\[\\]{}\":,]){0,80}", pyproject in any::<String>(),
+            paths in prop::collection::vec("([ab]/){0,3}(Cargo.toml|package.json|yarn.lock|go.mod|setup.py)", 0..12),
+        ) {
+            let mut all = vec![("Cargo.toml", cargo.as_str()), ("package.json", &package), ("x/pyproject.toml", &pyproject)];
+            all.extend(paths.iter().map(|path| (path.as_str(), "")));
+            let forward = files(&all);
+            let found = forward.detect();
+            prop_assert!(found.detected_files.iter().all(|file| forward.listing.contains(file)));
+            all.reverse();
+            all.sort_by_key(|(path, text)| (path.len(), *text));
+            prop_assert_eq!(files(&all).detect().system, found.system);
+        }
     }
 }

@@ -458,53 +458,59 @@ fn layout() -> impl Strategy<Value = Vec<(String, Vec<u8>)>> {
     prop::collection::vec((path, content), 0..40)
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+mod properties {
+    use crucible_testkit::expensive_cases;
 
-    #[test]
-    fn the_order_of_a_directory_says_nothing_and_caps_hold(
-        layout in layout(), seed in any::<u64>(), files in 1..20_usize, file_bytes in 1..100_usize,
-        total_bytes in 1..400_usize, depth in 0..5_usize, names in 1..20_usize, entries in 1..80_usize,
-    ) {
-        let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let mut wanted: std::collections::BTreeMap<String, Vec<u8>> = layout.into_iter().collect();
-        // A path that is a directory of another is no file.
-        let all: Vec<String> = wanted.keys().cloned().collect();
-        wanted.retain(|path, _| !all.iter().any(|other| other.starts_with(&format!("{path}/"))));
-        let mut shuffled: Vec<_> = wanted.iter().collect();
-        for (path, content) in &shuffled {
-            put(first.path(), path, content);
-        }
-        shuffled.sort_by_key(|(path, _)| crucible_model::Digest::of(format!("{seed}{path}").as_bytes()).short());
-        for (path, content) in &shuffled {
-            put(second.path(), path, content);
-        }
-        let caps = SampleCaps { files, file_bytes, total_bytes, depth, names, entries, ..SampleCaps::STANDARD };
-        let sampling = sample(first.path(), None, &caps).unwrap();
-        prop_assert_eq!(&sampling, &sample(second.path(), None, &caps).unwrap());
+    use super::*;
 
-        prop_assert!(sampling.files.len() + sampling.skipped_binaries as usize <= files);
-        prop_assert!(sampling.bytes() <= total_bytes as u64);
-        prop_assert!(sampling.files.iter().all(|file| file.content.len() <= file_bytes));
-        prop_assert!(sampling.listing.iter().all(|path| path.matches('/').count() <= depth));
-        // Of a top larger than the bound only the files are listed that say how to build; there may be more of them than it allows.
-        let only_how_to_build = sampling.unseen.contains("")
-            && sampling.listing.iter().all(|path| !path.contains('/') && FileKind::of(path).is_some());
-        prop_assert!(sampling.listing.len() <= entries || only_how_to_build);
-        prop_assert!(sampling.tree_summary.lines().filter(|line| !line.starts_with("... and ")).count() <= names);
-        for file in &sampling.files {
-            prop_assert_eq!(FileKind::of(&file.path), Some(file.kind));
-            let is_cut = file.extent == SampleExtent::Beginning;
-            prop_assert!(!is_cut || sampling.is_truncated(), "{} is cut in silence", file.path);
-            let whole = &wanted[&file.path];
-            prop_assert_eq!(file.total_bytes, whole.len() as u64);
-        }
-        if !sampling.is_truncated() {
-            let readable = wanted.keys().filter(|path| {
-                FileKind::of(path).is_some() && !path.split('/').any(|part| part == "target")
-            });
-            let read = sampling.files.len() + sampling.skipped_binaries as usize;
-            prop_assert_eq!(readable.count(), read);
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(expensive_cases()))]
+
+        #[test]
+        fn the_order_of_a_directory_says_nothing_and_caps_hold(
+            layout in layout(), seed in any::<u64>(), files in 1..20_usize, file_bytes in 1..100_usize,
+            total_bytes in 1..400_usize, depth in 0..5_usize, names in 1..20_usize, entries in 1..80_usize,
+        ) {
+            let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            let mut wanted: std::collections::BTreeMap<String, Vec<u8>> = layout.into_iter().collect();
+            // A path that is a directory of another is no file.
+            let all: Vec<String> = wanted.keys().cloned().collect();
+            wanted.retain(|path, _| !all.iter().any(|other| other.starts_with(&format!("{path}/"))));
+            let mut shuffled: Vec<_> = wanted.iter().collect();
+            for (path, content) in &shuffled {
+                put(first.path(), path, content);
+            }
+            shuffled.sort_by_key(|(path, _)| crucible_model::Digest::of(format!("{seed}{path}").as_bytes()).short());
+            for (path, content) in &shuffled {
+                put(second.path(), path, content);
+            }
+            let caps = SampleCaps { files, file_bytes, total_bytes, depth, names, entries, ..SampleCaps::STANDARD };
+            let sampling = sample(first.path(), None, &caps).unwrap();
+            prop_assert_eq!(&sampling, &sample(second.path(), None, &caps).unwrap());
+
+            prop_assert!(sampling.files.len() + sampling.skipped_binaries as usize <= files);
+            prop_assert!(sampling.bytes() <= total_bytes as u64);
+            prop_assert!(sampling.files.iter().all(|file| file.content.len() <= file_bytes));
+            prop_assert!(sampling.listing.iter().all(|path| path.matches('/').count() <= depth));
+            // Of a top larger than the bound only the files are listed that say how to build; there may be more of them than it allows.
+            let only_how_to_build = sampling.unseen.contains("")
+                && sampling.listing.iter().all(|path| !path.contains('/') && FileKind::of(path).is_some());
+            prop_assert!(sampling.listing.len() <= entries || only_how_to_build);
+            prop_assert!(sampling.tree_summary.lines().filter(|line| !line.starts_with("... and ")).count() <= names);
+            for file in &sampling.files {
+                prop_assert_eq!(FileKind::of(&file.path), Some(file.kind));
+                let is_cut = file.extent == SampleExtent::Beginning;
+                prop_assert!(!is_cut || sampling.is_truncated(), "{} is cut in silence", file.path);
+                let whole = &wanted[&file.path];
+                prop_assert_eq!(file.total_bytes, whole.len() as u64);
+            }
+            if !sampling.is_truncated() {
+                let readable = wanted.keys().filter(|path| {
+                    FileKind::of(path).is_some() && !path.split('/').any(|part| part == "target")
+                });
+                let read = sampling.files.len() + sampling.skipped_binaries as usize;
+                prop_assert_eq!(readable.count(), read);
+            }
         }
     }
 }

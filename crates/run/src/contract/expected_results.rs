@@ -283,13 +283,17 @@ mod tests {
         assert_eq!(codes(&check_evidence(&results, &BTreeMap::new())), ["plan-evidence-missing"; 2]);
     }
 
-    proptest! {
-        #[test]
-        fn any_text_is_read_and_every_id_is_one(text in "(?s)(#{1,3} R[0-9]{1,4}|Evidence: [a./]{0,6}|```|.{0,8})(\n(#{1,3} R[0-9]{1,4}|Evidence: [a./]{0,6}|```|.{0,8})){0,9}") {
-            let (results, _) = read_results(&text);
-            prop_assert_eq!(results.iter().map(|result| result.id.clone()).collect::<Vec<_>>(), known_results(&text));
-            for result in results {
-                prop_assert!(is_id(IdKind::Outcome, &result.id));
+    mod properties {
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn any_text_is_read_and_every_id_is_one(text in "(?s)(#{1,3} R[0-9]{1,4}|Evidence: [a./]{0,6}|```|.{0,8})(\n(#{1,3} R[0-9]{1,4}|Evidence: [a./]{0,6}|```|.{0,8})){0,9}") {
+                let (results, _) = read_results(&text);
+                prop_assert_eq!(results.iter().map(|result| result.id.clone()).collect::<Vec<_>>(), known_results(&text));
+                for result in results {
+                    prop_assert!(is_id(IdKind::Outcome, &result.id));
+                }
             }
         }
     }

@@ -366,15 +366,19 @@ mod tests {
         assert!(!has_gap("") && !has_gap("a") && !has_gap("a, b"));
     }
 
-    proptest! {
-        #[test]
-        fn no_text_sets_a_key_twice_or_from_the_middle_of_a_line(text in "(?s).{0,200}|([ `~]{0,4}(Status|Stop): ?[a-z]?\r?\n){0,8}") {
-            let lines = read_keys(&text, KEYS, 1);
-            for (key, value) in &lines.values {
-                let head = format!("{key}:");
-                let begins = without_mark(&text).lines().any(|line| line.starts_with(&head));
-                prop_assert!(begins);
-                prop_assert!(!value.contains('\n'));
+    mod properties {
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn no_text_sets_a_key_twice_or_from_the_middle_of_a_line(text in "(?s).{0,200}|([ `~]{0,4}(Status|Stop): ?[a-z]?\r?\n){0,8}") {
+                let lines = read_keys(&text, KEYS, 1);
+                for (key, value) in &lines.values {
+                    let head = format!("{key}:");
+                    let begins = without_mark(&text).lines().any(|line| line.starts_with(&head));
+                    prop_assert!(begins);
+                    prop_assert!(!value.contains('\n'));
+                }
             }
         }
     }

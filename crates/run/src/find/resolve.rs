@@ -312,15 +312,19 @@ mod tests {
         }
     }
 
-    proptest! {
-        #[test]
-        fn the_same_values_give_the_same_bytes_and_scores_stay_in_bounds(goal in any::<String>(), other in any::<String>()) {
-            let past = past(&[(&goal, "fix-defect"), (&goal, "fix-defect"), (&other, "add-test")]);
-            let one = resolve(&goal, &python(), &embedded(), &past);
-            prop_assert_eq!(&one, &resolve(&goal, &python(), &embedded(), &past));
-            prop_assert!(one.candidates.iter().all(|candidate| candidate.score <= 100));
-            let chosen = one.candidates.iter().find(|candidate| candidate.workflow_id == one.selected_workflow_id);
-            prop_assert!(chosen.is_some());
+    mod properties {
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn the_same_values_give_the_same_bytes_and_scores_stay_in_bounds(goal in any::<String>(), other in any::<String>()) {
+                let past = past(&[(&goal, "fix-defect"), (&goal, "fix-defect"), (&other, "add-test")]);
+                let one = resolve(&goal, &python(), &embedded(), &past);
+                prop_assert_eq!(&one, &resolve(&goal, &python(), &embedded(), &past));
+                prop_assert!(one.candidates.iter().all(|candidate| candidate.score <= 100));
+                let chosen = one.candidates.iter().find(|candidate| candidate.workflow_id == one.selected_workflow_id);
+                prop_assert!(chosen.is_some());
+            }
         }
     }
 }

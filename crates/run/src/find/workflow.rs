@@ -316,10 +316,14 @@ steps = ["Read the grammar first."]
         assert!(told.contains("secret") && !told.contains(&key), "{told}");
     }
 
-    proptest! {
-        #[test]
-        fn nothing_makes_the_reader_fall(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            let _ = Workflow::parse(&bytes);
+    mod properties {
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn nothing_makes_the_reader_fall(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+                let _ = Workflow::parse(&bytes);
+            }
         }
     }
 }

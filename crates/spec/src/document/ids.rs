@@ -317,14 +317,18 @@ mod tests {
         assert_eq!(leading("T2 write it", 'T'), Some((Lead::Numbered(2), "write it")));
     }
 
-    proptest! {
-        #[test]
-        fn whatever_is_read_is_written_the_same(number in 0..=HIGHEST, text in "\\PC{0,60}") {
-            prop_assert_eq!(named(&shown(number, 'R'), 'R'), BTreeSet::from([number]));
-            for (range, _) in mentions(&text, 'R') {
-                prop_assert!(text.get(range).unwrap().starts_with("R-"));
+    mod properties {
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn whatever_is_read_is_written_the_same(number in 0..=HIGHEST, text in "\\PC{0,60}") {
+                prop_assert_eq!(named(&shown(number, 'R'), 'R'), BTreeSet::from([number]));
+                for (range, _) in mentions(&text, 'R') {
+                    prop_assert!(text.get(range).unwrap().starts_with("R-"));
+                }
+                let _ = leading(&text, 'R');
             }
-            let _ = leading(&text, 'R');
         }
     }
 }

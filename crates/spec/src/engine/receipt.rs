@@ -208,61 +208,63 @@ mod tests {
         serde_json::from_slice(&to_canonical_json(&made).unwrap()).unwrap()
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
+    mod properties {
+        use super::*;
 
-        /// Property 2: whatever ran and however it ended.
-        #[test]
-        fn p2_every_receipt_names_the_execution_strategy(
-            phase in select(PhaseId::ALL.to_vec()),
-            status in select(vec![PhaseStatus::Success, PhaseStatus::Failed, PhaseStatus::DryRun]),
-            exit in select(ExitStatus::ALL.to_vec()),
-            calls in calls(),
-            said in any::<String>(),
-        ) {
-            let told = written(phase, status, exit, &tally(&calls), &said);
-            prop_assert_eq!(&told["pipeline"]["execution_strategy"], "controlled");
-            prop_assert_eq!(&told["exit_code"], exit.code());
-            prop_assert_eq!(&told["dry_run"], status == PhaseStatus::DryRun);
-            prop_assert_eq!(&told["phases"][0]["phase_id"], phase.as_str());
-        }
+        proptest! {
+            /// Property 2: whatever ran and however it ended.
+            #[test]
+            fn p2_every_receipt_names_the_execution_strategy(
+                phase in select(PhaseId::ALL.to_vec()),
+                status in select(vec![PhaseStatus::Success, PhaseStatus::Failed, PhaseStatus::DryRun]),
+                exit in select(ExitStatus::ALL.to_vec()),
+                calls in calls(),
+                said in any::<String>(),
+            ) {
+                let told = written(phase, status, exit, &tally(&calls), &said);
+                prop_assert_eq!(&told["pipeline"]["execution_strategy"], "controlled");
+                prop_assert_eq!(&told["exit_code"], exit.code());
+                prop_assert_eq!(&told["dry_run"], status == PhaseStatus::DryRun);
+                prop_assert_eq!(&told["phases"][0]["phase_id"], phase.as_str());
+            }
 
-        /// Property 10: of any calls of which the last was answered.
-        #[test]
-        fn p10_a_success_that_a_model_answered_names_provider_and_model(
-            phase in select(PhaseId::ALL.to_vec()),
-            earlier in calls(),
-            (provider, model) in (".{1,40}", ".{1,40}"),
-        ) {
-            let mut calls = earlier;
-            calls.push(Call::Answered { provider: provider.clone(), model: model.clone(), tokens: Some(1) });
-            let told = written(phase, PhaseStatus::Success, ExitStatus::Success, &tally(&calls), "");
-            let llm = &told["phases"][0]["llm"];
-            prop_assert_eq!(llm["provider"].as_str(), Some(provider.as_str()));
-            prop_assert_eq!(llm["model_used"].as_str(), Some(model.as_str()));
-            prop_assert!(llm["error"].is_null());
-            prop_assert_eq!(told["phases"][0]["attempts"].as_u64(), Some(calls.len() as u64));
-        }
+            /// Property 10: of any calls of which the last was answered.
+            #[test]
+            fn p10_a_success_that_a_model_answered_names_provider_and_model(
+                phase in select(PhaseId::ALL.to_vec()),
+                earlier in calls(),
+                (provider, model) in (".{1,40}", ".{1,40}"),
+            ) {
+                let mut calls = earlier;
+                calls.push(Call::Answered { provider: provider.clone(), model: model.clone(), tokens: Some(1) });
+                let told = written(phase, PhaseStatus::Success, ExitStatus::Success, &tally(&calls), "");
+                let llm = &told["phases"][0]["llm"];
+                prop_assert_eq!(llm["provider"].as_str(), Some(provider.as_str()));
+                prop_assert_eq!(llm["model_used"].as_str(), Some(model.as_str()));
+                prop_assert!(llm["error"].is_null());
+                prop_assert_eq!(told["phases"][0]["attempts"].as_u64(), Some(calls.len() as u64));
+            }
 
-        /// Property 3: the warning of a fallback is in the receipt with both names and the class of the failure.
-        #[test]
-        fn p3_a_fallback_is_a_warning_of_the_receipt(
-            (primary, fallback) in ("[a-z-]{1,20}", "[a-z-]{1,20}"),
-            reason in any::<String>(),
-            category in select(vec!["misconfiguration", "transport", "provider_auth"]),
-        ) {
-            let fell_back = FellBack { primary: primary.clone(), category, reason, fallback: fallback.clone() };
-            let at: Timestamp = "2026-01-31T12:00:00Z".parse().unwrap();
-            let mut made = PhaseEntry::begun(PhaseId::Design, at);
-            made.warnings.push(ReceiptWarning::fallback(&fell_back));
-            let id = ReceiptId::new(PhaseId::Design, at, 1);
-            let written = Written { at, clock: ClockSource::System };
-            let made = receipt(&"s".parse().unwrap(), &id, made, ExitStatus::Success, written);
-            let told: Value = serde_json::from_slice(&to_canonical_json(&made).unwrap()).unwrap();
-            let warning = &told["phases"][0]["warnings"][0];
-            prop_assert_eq!(&warning["type"], "llm_fallback");
-            let message = warning["message"].as_str().unwrap();
-            prop_assert!(message.contains(&primary) && message.contains(&fallback) && message.contains(category));
+            /// Property 3: the warning of a fallback is in the receipt with both names and the class of the failure.
+            #[test]
+            fn p3_a_fallback_is_a_warning_of_the_receipt(
+                (primary, fallback) in ("[a-z-]{1,20}", "[a-z-]{1,20}"),
+                reason in any::<String>(),
+                category in select(vec!["misconfiguration", "transport", "provider_auth"]),
+            ) {
+                let fell_back = FellBack { primary: primary.clone(), category, reason, fallback: fallback.clone() };
+                let at: Timestamp = "2026-01-31T12:00:00Z".parse().unwrap();
+                let mut made = PhaseEntry::begun(PhaseId::Design, at);
+                made.warnings.push(ReceiptWarning::fallback(&fell_back));
+                let id = ReceiptId::new(PhaseId::Design, at, 1);
+                let written = Written { at, clock: ClockSource::System };
+                let made = receipt(&"s".parse().unwrap(), &id, made, ExitStatus::Success, written);
+                let told: Value = serde_json::from_slice(&to_canonical_json(&made).unwrap()).unwrap();
+                let warning = &told["phases"][0]["warnings"][0];
+                prop_assert_eq!(&warning["type"], "llm_fallback");
+                let message = warning["message"].as_str().unwrap();
+                prop_assert!(message.contains(&primary) && message.contains(&fallback) && message.contains(category));
+            }
         }
     }
 

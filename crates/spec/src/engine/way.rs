@@ -148,37 +148,39 @@ mod tests {
         ])
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(300))]
+    mod properties {
+        use super::*;
 
-        #[test]
-        fn a_phase_may_run_when_all_that_it_stands_on_is_done_and_there(made in prop::collection::vec(made(), 6)) {
-            let state = state(&made);
-            let is_done = |phase: &PhaseId| made[PhaseId::ALL.iter().position(|known| known == phase).unwrap()] == Made::Done;
-            let expected: Vec<PhaseId> = PhaseId::ALL
-                .into_iter()
-                .filter(|phase| {
-                    let before = phase.predecessor();
-                    before.as_ref().is_none_or(is_done) && made_from(*phase).iter().all(is_done)
-                })
-                .collect();
-            prop_assert_eq!(&valid_phases(&state), &expected);
-            for phase in PhaseId::ALL {
-                match check_transition(&state, phase) {
-                    Ok(()) => prop_assert!(expected.contains(&phase)),
-                    Err(SpecError::Transition { valid, .. }) => {
-                        prop_assert!(!expected.contains(&phase));
-                        prop_assert_eq!(&valid, &expected);
+        proptest! {
+            #[test]
+            fn a_phase_may_run_when_all_that_it_stands_on_is_done_and_there(made in prop::collection::vec(made(), 6)) {
+                let state = state(&made);
+                let is_done = |phase: &PhaseId| made[PhaseId::ALL.iter().position(|known| known == phase).unwrap()] == Made::Done;
+                let expected: Vec<PhaseId> = PhaseId::ALL
+                    .into_iter()
+                    .filter(|phase| {
+                        let before = phase.predecessor();
+                        before.as_ref().is_none_or(is_done) && made_from(*phase).iter().all(is_done)
+                    })
+                    .collect();
+                prop_assert_eq!(&valid_phases(&state), &expected);
+                for phase in PhaseId::ALL {
+                    match check_transition(&state, phase) {
+                        Ok(()) => prop_assert!(expected.contains(&phase)),
+                        Err(SpecError::Transition { valid, .. }) => {
+                            prop_assert!(!expected.contains(&phase));
+                            prop_assert_eq!(&valid, &expected);
+                        }
+                        Err(other) => prop_assert!(false, "{}", other),
                     }
-                    Err(other) => prop_assert!(false, "{}", other),
-                }
-                // What is to be run begins with a phase that may run, and leaves out nothing behind it.
-                let to_run = phases_to_run(&state, phase);
-                if let Some(first) = to_run.first() {
-                    prop_assert!(!is_done(first) && expected.contains(first));
-                    prop_assert_eq!(&to_run, &phase.up_to().filter(|later| later >= first).collect::<Vec<_>>());
-                } else {
-                    prop_assert!(phase.up_to().all(|phase| is_done(&phase)));
+                    // What is to be run begins with a phase that may run, and leaves out nothing behind it.
+                    let to_run = phases_to_run(&state, phase);
+                    if let Some(first) = to_run.first() {
+                        prop_assert!(!is_done(first) && expected.contains(first));
+                        prop_assert_eq!(&to_run, &phase.up_to().filter(|later| later >= first).collect::<Vec<_>>());
+                    } else {
+                        prop_assert!(phase.up_to().all(|phase| is_done(&phase)));
+                    }
                 }
             }
         }

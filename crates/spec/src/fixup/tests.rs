@@ -624,36 +624,42 @@ fn answers() -> impl Strategy<Value = (EditFormat, String)> {
     prop_oneof![4 => whole, 2 => replace, 2 => diff, 1 => noise]
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+mod properties {
+    use crucible_testkit::expensive_cases;
 
-    /// Property 1 of the seed: whatever a model answers, only applying changes the project, and only the files of the diff.
-    #[test]
-    fn p1_no_answer_changes_a_file_and_applying_changes_only_those_of_the_diff((format, answer) in answers()) {
-        let desk = Desk::new(&[
-            ("src/a.rs", "a\nb\n"), ("src/b.rs", "b\n"), ("tests/it.rs", "a\nb\n"), (".git/config", "a\nb\n"),
-            (".crucible/config.toml", "a\nb\n"),
-        ]);
-        std::fs::write(desk.dir.path().join("outside.txt"), "a\nb\n").unwrap();
-        let policy = naming(&["src/new.rs", ".crucible/config.toml"]);
-        let shown = desk.read(&["src/a.rs", "src/b.rs", "tests/it.rs"]);
-        let before = desk.tree();
-        let result = propose_fixup(&Untrusted::new(answer), format, &shown, &policy);
-        prop_assert_eq!(&desk.tree(), &before);
-        let Ok(proposed) = result else { return Ok(()) };
-        prop_assert!(proposed.verdict.passes());
-        let allowed = ["src/a.rs", "src/b.rs", "src/new.rs"];
-        let touched: Vec<String> = proposed.files.iter().map(|file| file.path.clone()).collect();
-        prop_assert!(!touched.is_empty() && touched.iter().all(|path| allowed.contains(&path.as_str())), "{:?}", touched);
-        let fixup = PendingFixup { receipt_id: String::new(), diff: proposed.diff, files: proposed.files };
-        let applied = desk.apply(&fixup, &policy, LinkPolicy::Refuse).unwrap();
-        let mut after = desk.tree();
-        for file in &applied.files {
-            let content = after.remove(&format!("project/{}", file.path));
-            prop_assert_eq!(content.map(|content| Digest::of(content.as_bytes())), file.after);
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(expensive_cases()))]
+
+        /// Property 1 of the seed: whatever a model answers, only applying changes the project, and only the files of the diff.
+        #[test]
+        fn p1_no_answer_changes_a_file_and_applying_changes_only_those_of_the_diff((format, answer) in answers()) {
+            let desk = Desk::new(&[
+                ("src/a.rs", "a\nb\n"), ("src/b.rs", "b\n"), ("tests/it.rs", "a\nb\n"), (".git/config", "a\nb\n"),
+                (".crucible/config.toml", "a\nb\n"),
+            ]);
+            std::fs::write(desk.dir.path().join("outside.txt"), "a\nb\n").unwrap();
+            let policy = naming(&["src/new.rs", ".crucible/config.toml"]);
+            let shown = desk.read(&["src/a.rs", "src/b.rs", "tests/it.rs"]);
+            let before = desk.tree();
+            let result = propose_fixup(&Untrusted::new(answer), format, &shown, &policy);
+            prop_assert_eq!(&desk.tree(), &before);
+            let Ok(proposed) = result else { return Ok(()) };
+            prop_assert!(proposed.verdict.passes());
+            let allowed = ["src/a.rs", "src/b.rs", "src/new.rs"];
+            let touched: Vec<String> = proposed.files.iter().map(|file| file.path.clone()).collect();
+            prop_assert!(!touched.is_empty() && touched.iter().all(|path| allowed.contains(&path.as_str())), "{:?}", touched);
+            let fixup = PendingFixup { receipt_id: String::new(), diff: proposed.diff, files: proposed.files };
+            let applied = desk.apply(&fixup, &policy, LinkPolicy::Refuse).unwrap();
+            let mut after = desk.tree();
+            for file in &applied.files {
+                let content = after.remove(&format!("project/{}", file.path));
+                prop_assert_eq!(content.map(|content| Digest::of(content.as_bytes())), file.after);
+            }
+            let mut rest = before;
+            rest.retain(|path, _| !touched.iter().any(|touched| *path == format!("project/{touched}")));
+            prop_assert_eq!(after, rest);
         }
-        let mut rest = before;
-        rest.retain(|path, _| !touched.iter().any(|touched| *path == format!("project/{touched}")));
-        prop_assert_eq!(after, rest);
     }
 }

@@ -144,18 +144,20 @@ mod tests {
         }
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
+    mod properties {
+        use super::*;
 
-        #[test]
-        fn what_is_read_is_what_was_written(count in 1u64..1_000_000, unit in 0usize..4) {
-            let (letter, seconds) = UNITS[unit];
-            prop_assert_eq!(parse_age(&format!("{count}{letter}")), Ok(Duration::from_secs(count * seconds)));
-        }
+        proptest! {
+            #[test]
+            fn what_is_read_is_what_was_written(count in 1u64..1_000_000, unit in 0usize..4) {
+                let (letter, seconds) = UNITS[unit];
+                prop_assert_eq!(parse_age(&format!("{count}{letter}")), Ok(Duration::from_secs(count * seconds)));
+            }
 
-        #[test]
-        fn no_text_breaks_the_reader(text in any::<String>()) {
-            let _ = parse_age(&text);
+            #[test]
+            fn no_text_breaks_the_reader(text in any::<String>()) {
+                let _ = parse_age(&text);
+            }
         }
     }
 }

@@ -270,36 +270,38 @@ mod tests {
         }
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
+    mod properties {
+        use super::*;
 
-        /// Whatever was found and said, the document has less than 8 KB, its verdict is that of all findings, and what is left out is counted.
-        #[test]
-        fn the_document_is_small_and_counts_what_it_leaves_out(
-            levels in proptest::collection::vec(0usize..3, 0..300),
-            part in prop_oneof![Just("\""), Just("\u{202e}"), Just("\u{10ffff}"), Just("漢"), Just("a\n"), Just("\u{1}")],
-            length in 0usize..2_000,
-            hooks in 0usize..30,
-        ) {
-            let text = part.repeat(length);
-            let finding = |level: &usize| Finding {
-                code: Code::new("gate-phase-missing"),
-                level: [Level::Error, Level::Warning, Level::Info][*level],
-                subject: text.clone(),
-                hint: text.clone(),
-            };
-            let findings: Vec<GateFinding> =
-                levels.iter().map(|level| GateFinding { finding: finding(level), file: String::new() }).collect();
-            let hooks = vec![hook(HookEnd::Passed, OnFail::Fail, &text); hooks];
-            let report = report(&findings, &hooks);
-            let document = serde_json::to_string_pretty(&report).unwrap();
-            prop_assert!(document.len() < 8_192, "{} bytes", document.len());
-            prop_assert!(!document.chars().any(|c| c != '\n' && crucible_model::is_hidden(c)));
-            prop_assert_eq!(report.findings.len() as u64 + report.findings_left_out, findings.len() as u64);
-            prop_assert_eq!(report.hooks.len() as u64 + report.hooks_left_out, hooks.len() as u64);
-            let refuses = levels.contains(&0);
-            prop_assert_eq!(report.verdict == Outcome::Fail, refuses);
-            prop_assert_eq!(report.findings.iter().any(|found| found.level == Level::Error), refuses);
+        proptest! {
+            /// Whatever was found and said, the document has less than 8 KB, its verdict is that of all findings, and what is left out is counted.
+            #[test]
+            fn the_document_is_small_and_counts_what_it_leaves_out(
+                levels in proptest::collection::vec(0usize..3, 0..300),
+                part in prop_oneof![Just("\""), Just("\u{202e}"), Just("\u{10ffff}"), Just("漢"), Just("a\n"), Just("\u{1}")],
+                length in 0usize..2_000,
+                hooks in 0usize..30,
+            ) {
+                let text = part.repeat(length);
+                let finding = |level: &usize| Finding {
+                    code: Code::new("gate-phase-missing"),
+                    level: [Level::Error, Level::Warning, Level::Info][*level],
+                    subject: text.clone(),
+                    hint: text.clone(),
+                };
+                let findings: Vec<GateFinding> =
+                    levels.iter().map(|level| GateFinding { finding: finding(level), file: String::new() }).collect();
+                let hooks = vec![hook(HookEnd::Passed, OnFail::Fail, &text); hooks];
+                let report = report(&findings, &hooks);
+                let document = serde_json::to_string_pretty(&report).unwrap();
+                prop_assert!(document.len() < 8_192, "{} bytes", document.len());
+                prop_assert!(!document.chars().any(|c| c != '\n' && crucible_model::is_hidden(c)));
+                prop_assert_eq!(report.findings.len() as u64 + report.findings_left_out, findings.len() as u64);
+                prop_assert_eq!(report.hooks.len() as u64 + report.hooks_left_out, hooks.len() as u64);
+                let refuses = levels.contains(&0);
+                prop_assert_eq!(report.verdict == Outcome::Fail, refuses);
+                prop_assert_eq!(report.findings.iter().any(|found| found.level == Level::Error), refuses);
+            }
         }
     }
 }

@@ -523,63 +523,65 @@ fn fate() -> impl Strategy<Value = Fate> {
     prop_oneof![3 => Just(Fate::Fine), 2 => proptest::sample::select(Fate::ALL.to_vec())]
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+mod properties {
+    use super::*;
 
-    /// Property 14, the verdict: a spec passes exactly when nothing befell a phase that is asked for, no receipt is damaged, and age
-    /// and fixups are as the policy wants them; each thing that is wrong is told under its own code, once.
-    #[test]
-    fn p14_the_verdict_is_what_the_state_was_made_for(
-        fates in proptest::collection::vec(fate(), 6),
-        asked in proptest::sample::select(PhaseId::ALL.to_vec()),
-        minutes_old in 0i64..3_000,
-        limit_minutes in proptest::option::of(0u64..3_000),
-        fixups in 0usize..3,
-        refuse in any::<bool>(),
-        damaged in proptest::option::weighted(0.2, proptest::sample::select(PhaseId::ALL.to_vec())),
-    ) {
-        let at = later(noon(), -minutes_old * 60_000);
-        let phases = PhaseId::ALL.into_iter().zip(&fates).zip(1..);
-        let mut state = SpecState {
-            phases: phases.map(|((phase, fate), place)| fate.befall(phase, place, at)).collect(),
-            ..done_up_to(None, noon())
-        };
-        if fixups > 0 {
-            pending(&mut state.phases[4], fixups);
-        }
-        if let Some(phase) = damaged {
-            let kind = ReceiptProblemKind::DigestDiffers;
-            state.problems.push(ReceiptProblem { file: "x.json".to_owned(), phase: Some(phase), kind });
-        }
-        let policy = GatePolicy {
-            min_phase: asked,
-            pending_fixups: if refuse { OnPendingFixups::Refuse } else { OnPendingFixups::Allow },
-            max_phase_age: limit_minutes.map(|minutes| Duration::from_secs(minutes * 60)),
-        };
+    proptest! {
+        /// Property 14, the verdict: a spec passes exactly when nothing befell a phase that is asked for, no receipt is damaged, and age
+        /// and fixups are as the policy wants them; each thing that is wrong is told under its own code, once.
+        #[test]
+        fn p14_the_verdict_is_what_the_state_was_made_for(
+            fates in proptest::collection::vec(fate(), 6),
+            asked in proptest::sample::select(PhaseId::ALL.to_vec()),
+            minutes_old in 0i64..3_000,
+            limit_minutes in proptest::option::of(0u64..3_000),
+            fixups in 0usize..3,
+            refuse in any::<bool>(),
+            damaged in proptest::option::weighted(0.2, proptest::sample::select(PhaseId::ALL.to_vec())),
+        ) {
+            let at = later(noon(), -minutes_old * 60_000);
+            let phases = PhaseId::ALL.into_iter().zip(&fates).zip(1..);
+            let mut state = SpecState {
+                phases: phases.map(|((phase, fate), place)| fate.befall(phase, place, at)).collect(),
+                ..done_up_to(None, noon())
+            };
+            if fixups > 0 {
+                pending(&mut state.phases[4], fixups);
+            }
+            if let Some(phase) = damaged {
+                let kind = ReceiptProblemKind::DigestDiffers;
+                state.problems.push(ReceiptProblem { file: "x.json".to_owned(), phase: Some(phase), kind });
+            }
+            let policy = GatePolicy {
+                min_phase: asked,
+                pending_fixups: if refuse { OnPendingFixups::Refuse } else { OnPendingFixups::Allow },
+                max_phase_age: limit_minutes.map(|minutes| Duration::from_secs(minutes * 60)),
+            };
 
-        let fate_of = |phase: PhaseId| fates[PhaseId::ALL.iter().position(|other| *other == phase).unwrap()];
-        let mut expected: Vec<String> =
-            asked.up_to().filter_map(|phase| fate_of(phase).code()).map(str::to_owned).collect();
-        // An output that is named and was not written is missing as well.
-        expected.extend(damaged.map(|_| "gate-receipt-edited".to_owned()));
-        let too_old = limit_minutes.is_some_and(|most| minutes_old > i64::try_from(most).unwrap());
-        if too_old && fate_of(asked).has_age() {
-            expected.push("gate-phase-too-old".to_owned());
-        }
-        let has_fixups = fixups > 0 && state.phases[4].last_success.is_some();
-        if has_fixups {
-            expected.push(if refuse { "gate-fixups-pending" } else { "(gate-fixups-pending)" }.to_owned());
-        }
-        expected.sort();
-        let findings = gate_findings(&state, &policy, noon(), ClockSource::System);
-        let verdict = judge_gate(&state, &policy, noon(), ClockSource::System);
-        prop_assert_eq!(codes(&verdict), expected.clone());
-        let refused = expected.iter().any(|code| !code.starts_with('('));
-        prop_assert_eq!(verdict.passes(), !refused);
+            let fate_of = |phase: PhaseId| fates[PhaseId::ALL.iter().position(|other| *other == phase).unwrap()];
+            let mut expected: Vec<String> =
+                asked.up_to().filter_map(|phase| fate_of(phase).code()).map(str::to_owned).collect();
+            // An output that is named and was not written is missing as well.
+            expected.extend(damaged.map(|_| "gate-receipt-edited".to_owned()));
+            let too_old = limit_minutes.is_some_and(|most| minutes_old > i64::try_from(most).unwrap());
+            if too_old && fate_of(asked).has_age() {
+                expected.push("gate-phase-too-old".to_owned());
+            }
+            let has_fixups = fixups > 0 && state.phases[4].last_success.is_some();
+            if has_fixups {
+                expected.push(if refuse { "gate-fixups-pending" } else { "(gate-fixups-pending)" }.to_owned());
+            }
+            expected.sort();
+            let findings = gate_findings(&state, &policy, noon(), ClockSource::System);
+            let verdict = judge_gate(&state, &policy, noon(), ClockSource::System);
+            prop_assert_eq!(codes(&verdict), expected.clone());
+            let refused = expected.iter().any(|code| !code.starts_with('('));
+            prop_assert_eq!(verdict.passes(), !refused);
 
-        let report = GateReport::new(&state, &policy, noon(), ClockSource::System, &findings, &[]);
-        prop_assert_eq!(report.verdict == Outcome::Pass, !refused);
-        prop_assert_eq!(report.exit_status().code(), u8::from(refused), "0 or 1 and nothing else");
-        prop_assert_eq!(report.findings.len() as u64 + report.findings_left_out, verdict.findings().len() as u64);
+            let report = GateReport::new(&state, &policy, noon(), ClockSource::System, &findings, &[]);
+            prop_assert_eq!(report.verdict == Outcome::Pass, !refused);
+            prop_assert_eq!(report.exit_status().code(), u8::from(refused), "0 or 1 and nothing else");
+            prop_assert_eq!(report.findings.len() as u64 + report.findings_left_out, verdict.findings().len() as u64);
+        }
     }
 }

@@ -564,59 +564,65 @@ mod tests {
         }
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(128))]
+    mod properties {
+        use crucible_testkit::expensive_cases;
 
-        /// Property 15 with real processes: whatever the exit code, the work goes on or fails as `on_fail` says.
-        #[test]
-        fn p15_the_exit_codes_of_real_hooks_are_weighed_by_on_fail(code in 0_i32..256, fail in any::<bool>()) {
-            thread_local!(static BENCH: Bench = Bench::new());
-            let mut hook = hook("one", &format!("exit {code}"));
-            hook.on_fail = if fail { OnFail::Fail } else { OnFail::Warn };
-            let hooks = [hook];
-            let receipts = BENCH.with(|bench| bench.run(&hooks));
-            prop_assert_eq!(receipts[0].exit_code, Some(code));
-            prop_assert_eq!(receipts[0].end, if code == 0 { HookEnd::Passed } else { HookEnd::Failed });
-            match weigh_hooks(&hooks, &receipts) {
-                HookConsequence::GoOn(warnings) => {
-                    prop_assert!(code == 0 || !fail);
-                    prop_assert_eq!(warnings.len(), usize::from(code != 0));
-                }
-                HookConsequence::Fail(error) => {
-                    prop_assert!(code != 0 && fail, "{}", error);
-                    prop_assert!(error.to_string().contains(&format!("exit code {code}")), "{}", error);
+        use super::*;
+
+        proptest! {
+            #![proptest_config(ProptestConfig::with_cases(expensive_cases()))]
+
+            /// Property 15 with real processes: whatever the exit code, the work goes on or fails as `on_fail` says.
+            #[test]
+            fn p15_the_exit_codes_of_real_hooks_are_weighed_by_on_fail(code in 0_i32..256, fail in any::<bool>()) {
+                thread_local!(static BENCH: Bench = Bench::new());
+                let mut hook = hook("one", &format!("exit {code}"));
+                hook.on_fail = if fail { OnFail::Fail } else { OnFail::Warn };
+                let hooks = [hook];
+                let receipts = BENCH.with(|bench| bench.run(&hooks));
+                prop_assert_eq!(receipts[0].exit_code, Some(code));
+                prop_assert_eq!(receipts[0].end, if code == 0 { HookEnd::Passed } else { HookEnd::Failed });
+                match weigh_hooks(&hooks, &receipts) {
+                    HookConsequence::GoOn(warnings) => {
+                        prop_assert!(code == 0 || !fail);
+                        prop_assert_eq!(warnings.len(), usize::from(code != 0));
+                    }
+                    HookConsequence::Fail(error) => {
+                        prop_assert!(code != 0 && fail, "{}", error);
+                        prop_assert!(error.to_string().contains(&format!("exit code {code}")), "{}", error);
+                    }
                 }
             }
-        }
 
-        /// Property 16: a hook that takes longer than its time is ended and handled by `on_fail`; one that does not is not.
-        #[test]
-        fn p16_a_hook_is_ended_when_its_time_is_over(
-            hangs in any::<bool>(), millis in 20_u64..60, stubborn in any::<bool>(), fail in any::<bool>()
-        ) {
-            thread_local!(static BENCH: Bench = Bench::new());
-            let script = match (hangs, stubborn) {
-                (false, _) => "exit 0",
-                (true, false) => "sleep 300",
-                // The shell stays and its child hangs.
-                (true, true) => "sleep 300; exit 0",
-            };
-            let mut hook = hook("one", script);
-            hook.timeout = if hangs { Duration::from_millis(millis) } else { Duration::from_secs(60) };
-            hook.on_fail = if fail { OnFail::Fail } else { OnFail::Warn };
-            let (hooks, start) = ([hook], Instant::now());
-            let receipts = BENCH.with(|bench| bench.run(&hooks));
-            prop_assert!(start.elapsed() < Duration::from_secs(60), "it was not ended");
-            prop_assert_eq!(receipts[0].end, if hangs { HookEnd::TimedOut } else { HookEnd::Passed });
-            prop_assert!(!hangs || receipts[0].duration_ms >= millis);
-            match weigh_hooks(&hooks, &receipts) {
-                HookConsequence::GoOn(warnings) => {
-                    prop_assert!(!hangs || !fail);
-                    prop_assert_eq!(warnings.len(), usize::from(hangs));
-                }
-                HookConsequence::Fail(error) => {
-                    let timed_out = matches!(&error, SpecError::HookTimedOut { .. });
-                    prop_assert!(hangs && fail && timed_out, "{}", error);
+            /// Property 16: a hook that takes longer than its time is ended and handled by `on_fail`; one that does not is not.
+            #[test]
+            fn p16_a_hook_is_ended_when_its_time_is_over(
+                hangs in any::<bool>(), millis in 20_u64..60, stubborn in any::<bool>(), fail in any::<bool>()
+            ) {
+                thread_local!(static BENCH: Bench = Bench::new());
+                let script = match (hangs, stubborn) {
+                    (false, _) => "exit 0",
+                    (true, false) => "sleep 300",
+                    // The shell stays and its child hangs.
+                    (true, true) => "sleep 300; exit 0",
+                };
+                let mut hook = hook("one", script);
+                hook.timeout = if hangs { Duration::from_millis(millis) } else { Duration::from_secs(60) };
+                hook.on_fail = if fail { OnFail::Fail } else { OnFail::Warn };
+                let (hooks, start) = ([hook], Instant::now());
+                let receipts = BENCH.with(|bench| bench.run(&hooks));
+                prop_assert!(start.elapsed() < Duration::from_secs(60), "it was not ended");
+                prop_assert_eq!(receipts[0].end, if hangs { HookEnd::TimedOut } else { HookEnd::Passed });
+                prop_assert!(!hangs || receipts[0].duration_ms >= millis);
+                match weigh_hooks(&hooks, &receipts) {
+                    HookConsequence::GoOn(warnings) => {
+                        prop_assert!(!hangs || !fail);
+                        prop_assert_eq!(warnings.len(), usize::from(hangs));
+                    }
+                    HookConsequence::Fail(error) => {
+                        let timed_out = matches!(&error, SpecError::HookTimedOut { .. });
+                        prop_assert!(hangs && fail && timed_out, "{}", error);
+                    }
                 }
             }
         }

@@ -113,40 +113,42 @@ mod tests {
         assert_eq!(message(HookEnd::TimedOut, None), "the hook lint took longer than 60 s");
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(300))]
+    mod properties {
+        use super::*;
 
-        /// Property 15: a failed hook stops the work exactly where it is set to `fail`, else it is a warning.
-        #[test]
-        fn p15_failed_hooks_warn_or_fail_as_they_are_set(
-            ends in proptest::collection::vec((0_usize..4, any::<bool>(), 1_i32..256), 0..6)
-        ) {
-            let kinds = [HookEnd::Passed, HookEnd::Failed, HookEnd::TimedOut, HookEnd::NotStarted];
-            let hooks: Vec<Hook> = ends.iter().enumerate().map(|(place, (_, fail, _))| {
-                hook(&format!("h{place}"), if *fail { OnFail::Fail } else { OnFail::Warn })
-            }).collect();
-            let receipts: Vec<HookReceipt> = ends.iter().zip(&hooks).map(|((kind, _, code), hook)| {
-                let end = kinds[*kind];
-                receipt(hook, end, match end {
-                    HookEnd::Passed => Some(0),
-                    HookEnd::Failed => Some(*code),
-                    HookEnd::TimedOut | HookEnd::NotStarted => None,
-                })
-            }).collect();
-            let decisive = ends.iter().position(|(kind, fail, _)| *kind != 0 && *fail);
-            match (weigh_hooks(&hooks, &receipts), decisive) {
-                (HookConsequence::GoOn(warnings), None) => {
-                    prop_assert_eq!(warnings.len(), ends.iter().filter(|(kind, ..)| *kind != 0).count());
-                    prop_assert!(warnings.iter().all(|warning| warning.kind == WARNING));
+        proptest! {
+            /// Property 15: a failed hook stops the work exactly where it is set to `fail`, else it is a warning.
+            #[test]
+            fn p15_failed_hooks_warn_or_fail_as_they_are_set(
+                ends in proptest::collection::vec((0_usize..4, any::<bool>(), 1_i32..256), 0..6)
+            ) {
+                let kinds = [HookEnd::Passed, HookEnd::Failed, HookEnd::TimedOut, HookEnd::NotStarted];
+                let hooks: Vec<Hook> = ends.iter().enumerate().map(|(place, (_, fail, _))| {
+                    hook(&format!("h{place}"), if *fail { OnFail::Fail } else { OnFail::Warn })
+                }).collect();
+                let receipts: Vec<HookReceipt> = ends.iter().zip(&hooks).map(|((kind, _, code), hook)| {
+                    let end = kinds[*kind];
+                    receipt(hook, end, match end {
+                        HookEnd::Passed => Some(0),
+                        HookEnd::Failed => Some(*code),
+                        HookEnd::TimedOut | HookEnd::NotStarted => None,
+                    })
+                }).collect();
+                let decisive = ends.iter().position(|(kind, fail, _)| *kind != 0 && *fail);
+                match (weigh_hooks(&hooks, &receipts), decisive) {
+                    (HookConsequence::GoOn(warnings), None) => {
+                        prop_assert_eq!(warnings.len(), ends.iter().filter(|(kind, ..)| *kind != 0).count());
+                        prop_assert!(warnings.iter().all(|warning| warning.kind == WARNING));
+                    }
+                    (HookConsequence::Fail(SpecError::HookTimedOut { name, seconds }), Some(place)) => {
+                        prop_assert_eq!((name, seconds, ends[place].0), (format!("h{place}"), 60, 2));
+                    }
+                    (HookConsequence::Fail(SpecError::Hook { name, .. }), Some(place)) => {
+                        prop_assert_eq!(name, format!("h{place}"));
+                        prop_assert!(ends[place].0 != 2);
+                    }
+                    (other, decisive) => prop_assert!(false, "{:?} for {:?}", other, decisive),
                 }
-                (HookConsequence::Fail(SpecError::HookTimedOut { name, seconds }), Some(place)) => {
-                    prop_assert_eq!((name, seconds, ends[place].0), (format!("h{place}"), 60, 2));
-                }
-                (HookConsequence::Fail(SpecError::Hook { name, .. }), Some(place)) => {
-                    prop_assert_eq!(name, format!("h{place}"));
-                    prop_assert!(ends[place].0 != 2);
-                }
-                (other, decisive) => prop_assert!(false, "{:?} for {:?}", other, decisive),
             }
         }
     }

@@ -411,74 +411,76 @@ fn outside(question: &str) -> Vec<&str> {
     lines
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+mod properties {
+    use super::*;
 
-    #[test]
-    fn what_comes_from_outside_stands_in_fences_alone(
-        idea in "\\PC{0,40}UNIQUE\\PC{0,40}",
-        name in "[a-z]{1,8}/UNIQUE[ \\\\\"a-z]{0,8}",
-        answer in "(# Design: x\n|UNIQUE|>>>END\n|```\n){1,6}",
-    ) {
-        for phase in PhaseId::ALL {
-            let mut case = prepared(phase);
-            case.show(&name, &idea);
-            case.go_on_from(Some(&format!("{}\n{idea}\n", good(phase))));
-            let verdict = crate::document::Fault::Title.alone(&idea);
-            let answer = Untrusted::new(answer.clone());
-            let brief = CorrectionBrief { answer: &answer, verdict: &verdict };
-            let messages = definition(phase).messages(&case.input(Some(brief))).unwrap();
-            prop_assert_eq!(definition(phase).messages(&case.input(Some(brief))).unwrap(), messages.clone());
-            prop_assert!(!messages[0].content.as_str().contains("UNIQUE"));
-            let mut marker: Option<&str> = None;
-            for line in messages[1].content.as_str().lines() {
-                match marker {
-                    Some(end) => if line.strip_prefix(">>>END ") == Some(end) { marker = None },
-                    None => match line.strip_prefix("<<<DATA ").and_then(|rest| rest.rsplit_once(' ')) {
-                        Some((_, begun)) => marker = Some(begun),
-                        None => prop_assert!(!line.contains("UNIQUE"), "{}", line),
-                    },
-                }
-            }
-            prop_assert!(marker.is_none());
-        }
-    }
-
-    #[test]
-    fn any_answer_is_a_short_document_or_a_verdict_that_says_why(
-        pieces in prop::collection::vec(prop_oneof![
-            Just("# Requirements: x\n"), Just("### R-001: a\n\nS\n\n- c\n"), Just("### R-NEW: b\nS\n- c\n"), Just("REMOVED: R-002\n"),
-            Just("# Design: x\n"), Just("## Overview\nR-001\n"), Just("## Components\nx\n"), Just("## Data\nx\n"), Just("## Risks\nx\n"),
-            Just("# Tasks: x\n"), Just("- [ ] T-001 (R-001, R-002): x\n"), Just("  files: ../x\n"), Just("# Review: x\n"), Just("- F-1 [major] src/export.rs: y\n"),
-            Just("- none\n"), Just("# Final: x\n"), Just("Text é漢.\n"), Just("```\n"), Just("````md\n"), Just("FILE: ../../etc/passwd\n"), Just("\r\n"),
-            Just("<!-- x -->\n"), Just("Here is it:\n"), Just("NO CHANGES\n"), Just("Retired: R-001\n"), Just("## Traceability\n"), Just("| a |\n"),
-        ], 0..14),
-        noise in "\\PC{0,8}",
-        place in 0usize..14,
-        earlier: bool,
-    ) {
-        let mut answer = pieces.concat();
-        let at = answer.floor_char_boundary(place * 7);
-        answer.insert_str(at, &noise);
-        for phase in PhaseId::ALL {
-            let mut case = prepared(phase);
-            case.go_on_from(earlier.then_some(good(phase)));
-            match case.read(&answer) {
-                Ok(document) => {
-                    prop_assert!(document.text.ends_with('\n') && !document.text.ends_with("\n\n"), "{:?}", document.text);
-                    prop_assert!(document.text.len() <= 32 << 10 && !document.text.contains(['\r', '\0']));
-                    prop_assert!(document.proposal.is_none() || phase == PhaseId::Fixup);
-                    if phase != PhaseId::Fixup {
-                        case.go_on_from(earlier.then_some(document.text.as_str()));
-                        let again = case.read(&document.text);
-                        prop_assert_eq!(again.map(|again| again.text), Ok(document.text), "{}", phase);
+    proptest! {
+        #[test]
+        fn what_comes_from_outside_stands_in_fences_alone(
+            idea in "\\PC{0,40}UNIQUE\\PC{0,40}",
+            name in "[a-z]{1,8}/UNIQUE[ \\\\\"a-z]{0,8}",
+            answer in "(# Design: x\n|UNIQUE|>>>END\n|```\n){1,6}",
+        ) {
+            for phase in PhaseId::ALL {
+                let mut case = prepared(phase);
+                case.show(&name, &idea);
+                case.go_on_from(Some(&format!("{}\n{idea}\n", good(phase))));
+                let verdict = crate::document::Fault::Title.alone(&idea);
+                let answer = Untrusted::new(answer.clone());
+                let brief = CorrectionBrief { answer: &answer, verdict: &verdict };
+                let messages = definition(phase).messages(&case.input(Some(brief))).unwrap();
+                prop_assert_eq!(definition(phase).messages(&case.input(Some(brief))).unwrap(), messages.clone());
+                prop_assert!(!messages[0].content.as_str().contains("UNIQUE"));
+                let mut marker: Option<&str> = None;
+                for line in messages[1].content.as_str().lines() {
+                    match marker {
+                        Some(end) => if line.strip_prefix(">>>END ") == Some(end) { marker = None },
+                        None => match line.strip_prefix("<<<DATA ").and_then(|rest| rest.rsplit_once(' ')) {
+                            Some((_, begun)) => marker = Some(begun),
+                            None => prop_assert!(!line.contains("UNIQUE"), "{}", line),
+                        },
                     }
                 }
-                Err(verdict) => {
-                    prop_assert!(!verdict.passes());
-                    for finding in verdict.findings() {
-                        prop_assert!(crate::document::Fault::named(&finding.code).is_some());
-                        prop_assert!(!finding.subject.contains('\n') && !finding.hint.is_empty());
+                prop_assert!(marker.is_none());
+            }
+        }
+
+        #[test]
+        fn any_answer_is_a_short_document_or_a_verdict_that_says_why(
+            pieces in prop::collection::vec(prop_oneof![
+                Just("# Requirements: x\n"), Just("### R-001: a\n\nS\n\n- c\n"), Just("### R-NEW: b\nS\n- c\n"), Just("REMOVED: R-002\n"),
+                Just("# Design: x\n"), Just("## Overview\nR-001\n"), Just("## Components\nx\n"), Just("## Data\nx\n"), Just("## Risks\nx\n"),
+                Just("# Tasks: x\n"), Just("- [ ] T-001 (R-001, R-002): x\n"), Just("  files: ../x\n"), Just("# Review: x\n"), Just("- F-1 [major] src/export.rs: y\n"),
+                Just("- none\n"), Just("# Final: x\n"), Just("Text é漢.\n"), Just("```\n"), Just("````md\n"), Just("FILE: ../../etc/passwd\n"), Just("\r\n"),
+                Just("<!-- x -->\n"), Just("Here is it:\n"), Just("NO CHANGES\n"), Just("Retired: R-001\n"), Just("## Traceability\n"), Just("| a |\n"),
+            ], 0..14),
+            noise in "\\PC{0,8}",
+            place in 0usize..14,
+            earlier: bool,
+        ) {
+            let mut answer = pieces.concat();
+            let at = answer.floor_char_boundary(place * 7);
+            answer.insert_str(at, &noise);
+            for phase in PhaseId::ALL {
+                let mut case = prepared(phase);
+                case.go_on_from(earlier.then_some(good(phase)));
+                match case.read(&answer) {
+                    Ok(document) => {
+                        prop_assert!(document.text.ends_with('\n') && !document.text.ends_with("\n\n"), "{:?}", document.text);
+                        prop_assert!(document.text.len() <= 32 << 10 && !document.text.contains(['\r', '\0']));
+                        prop_assert!(document.proposal.is_none() || phase == PhaseId::Fixup);
+                        if phase != PhaseId::Fixup {
+                            case.go_on_from(earlier.then_some(document.text.as_str()));
+                            let again = case.read(&document.text);
+                            prop_assert_eq!(again.map(|again| again.text), Ok(document.text), "{}", phase);
+                        }
+                    }
+                    Err(verdict) => {
+                        prop_assert!(!verdict.passes());
+                        for finding in verdict.findings() {
+                            prop_assert!(crate::document::Fault::named(&finding.code).is_some());
+                            prop_assert!(!finding.subject.contains('\n') && !finding.hint.is_empty());
+                        }
                     }
                 }
             }

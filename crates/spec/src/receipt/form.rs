@@ -414,29 +414,33 @@ mod tests {
         }
     }
 
-    proptest! {
-        /// Property 2 of seed 002, where it is decided: no receipt is without its strategy.
-        #[test]
-        fn every_receipt_states_its_strategy_and_is_read_as_it_was_written(receipt in any_receipt()) {
-            let id: ReceiptId = receipt.receipt_id.parse().unwrap();
-            let (sealed, digest, bytes) = receipt.sealed().unwrap();
-            let value: Value = serde_json::from_slice(&bytes).unwrap();
-            prop_assert_eq!(&value["pipeline"]["execution_strategy"], "controlled");
-            let read = ReadReceipt::of(&bytes, &"export-data".parse().unwrap(), &id).unwrap();
-            prop_assert_eq!((&read.receipt, read.digest), (&sealed, digest));
-            prop_assert_eq!(bytes.last(), Some(&b'\n'));
-            prop_assert!(schema().is_valid(&value));
-        }
+    mod properties {
+        use super::*;
 
-        #[test]
-        fn no_change_of_a_receipt_goes_unseen(receipt in any_receipt(), place in 0usize..40) {
-            let id: ReceiptId = receipt.receipt_id.parse().unwrap();
-            let (_, _, bytes) = receipt.sealed().unwrap();
-            let mut value: Value = serde_json::from_slice(&bytes).unwrap();
-            let mut left = place;
-            prop_assume!(change_leaf(&mut value, &mut left));
-            let edited = serde_json::to_vec(&value).unwrap();
-            prop_assert!(ReadReceipt::of(&edited, &"export-data".parse().unwrap(), &id).is_err());
+        proptest! {
+            /// Property 2 of seed 002, where it is decided: no receipt is without its strategy.
+            #[test]
+            fn every_receipt_states_its_strategy_and_is_read_as_it_was_written(receipt in any_receipt()) {
+                let id: ReceiptId = receipt.receipt_id.parse().unwrap();
+                let (sealed, digest, bytes) = receipt.sealed().unwrap();
+                let value: Value = serde_json::from_slice(&bytes).unwrap();
+                prop_assert_eq!(&value["pipeline"]["execution_strategy"], "controlled");
+                let read = ReadReceipt::of(&bytes, &"export-data".parse().unwrap(), &id).unwrap();
+                prop_assert_eq!((&read.receipt, read.digest), (&sealed, digest));
+                prop_assert_eq!(bytes.last(), Some(&b'\n'));
+                prop_assert!(schema().is_valid(&value));
+            }
+
+            #[test]
+            fn no_change_of_a_receipt_goes_unseen(receipt in any_receipt(), place in 0usize..40) {
+                let id: ReceiptId = receipt.receipt_id.parse().unwrap();
+                let (_, _, bytes) = receipt.sealed().unwrap();
+                let mut value: Value = serde_json::from_slice(&bytes).unwrap();
+                let mut left = place;
+                prop_assume!(change_leaf(&mut value, &mut left));
+                let edited = serde_json::to_vec(&value).unwrap();
+                prop_assert!(ReadReceipt::of(&edited, &"export-data".parse().unwrap(), &id).is_err());
+            }
         }
     }
 }

@@ -207,47 +207,49 @@ mod tests {
         assert!(told.next_steps.starts_with("Run `crucible gate export-data`"), "{}", told.next_steps);
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
+    mod properties {
+        use super::*;
 
-        /// Properties 11 and 12: whatever receipts say, both documents have their version, follow their schemas and stay below 8 KB.
-        #[test]
-        fn p11_p12_both_documents_are_small_and_valid_whatever_receipts_say(
-            texts in prop::collection::vec(prop_oneof![any::<String>(), "[\"\\\\\u{1b}\u{202e}ä🛑 ]{0,3000}"], 4),
-            tokens in any::<u64>(),
-            provider in any::<String>(),
-            reached in prop::option::of(prop::sample::select(PhaseId::ALL.to_vec())),
-            phase in prop::sample::select(PhaseId::ALL.to_vec()),
-        ) {
-            let mut state = done_up_to(reached, noon());
-            for known in &mut state.phases {
-                for receipt in [&mut known.newest, &mut known.newest_real].into_iter().flatten() {
-                    receipt.receipt_id.clone_from(&texts[0]);
-                    let entry = &mut receipt.phases[0];
-                    entry.llm = Some(LlmReceipt {
-                        provider: Some(texts[1].clone()),
-                        model_used: Some(texts[2].clone()),
-                        tokens_input: Some(tokens),
-                        ..LlmReceipt::default()
-                    });
-                    entry.warnings = vec![ReceiptWarning { kind: texts[3].clone(), message: texts[3].clone() }; 40];
+        proptest! {
+            /// Properties 11 and 12: whatever receipts say, both documents have their version, follow their schemas and stay below 8 KB.
+            #[test]
+            fn p11_p12_both_documents_are_small_and_valid_whatever_receipts_say(
+                texts in prop::collection::vec(prop_oneof![any::<String>(), "[\"\\\\\u{1b}\u{202e}ä🛑 ]{0,3000}"], 4),
+                tokens in any::<u64>(),
+                provider in any::<String>(),
+                reached in prop::option::of(prop::sample::select(PhaseId::ALL.to_vec())),
+                phase in prop::sample::select(PhaseId::ALL.to_vec()),
+            ) {
+                let mut state = done_up_to(reached, noon());
+                for known in &mut state.phases {
+                    for receipt in [&mut known.newest, &mut known.newest_real].into_iter().flatten() {
+                        receipt.receipt_id.clone_from(&texts[0]);
+                        let entry = &mut receipt.phases[0];
+                        entry.llm = Some(LlmReceipt {
+                            provider: Some(texts[1].clone()),
+                            model_used: Some(texts[2].clone()),
+                            tokens_input: Some(tokens),
+                            ..LlmReceipt::default()
+                        });
+                        entry.warnings = vec![ReceiptWarning { kind: texts[3].clone(), message: texts[3].clone() }; 40];
+                    }
                 }
-            }
-            let status = spec_status(&state, noon());
-            let ran = PhaseId::ALL.to_vec();
-            let spec = SpecOverview::new(status.clone(), ConfigSummary::of(&provider), ran.clone());
-            let resume = ResumeOverview::new(status, phase, ConfigSummary::of(&provider), ran);
-            let both = [
-                (serde_json::to_string_pretty(&spec).unwrap(), SPEC_FORM, "spec-json.v1"),
-                (serde_json::to_string_pretty(&resume).unwrap(), RESUME_FORM, "resume-json.v1"),
-            ];
-            for (text, form, version) in both {
-                prop_assert!(text.len() < 8192, "{}", text.len());
-                let told: Value = serde_json::from_str(&text).unwrap();
-                prop_assert_eq!(&told["schema_version"], version);
-                let schema = schema(form);
-                let problem = schema.iter_errors(&told).next().map(|error| error.to_string());
-                prop_assert_eq!(problem, None, "{}", text);
+                let status = spec_status(&state, noon());
+                let ran = PhaseId::ALL.to_vec();
+                let spec = SpecOverview::new(status.clone(), ConfigSummary::of(&provider), ran.clone());
+                let resume = ResumeOverview::new(status, phase, ConfigSummary::of(&provider), ran);
+                let both = [
+                    (serde_json::to_string_pretty(&spec).unwrap(), SPEC_FORM, "spec-json.v1"),
+                    (serde_json::to_string_pretty(&resume).unwrap(), RESUME_FORM, "resume-json.v1"),
+                ];
+                for (text, form, version) in both {
+                    prop_assert!(text.len() < 8192, "{}", text.len());
+                    let told: Value = serde_json::from_str(&text).unwrap();
+                    prop_assert_eq!(&told["schema_version"], version);
+                    let schema = schema(form);
+                    let problem = schema.iter_errors(&told).next().map(|error| error.to_string());
+                    prop_assert_eq!(problem, None, "{}", text);
+                }
             }
         }
     }

@@ -643,59 +643,61 @@ mod tests {
         ]
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
+    mod properties {
+        use super::*;
 
-        /// Properties 11 and 12: whatever receipts say, the document has its version, follows its schema and stays below 8 KB.
-        #[test]
-        fn p11_p12_the_document_is_small_and_valid_whatever_receipts_say(
-            texts in proptest::collection::vec(text(), 8),
-            numbers in proptest::collection::vec(any::<u64>(), 4),
-            reached in proptest::option::of(proptest::sample::select(PhaseId::ALL.to_vec())),
-            problems in 0usize..2_000,
-            fails in any::<bool>(),
-            minutes in -100_000_000i64..100_000_000,
-        ) {
-            let mut state = done_up_to(reached, noon());
-            let cost = Cost { micro_dollars: numbers[0], basis: CostBasis::Reported, price_date: Some(texts[0].clone()) };
-            let llm = LlmReceipt {
-                provider: Some(texts[1].clone()),
-                model_used: Some(texts[2].clone()),
-                tokens_input: Some(numbers[1]),
-                tokens_output: Some(numbers[2]),
-                cost: Some(cost),
-                error: Some(texts[3].clone()),
-                ..LlmReceipt::default()
-            };
-            for known in &mut state.phases {
-                for receipt in [&mut known.newest, &mut known.newest_real, &mut known.last_success].into_iter().flatten() {
-                    receipt.receipt_id = texts[4].clone();
-                    let entry = &mut receipt.phases[0];
-                    entry.llm = Some(llm.clone());
-                    entry.warnings = vec![ReceiptWarning { kind: texts[5].clone(), message: texts[5].clone() }; 30];
-                    entry.error = Some(PhaseFailure { class: texts[6].clone(), message: texts[5].clone() });
-                    if fails {
-                        entry.status = PhaseStatus::Failed;
+        proptest! {
+            /// Properties 11 and 12: whatever receipts say, the document has its version, follows its schema and stays below 8 KB.
+            #[test]
+            fn p11_p12_the_document_is_small_and_valid_whatever_receipts_say(
+                texts in proptest::collection::vec(text(), 8),
+                numbers in proptest::collection::vec(any::<u64>(), 4),
+                reached in proptest::option::of(proptest::sample::select(PhaseId::ALL.to_vec())),
+                problems in 0usize..2_000,
+                fails in any::<bool>(),
+                minutes in -100_000_000i64..100_000_000,
+            ) {
+                let mut state = done_up_to(reached, noon());
+                let cost = Cost { micro_dollars: numbers[0], basis: CostBasis::Reported, price_date: Some(texts[0].clone()) };
+                let llm = LlmReceipt {
+                    provider: Some(texts[1].clone()),
+                    model_used: Some(texts[2].clone()),
+                    tokens_input: Some(numbers[1]),
+                    tokens_output: Some(numbers[2]),
+                    cost: Some(cost),
+                    error: Some(texts[3].clone()),
+                    ..LlmReceipt::default()
+                };
+                for known in &mut state.phases {
+                    for receipt in [&mut known.newest, &mut known.newest_real, &mut known.last_success].into_iter().flatten() {
+                        receipt.receipt_id = texts[4].clone();
+                        let entry = &mut receipt.phases[0];
+                        entry.llm = Some(llm.clone());
+                        entry.warnings = vec![ReceiptWarning { kind: texts[5].clone(), message: texts[5].clone() }; 30];
+                        entry.error = Some(PhaseFailure { class: texts[6].clone(), message: texts[5].clone() });
+                        if fails {
+                            entry.status = PhaseStatus::Failed;
+                        }
                     }
                 }
-            }
-            let problem = ReceiptProblem {
-                file: texts[7].clone(),
-                phase: None,
-                kind: ReceiptProblemKind::Unreadable(texts[5].clone()),
-            };
-            state.problems = vec![problem; problems];
-            state.receipts = numbers[3];
+                let problem = ReceiptProblem {
+                    file: texts[7].clone(),
+                    phase: None,
+                    kind: ReceiptProblemKind::Unreadable(texts[5].clone()),
+                };
+                state.problems = vec![problem; problems];
+                state.receipts = numbers[3];
 
-            let status = spec_status(&state, later(noon(), minutes * 60_000 % 1_700_000_000_000));
-            let text = serde_json::to_string_pretty(&status).unwrap();
-            prop_assert!(text.len() < 8_192, "{} bytes:\n{text}", text.len());
-            prop_assert!(!text.chars().any(|c| c != '\n' && crucible_model::is_hidden(c)));
-            let document: Value = serde_json::from_str(&text).unwrap();
-            prop_assert_eq!(&document["schema_version"], STATUS_SCHEMA);
-            prop_assert_eq!(SCHEMA.iter_errors(&document).next().map(|error| error.to_string()), None);
-            prop_assert_eq!(serde_json::from_value::<SpecStatus>(document).unwrap(), status.clone());
-            prop_assert_eq!(status.problems.len() as u64 + status.problems_left_out, problems as u64);
+                let status = spec_status(&state, later(noon(), minutes * 60_000 % 1_700_000_000_000));
+                let text = serde_json::to_string_pretty(&status).unwrap();
+                prop_assert!(text.len() < 8_192, "{} bytes:\n{text}", text.len());
+                prop_assert!(!text.chars().any(|c| c != '\n' && crucible_model::is_hidden(c)));
+                let document: Value = serde_json::from_str(&text).unwrap();
+                prop_assert_eq!(&document["schema_version"], STATUS_SCHEMA);
+                prop_assert_eq!(SCHEMA.iter_errors(&document).next().map(|error| error.to_string()), None);
+                prop_assert_eq!(serde_json::from_value::<SpecStatus>(document).unwrap(), status.clone());
+                prop_assert_eq!(status.problems.len() as u64 + status.problems_left_out, problems as u64);
+            }
         }
     }
 }

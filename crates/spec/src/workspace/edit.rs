@@ -651,53 +651,55 @@ mod tests {
         new.len() >= old.len() && cuts.any(|cut| new.starts_with(&old[..cut]) && new.ends_with(&old[cut..]))
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(300))]
+    mod properties {
+        use super::*;
 
-        /// Whatever the file looks like, every line of it is still there, in order, and it says one thing more.
-        #[test]
-        fn an_entry_more_and_nothing_less(
-            before in prop::collection::hash_set(piece(), 0..4),
-            list in list(),
-            after in prop::collection::hash_set(piece(), 0..3),
-            crlf in any::<bool>(),
-            ended in any::<bool>(),
-            tags in prop::collection::vec(any::<String>(), 0..4),
-        ) {
-            let after: Vec<_> = after.difference(&before).cloned().collect();
-            let before: Vec<_> = before.into_iter().collect();
-            let mut text = format!("{HEAD}{}{list}{}", before.concat(), after.concat());
-            if crlf { text = text.replace('\n', "\r\n"); }
-            if !ended { text = text.trim_end().to_owned(); }
-            let old = SpecWorkspace::read(&text).unwrap();
-            let new_entry = WorkspaceEntry { tags, ..entry("new", &[]) };
-            let new = with_entry(&text, &new_entry);
-            if new.is_err() {
-                // The end of line that the entry needs would become a part of what stands before it.
-                prop_assert!(!text.ends_with('\n') && text.contains(['|', '>']), "refused:\n{text}");
-                prop_assert!(with_entry(&format!("{text}\n"), &new_entry).is_ok(), "refused:\n{text}");
-                return Ok(());
+        proptest! {
+            /// Whatever the file looks like, every line of it is still there, in order, and it says one thing more.
+            #[test]
+            fn an_entry_more_and_nothing_less(
+                before in prop::collection::hash_set(piece(), 0..4),
+                list in list(),
+                after in prop::collection::hash_set(piece(), 0..3),
+                crlf in any::<bool>(),
+                ended in any::<bool>(),
+                tags in prop::collection::vec(any::<String>(), 0..4),
+            ) {
+                let after: Vec<_> = after.difference(&before).cloned().collect();
+                let before: Vec<_> = before.into_iter().collect();
+                let mut text = format!("{HEAD}{}{list}{}", before.concat(), after.concat());
+                if crlf { text = text.replace('\n', "\r\n"); }
+                if !ended { text = text.trim_end().to_owned(); }
+                let old = SpecWorkspace::read(&text).unwrap();
+                let new_entry = WorkspaceEntry { tags, ..entry("new", &[]) };
+                let new = with_entry(&text, &new_entry);
+                if new.is_err() {
+                    // The end of line that the entry needs would become a part of what stands before it.
+                    prop_assert!(!text.ends_with('\n') && text.contains(['|', '>']), "refused:\n{text}");
+                    prop_assert!(with_entry(&format!("{text}\n"), &new_entry).is_ok(), "refused:\n{text}");
+                    return Ok(());
+                }
+                let new = new.unwrap();
+                let mut lines = new.lines();
+                for line in text.lines() {
+                    prop_assert!(lines.any(|new| grown(line, new) || line.strip_suffix(" []") == Some(new)), "{line:?} is gone:\n{text}\n---\n{new}");
+                }
+                let mut wanted = old;
+                wanted.specs.push(new_entry);
+                let read = SpecWorkspace::read(&new).unwrap();
+                prop_assert_eq!(&read, &wanted);
+                // And the entry can be replaced again.
+                let other = WorkspaceEntry { tags: vec!["other".to_owned()], ..entry("new", &[]) };
+                let replaced = with_replaced(&new, &other).unwrap();
+                let read = SpecWorkspace::read(&replaced).unwrap();
+                prop_assert_eq!(read.specs.last(), Some(&other));
+                prop_assert_eq!(replaced.lines().count(), new.lines().count());
             }
-            let new = new.unwrap();
-            let mut lines = new.lines();
-            for line in text.lines() {
-                prop_assert!(lines.any(|new| grown(line, new) || line.strip_suffix(" []") == Some(new)), "{line:?} is gone:\n{text}\n---\n{new}");
-            }
-            let mut wanted = old;
-            wanted.specs.push(new_entry);
-            let read = SpecWorkspace::read(&new).unwrap();
-            prop_assert_eq!(&read, &wanted);
-            // And the entry can be replaced again.
-            let other = WorkspaceEntry { tags: vec!["other".to_owned()], ..entry("new", &[]) };
-            let replaced = with_replaced(&new, &other).unwrap();
-            let read = SpecWorkspace::read(&replaced).unwrap();
-            prop_assert_eq!(read.specs.last(), Some(&other));
-            prop_assert_eq!(replaced.lines().count(), new.lines().count());
-        }
 
-        #[test]
-        fn a_quoted_text_is_the_text(name in any::<String>()) {
-            prop_assert_eq!(SpecWorkspace::read(&new_text(&name)).unwrap().name, name);
+            #[test]
+            fn a_quoted_text_is_the_text(name in any::<String>()) {
+                prop_assert_eq!(SpecWorkspace::read(&new_text(&name)).unwrap().name, name);
+            }
         }
     }
 }

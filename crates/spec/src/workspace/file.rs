@@ -366,48 +366,50 @@ mod tests {
         assert!(said(found.load()).contains("No such file"), "the one above is not taken instead");
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(128))]
+    mod properties {
+        use super::*;
 
-        /// Property 13 of seed 002: the nearest one upward, the names of all others aside, and none where there is none.
-        #[test]
-        fn the_nearest_workspace_upward_is_found_and_alone_counts(
-            depth in 1usize..7,
-            above in prop::collection::vec(any::<bool>(), 7),
-            beside in prop::collection::vec(any::<bool>(), 7),
-        ) {
-            let dir = tempfile::tempdir().unwrap();
-            let mut place = dir.path().to_owned();
-            let mut nearest = None;
-            for level in 0..depth {
-                place = place.join(format!("d{level}"));
-                std::fs::create_dir_all(place.join("beside")).unwrap();
-                if above[level] {
-                    let file = WorkspaceFile::of(&place);
-                    // Written as they come: flushing each to the disk is what would take the time here.
-                    let text = format!("version: \"1\"\nname: level {level}\nspecs:\n- id: only-{level}\n");
-                    std::fs::write(file.path(), text).unwrap();
-                    nearest = Some((file, level));
+        proptest! {
+            /// Property 13 of seed 002: the nearest one upward, the names of all others aside, and none where there is none.
+            #[test]
+            fn the_nearest_workspace_upward_is_found_and_alone_counts(
+                depth in 1usize..7,
+                above in prop::collection::vec(any::<bool>(), 7),
+                beside in prop::collection::vec(any::<bool>(), 7),
+            ) {
+                let dir = tempfile::tempdir().unwrap();
+                let mut place = dir.path().to_owned();
+                let mut nearest = None;
+                for level in 0..depth {
+                    place = place.join(format!("d{level}"));
+                    std::fs::create_dir_all(place.join("beside")).unwrap();
+                    if above[level] {
+                        let file = WorkspaceFile::of(&place);
+                        // Written as they come: flushing each to the disk is what would take the time here.
+                        let text = format!("version: \"1\"\nname: level {level}\nspecs:\n- id: only-{level}\n");
+                        std::fs::write(file.path(), text).unwrap();
+                        nearest = Some((file, level));
+                    }
+                    // What lies in a directory beside the way is not on it, nor is a file of a similar name.
+                    if beside[level] {
+                        std::fs::write(place.join("beside").join(NAME), "version: \"1\"\nname: beside\n").unwrap();
+                        std::fs::write(place.join("Workspace.yaml.bak"), "version: 1\n").unwrap();
+                    }
                 }
-                // What lies in a directory beside the way is not on it, nor is a file of a similar name.
-                if beside[level] {
-                    std::fs::write(place.join("beside").join(NAME), "version: \"1\"\nname: beside\n").unwrap();
-                    std::fs::write(place.join("Workspace.yaml.bak"), "version: 1\n").unwrap();
+                let found = WorkspaceFile::discover(&place);
+                match nearest {
+                    Some((file, level)) => {
+                        prop_assert_eq!(found.as_ref(), Some(&file));
+                        let workspace = file.load().unwrap();
+                        prop_assert_eq!(workspace.name, format!("level {level}"));
+                        // Those further up are not merged into it.
+                        prop_assert_eq!(workspace.specs.len(), 1);
+                        let project = file.project();
+                        prop_assert_eq!(project.root(), file.path().parent().unwrap());
+                    }
+                    // The way goes on to the root of the file system.
+                    None => prop_assert_eq!(found, WorkspaceFile::discover(dir.path())),
                 }
-            }
-            let found = WorkspaceFile::discover(&place);
-            match nearest {
-                Some((file, level)) => {
-                    prop_assert_eq!(found.as_ref(), Some(&file));
-                    let workspace = file.load().unwrap();
-                    prop_assert_eq!(workspace.name, format!("level {level}"));
-                    // Those further up are not merged into it.
-                    prop_assert_eq!(workspace.specs.len(), 1);
-                    let project = file.project();
-                    prop_assert_eq!(project.root(), file.path().parent().unwrap());
-                }
-                // The way goes on to the root of the file system.
-                None => prop_assert_eq!(found, WorkspaceFile::discover(dir.path())),
             }
         }
     }

@@ -256,18 +256,22 @@ mod tests {
         assert!(short(&log).starts_with("error: number 0\nerror: number 1\n"));
     }
 
-    proptest! {
-        #[test]
-        fn an_excerpt_never_exceeds_its_limit(
-            lines in prop::collection::vec("(error: |E   |--- FAIL: |)[a-zé]{0,30}", 0..60),
-            max in 0u64..500,
-        ) {
-            let log = lines.join("\n");
-            let found = excerpt(&log, ByteLimit(max));
-            prop_assert!(found.len() as u64 <= max);
-            prop_assert_eq!(&found, &excerpt(&log, ByteLimit(max)));
-            for line in found.lines() {
-                prop_assert!(line == "[…]" || lines.iter().any(|known| known == line));
+    mod properties {
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn an_excerpt_never_exceeds_its_limit(
+                lines in prop::collection::vec("(error: |E   |--- FAIL: |)[a-zé]{0,30}", 0..60),
+                max in 0u64..500,
+            ) {
+                let log = lines.join("\n");
+                let found = excerpt(&log, ByteLimit(max));
+                prop_assert!(found.len() as u64 <= max);
+                prop_assert_eq!(&found, &excerpt(&log, ByteLimit(max)));
+                for line in found.lines() {
+                    prop_assert!(line == "[…]" || lines.iter().any(|known| known == line));
+                }
             }
         }
     }

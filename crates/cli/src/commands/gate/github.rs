@@ -71,20 +71,22 @@ mod tests {
         text.replace("%25", "%")
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(300))]
+    mod properties {
+        use super::*;
 
-        #[test]
-        fn every_finding_is_one_command_whatever_it_quotes(subject in any::<String>(), hint in any::<String>()) {
-            let line = annotation(&about(&subject, &hint), &subject);
-            prop_assert!(!line.contains(['\n', '\r']), "{line:?}");
-            let rest = line.strip_prefix("::error ").unwrap();
-            let (properties, said) = rest.split_once("::").unwrap();
-            let properties: Vec<&str> = properties.split(',').collect();
-            prop_assert_eq!(properties.len(), 2, "{:?}", properties);
-            prop_assert_eq!(undone(properties[0].strip_prefix("file=").unwrap()), subject.as_str());
-            prop_assert_eq!(properties[1], "title=gate-artifact-differs");
-            prop_assert_eq!(undone(said), format!("{subject}: {hint}"));
+        proptest! {
+            #[test]
+            fn every_finding_is_one_command_whatever_it_quotes(subject in any::<String>(), hint in any::<String>()) {
+                let line = annotation(&about(&subject, &hint), &subject);
+                prop_assert!(!line.contains(['\n', '\r']), "{line:?}");
+                let rest = line.strip_prefix("::error ").unwrap();
+                let (properties, said) = rest.split_once("::").unwrap();
+                let properties: Vec<&str> = properties.split(',').collect();
+                prop_assert_eq!(properties.len(), 2, "{:?}", properties);
+                prop_assert_eq!(undone(properties[0].strip_prefix("file=").unwrap()), subject.as_str());
+                prop_assert_eq!(properties[1], "title=gate-artifact-differs");
+                prop_assert_eq!(undone(said), format!("{subject}: {hint}"));
+            }
         }
     }
 }

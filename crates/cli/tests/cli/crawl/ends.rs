@@ -166,6 +166,7 @@ fn a_secret_ends_with_eight() {
     assert!(!ran.stderr.contains(&key), "{}", ran.stderr);
 }
 
+/// Takes ten seconds: as long as the program waits for a ledger that is held.
 #[test]
 fn a_ledger_that_somebody_else_holds_ends_with_nine() {
     let desk = CrawlDesk::with_widget();

@@ -545,66 +545,72 @@ enum Deed {
     NoDirectory,
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 120, max_shrink_iters: 40, ..ProptestConfig::default() })]
+mod properties {
+    use crucible_testkit::expensive_cases;
 
-    /// Property 14, end to end: 0 where the policy is met, 1 where it is not, and the code of the fault where nothing can be judged.
-    #[test]
-    fn p14_the_exit_code_tells_pass_policy_and_runtime_failure_apart(
-        reached in 0usize..=6,
-        asked in 0usize..6,
-        at in 0usize..6,
-        deed in proptest::sample::select(vec![
-            Deed::Nothing, Deed::Nothing, Deed::Fail, Deed::DryRun, Deed::EditArtifact, Deed::EditReceipt, Deed::NoSpec, Deed::BadAge, Deed::NoDirectory,
-        ]),
-        hours_old in 1u64..100,
-        limit in proptest::option::of(1u64..100),
-        json in any::<bool>(),
-    ) {
-        let desk = Desk::new();
-        let mut spec = WrittenSpec::new(desk.path("project"));
-        let files: Vec<_> = PhaseId::ALL[..reached].iter().map(|phase| spec.success(*phase, HOUR * u32::try_from(hours_old).unwrap() - HOUR / 2)).collect();
-        let phase = PhaseId::ALL[at];
-        let exists = at < reached;
-        let (mut id, mut age) = (SPEC, limit.map(|hours| format!("{hours}h")));
-        // Half an hour off the limit on either side, so that the test may be slow.
-        let in_time = limit.is_none_or(|limit| hours_old <= limit);
-        let mut passes = reached > asked && in_time;
-        let mut fault = None;
-        match deed {
-            Deed::Nothing => {}
-            Deed::Fail => {
-                spec.failure(phase, Duration::ZERO);
-                passes &= at > asked;
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: expensive_cases(), max_shrink_iters: 40, ..ProptestConfig::default() })]
+
+        /// Property 14, end to end: 0 where the policy is met, 1 where it is not, and the code of the fault where nothing can be judged.
+        #[test]
+        fn p14_the_exit_code_tells_pass_policy_and_runtime_failure_apart(
+            reached in 0usize..=6,
+            asked in 0usize..6,
+            at in 0usize..6,
+            deed in proptest::sample::select(vec![
+                Deed::Nothing, Deed::Nothing, Deed::Fail, Deed::DryRun, Deed::EditArtifact, Deed::EditReceipt, Deed::NoSpec, Deed::BadAge, Deed::NoDirectory,
+            ]),
+            hours_old in 1u64..100,
+            limit in proptest::option::of(1u64..100),
+            json in any::<bool>(),
+        ) {
+            let desk = Desk::new();
+            let mut spec = WrittenSpec::new(desk.path("project"));
+            let files: Vec<_> = PhaseId::ALL[..reached].iter().map(|phase| spec.success(*phase, HOUR * u32::try_from(hours_old).unwrap() - HOUR / 2)).collect();
+            let phase = PhaseId::ALL[at];
+            let exists = at < reached;
+            let (mut id, mut age) = (SPEC, limit.map(|hours| format!("{hours}h")));
+            // Half an hour off the limit on either side, so that the test may be slow.
+            let in_time = limit.is_none_or(|limit| hours_old <= limit);
+            let mut passes = reached > asked && in_time;
+            let mut fault = None;
+            match deed {
+                Deed::Nothing => {}
+                Deed::Fail => {
+                    spec.failure(phase, Duration::ZERO);
+                    passes &= at > asked;
+                }
+                Deed::DryRun => { spec.dry_run(phase, Duration::ZERO); }
+                Deed::EditArtifact if exists => {
+                    std::fs::write(spec.path(&format!("artifacts/{}", phase.artifact())), "edited\n").unwrap();
+                    passes &= at > asked;
+                }
+                Deed::EditReceipt if exists => {
+                    let text = std::fs::read_to_string(&files[at]).unwrap();
+                    std::fs::write(&files[at], text.replace("model-1", "model-2")).unwrap();
+                    passes = false;
+                }
+                Deed::EditArtifact | Deed::EditReceipt => {}
+                Deed::NoSpec => { id = "other"; fault = Some(2); }
+                Deed::BadAge => { age = Some("7".to_owned()); fault = Some(2); }
+                Deed::NoDirectory => {
+                    std::fs::remove_dir_all(spec.path("receipts")).unwrap();
+                    std::fs::write(spec.path("receipts"), "").unwrap();
+                    fault = Some(2);
+                }
             }
-            Deed::DryRun => { spec.dry_run(phase, Duration::ZERO); }
-            Deed::EditArtifact if exists => {
-                std::fs::write(spec.path(&format!("artifacts/{}", phase.artifact())), "edited\n").unwrap();
-                passes &= at > asked;
+            let mut call = spec.call(&desk, ["gate", id, "--min-phase", PhaseId::ALL[asked].as_str()]);
+            if let Some(age) = age { call = call.arg(format!("--max-phase-age={age}")); }
+            if json { call = call.arg("--json"); }
+            let ran = call.run();
+            let expected = fault.unwrap_or(if passes { 0 } else { 1 });
+            prop_assert_eq!(ran.code, Some(expected), "{}\n{}", ran.stdout, ran.stderr);
+            prop_assert_eq!(ran.stdout.is_empty(), fault.is_some(), "a verdict is a result, a fault is none");
+            if json && fault.is_none() {
+                prop_assert_eq!(&ran.json()["verdict"], if passes { "pass" } else { "fail" });
             }
-            Deed::EditReceipt if exists => {
-                let text = std::fs::read_to_string(&files[at]).unwrap();
-                std::fs::write(&files[at], text.replace("model-1", "model-2")).unwrap();
-                passes = false;
-            }
-            Deed::EditArtifact | Deed::EditReceipt => {}
-            Deed::NoSpec => { id = "other"; fault = Some(2); }
-            Deed::BadAge => { age = Some("7".to_owned()); fault = Some(2); }
-            Deed::NoDirectory => {
-                std::fs::remove_dir_all(spec.path("receipts")).unwrap();
-                std::fs::write(spec.path("receipts"), "").unwrap();
-                fault = Some(2);
-            }
-        }
-        let mut call = spec.call(&desk, ["gate", id, "--min-phase", PhaseId::ALL[asked].as_str()]);
-        if let Some(age) = age { call = call.arg(format!("--max-phase-age={age}")); }
-        if json { call = call.arg("--json"); }
-        let ran = call.run();
-        let expected = fault.unwrap_or(if passes { 0 } else { 1 });
-        prop_assert_eq!(ran.code, Some(expected), "{}\n{}", ran.stdout, ran.stderr);
-        prop_assert_eq!(ran.stdout.is_empty(), fault.is_some(), "a verdict is a result, a fault is none");
-        if json && fault.is_none() {
-            prop_assert_eq!(&ran.json()["verdict"], if passes { "pass" } else { "fail" });
         }
     }
 }

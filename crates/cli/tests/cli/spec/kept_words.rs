@@ -257,6 +257,7 @@ fn a_replay_that_holds_no_such_phase_says_so() {
     assert_eq!(newest(&project)["phases"][0]["error"]["class"], "configuration");
 }
 
+/// Takes ten seconds: as long as the program waits for a ledger that is held.
 #[test]
 fn a_ledger_that_somebody_else_holds_is_found_before_a_model_is_asked() {
     let server = answering();

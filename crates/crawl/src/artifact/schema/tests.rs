@@ -440,72 +440,76 @@ fn steps() -> impl Strategy<Value = Vec<PlanStep>> {
     proptest::collection::vec(step, 1..5)
 }
 
-proptest! {
-    #[test]
-    fn any_plan_of_our_types_passes_and_reads_back(
-        steps in steps(),
-        words in proptest::collection::vec(text(), 0..5),
-        safe in any::<bool>(),
-        rounds in 0_u64..5,
-        confidence in 0.0_f64..=1.0,
-        millis in 0_u64..253_402_300_799_999,
-    ) {
-        let created_at = Timestamp::from_unix(std::time::Duration::from_millis(millis));
-        let mut plan = PlanV1 {
-            created_at,
-            plan_hash: PlanV1::hash_of(&steps),
-            steps,
-            warnings: words.clone(),
-            accepted_suggestions: words.clone(),
-            rejected_suggestions: words.clone(),
-            safety_violations: words.clone(),
-            safety_validated: safe,
-            debate_rounds: rounds,
-            ..fixture::plan_document()
-        };
-        plan.detected.confidence = confidence;
-        plan.dependencies.notes = words.concat();
-        plan.dependencies.tools = words;
-        let artifact = CheckedArtifact::new(ArtifactType::Plan, &plan).unwrap();
-        let back: PlanV1 = serde_json::from_str(artifact.json()).unwrap();
-        prop_assert_eq!(back, plan);
-    }
+mod properties {
+    use super::*;
 
-    #[test]
-    fn any_recipe_of_our_types_passes_and_reads_back(environment in variables(), constraints in variables(), notes in text()) {
-        let mut recipe = RecipeV1 { environment, notes, ..fixture::recipe_document() };
-        recipe.toolchain.version_constraints = constraints;
-        let artifact = CheckedArtifact::new(ArtifactType::Recipe, &recipe).unwrap();
-        let back: RecipeV1 = serde_json::from_str(artifact.json()).unwrap();
-        prop_assert_eq!(back, recipe);
-    }
+    proptest! {
+        #[test]
+        fn any_plan_of_our_types_passes_and_reads_back(
+            steps in steps(),
+            words in proptest::collection::vec(text(), 0..5),
+            safe in any::<bool>(),
+            rounds in 0_u64..5,
+            confidence in 0.0_f64..=1.0,
+            millis in 0_u64..253_402_300_799_999,
+        ) {
+            let created_at = Timestamp::from_unix(std::time::Duration::from_millis(millis));
+            let mut plan = PlanV1 {
+                created_at,
+                plan_hash: PlanV1::hash_of(&steps),
+                steps,
+                warnings: words.clone(),
+                accepted_suggestions: words.clone(),
+                rejected_suggestions: words.clone(),
+                safety_violations: words.clone(),
+                safety_validated: safe,
+                debate_rounds: rounds,
+                ..fixture::plan_document()
+            };
+            plan.detected.confidence = confidence;
+            plan.dependencies.notes = words.concat();
+            plan.dependencies.tools = words;
+            let artifact = CheckedArtifact::new(ArtifactType::Plan, &plan).unwrap();
+            let back: PlanV1 = serde_json::from_str(artifact.json()).unwrap();
+            prop_assert_eq!(back, plan);
+        }
 
-    #[test]
-    fn any_search_of_our_types_passes_and_reads_back(
-        query in filled(),
-        description in text(),
-        points in 0_u32..=10_000,
-        stars in 0_u64..=9_007_199_254_740_991,
-        copies in 0_usize..4,
-    ) {
-        let mut search = SearchV1 { query, ..fixture::search_document() };
-        search.results[0].description = description;
-        search.results[0].score = f64::from(points) / 10_000.0;
-        search.results[0].stars = stars;
-        search.results = vec![search.results[0].clone(); copies];
-        search.result_count = copies as u64;
-        let artifact = CheckedArtifact::new(ArtifactType::Search, &search).unwrap();
-        let back: SearchV1 = serde_json::from_str(artifact.json()).unwrap();
-        prop_assert_eq!(back, search);
-    }
+        #[test]
+        fn any_recipe_of_our_types_passes_and_reads_back(environment in variables(), constraints in variables(), notes in text()) {
+            let mut recipe = RecipeV1 { environment, notes, ..fixture::recipe_document() };
+            recipe.toolchain.version_constraints = constraints;
+            let artifact = CheckedArtifact::new(ArtifactType::Recipe, &recipe).unwrap();
+            let back: RecipeV1 = serde_json::from_str(artifact.json()).unwrap();
+            prop_assert_eq!(back, recipe);
+        }
 
-    #[test]
-    fn no_text_makes_the_check_of_an_instant_or_an_address_panic(text in any::<String>()) {
-        let _ = (is_instant(&text), is_url(&text));
-    }
+        #[test]
+        fn any_search_of_our_types_passes_and_reads_back(
+            query in filled(),
+            description in text(),
+            points in 0_u32..=10_000,
+            stars in 0_u64..=9_007_199_254_740_991,
+            copies in 0_usize..4,
+        ) {
+            let mut search = SearchV1 { query, ..fixture::search_document() };
+            search.results[0].description = description;
+            search.results[0].score = f64::from(points) / 10_000.0;
+            search.results[0].stars = stars;
+            search.results = vec![search.results[0].clone(); copies];
+            search.result_count = copies as u64;
+            let artifact = CheckedArtifact::new(ArtifactType::Search, &search).unwrap();
+            let back: SearchV1 = serde_json::from_str(artifact.json()).unwrap();
+            prop_assert_eq!(back, search);
+        }
 
-    #[test]
-    fn an_instant_that_passes_can_be_held(text in "[0-9]{4}-[0-9]{2}-[0-3][0-9]T[0-2][0-9]:[0-9]{2}(:[0-6][0-9](\\.[0-9]{0,10})?)?Z?") {
-        prop_assert!(!is_instant(&text) || text.parse::<Timestamp>().is_ok());
+        #[test]
+        fn no_text_makes_the_check_of_an_instant_or_an_address_panic(text in any::<String>()) {
+            let _ = (is_instant(&text), is_url(&text));
+        }
+
+        #[test]
+        fn an_instant_that_passes_can_be_held(text in "[0-9]{4}-[0-9]{2}-[0-3][0-9]T[0-2][0-9]:[0-9]{2}(:[0-6][0-9](\\.[0-9]{0,10})?)?Z?") {
+            prop_assert!(!is_instant(&text) || text.parse::<Timestamp>().is_ok());
+        }
     }
 }

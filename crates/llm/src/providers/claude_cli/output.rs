@@ -261,12 +261,14 @@ mod tests {
         assert_eq!(read(ASKED, 0, stdout.as_bytes()).unwrap().raw_response, "last");
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
+    mod properties {
+        use super::*;
 
-        #[test]
-        fn no_output_makes_it_panic(code in any::<i32>(), stdout in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _any = read(ASKED, code, &stdout);
+        proptest! {
+            #[test]
+            fn no_output_makes_it_panic(code in any::<i32>(), stdout in proptest::collection::vec(any::<u8>(), 0..200)) {
+                let _any = read(ASKED, code, &stdout);
+            }
         }
     }
 }

@@ -158,21 +158,23 @@ mod tests {
         }
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
+    mod properties {
+        use super::*;
 
-        #[test]
-        fn no_output_makes_the_reader_panic(
-            code in any::<i32>(),
-            bytes in proptest::collection::vec(any::<u8>(), 0..200),
-            reason in "(unexpected status |\\PC){0,30}",
-            kind in "item.completed|turn.completed|turn.failed|error|\\PC{0,5}",
-        ) {
-            let _any = read(ASKED, code, &bytes);
-            let event = serde_json::json!({"type": kind, "item": reason, "error": {"message": reason}, "usage": reason});
-            let mut stdout = event.to_string().into_bytes();
-            stdout.extend(bytes);
-            let _any = read(ASKED, code, &stdout);
+        proptest! {
+            #[test]
+            fn no_output_makes_the_reader_panic(
+                code in any::<i32>(),
+                bytes in proptest::collection::vec(any::<u8>(), 0..200),
+                reason in "(unexpected status |\\PC){0,30}",
+                kind in "item.completed|turn.completed|turn.failed|error|\\PC{0,5}",
+            ) {
+                let _any = read(ASKED, code, &bytes);
+                let event = serde_json::json!({"type": kind, "item": reason, "error": {"message": reason}, "usage": reason});
+                let mut stdout = event.to_string().into_bytes();
+                stdout.extend(bytes);
+                let _any = read(ASKED, code, &stdout);
+            }
         }
     }
 }

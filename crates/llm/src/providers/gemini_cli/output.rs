@@ -236,33 +236,35 @@ mod tests {
         }
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
+    mod properties {
+        use super::*;
 
-        #[test]
-        fn no_output_makes_the_readers_panic(
-            stdout in proptest::collection::vec(any::<u8>(), 0..200),
-            complaint in "(\\PC|\n|[{}\":]|session_id|error|code){0,60}",
-            code in any::<i32>(),
-        ) {
-            let _any = answer(ASKED, &stdout);
-            let _any = (envelope(&complaint), not_found(&complaint), folded(code), own_code(ASKED, code));
-        }
+        proptest! {
+            #[test]
+            fn no_output_makes_the_readers_panic(
+                stdout in proptest::collection::vec(any::<u8>(), 0..200),
+                complaint in "(\\PC|\n|[{}\":]|session_id|error|code){0,60}",
+                code in any::<i32>(),
+            ) {
+                let _any = answer(ASKED, &stdout);
+                let _any = (envelope(&complaint), not_found(&complaint), folded(code), own_code(ASKED, code));
+            }
 
-        /// Whatever numbers stand in the statistics, the answer has one request of one model behind it.
-        #[test]
-        fn only_one_request_of_one_model_is_an_answer(counts in proptest::collection::vec((0_u64..3, 0_u64..2), 0..4)) {
-            let models: BTreeMap<String, Value> = (counts.iter().enumerate())
-                .map(|(at, (requests, errors))| {
-                    let api = serde_json::json!({"totalRequests": requests, "totalErrors": errors});
-                    let tokens = serde_json::json!({"prompt": 1, "candidates": u64::MAX, "thoughts": u64::MAX});
-                    (format!("m{at}"), serde_json::json!({"api": api, "tokens": tokens}))
-                })
-                .collect();
-            let stdout = serde_json::json!({"response": "x", "stats": {"models": models}}).to_string();
-            let good = counts.iter().map(|(requests, _)| requests).sum::<u64>() == 1
-                && counts.iter().all(|(_, errors)| *errors == 0);
-            prop_assert_eq!(answer(ASKED, stdout.as_bytes()).is_ok(), good);
+            /// Whatever numbers stand in the statistics, the answer has one request of one model behind it.
+            #[test]
+            fn only_one_request_of_one_model_is_an_answer(counts in proptest::collection::vec((0_u64..3, 0_u64..2), 0..4)) {
+                let models: BTreeMap<String, Value> = (counts.iter().enumerate())
+                    .map(|(at, (requests, errors))| {
+                        let api = serde_json::json!({"totalRequests": requests, "totalErrors": errors});
+                        let tokens = serde_json::json!({"prompt": 1, "candidates": u64::MAX, "thoughts": u64::MAX});
+                        (format!("m{at}"), serde_json::json!({"api": api, "tokens": tokens}))
+                    })
+                    .collect();
+                let stdout = serde_json::json!({"response": "x", "stats": {"models": models}}).to_string();
+                let good = counts.iter().map(|(requests, _)| requests).sum::<u64>() == 1
+                    && counts.iter().all(|(_, errors)| *errors == 0);
+                prop_assert_eq!(answer(ASKED, stdout.as_bytes()).is_ok(), good);
+            }
         }
     }
 }

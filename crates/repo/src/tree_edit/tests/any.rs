@@ -4,41 +4,47 @@ use proptest::prelude::*;
 
 use super::*;
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+mod properties {
+    use crucible_testkit::expensive_cases;
 
-    /// Any set of edits over a few names: either all stand, or nothing changed at all.
-    #[test]
-    fn any_edits_change_all_of_their_files_or_none(
-        files in prop::collection::btree_map("[ab]{1,2}", "[xy\r\n]{0,3}", 0..5),
-        edits in prop::collection::vec(("[ab]{1,2}(/[ab])?", prop::option::of("[xy\r\n]{0,3}"), prop::option::of("[xy\r\n]{0,3}"), any::<bool>()), 0..5),
-    ) {
-        let desk = Desk::new(&[]);
-        files.iter().for_each(|(path, content)| desk.put(path, content));
-        // Half of the edits know the file as it is.
-        let edits: Vec<TreeEdit> = edits
-            .iter()
-            .map(|(path, guess, after, knows)| {
-                let before = if *knows { files.get(path).cloned() } else { guess.clone() };
-                edit(path, before.as_deref(), after.as_deref())
-            })
-            .collect();
-        let before = desk.tree();
-        match desk.edit(&edits) {
-            Ok(_) => {
-                for edit in &edits {
-                    let now = std::fs::read(desk.at(edit.path.as_str())).ok();
-                    prop_assert_eq!(&now, &edit.after);
-                }
-                let named: Vec<&str> = edits.iter().map(|edit| edit.path.as_str()).collect();
-                for (path, content) in &files {
-                    if !named.contains(&path.as_str()) {
-                        prop_assert_eq!(std::fs::read(desk.at(path)).unwrap(), content.as_bytes());
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(expensive_cases()))]
+
+        /// Any set of edits over a few names: either all stand, or nothing changed at all.
+        #[test]
+        fn any_edits_change_all_of_their_files_or_none(
+            files in prop::collection::btree_map("[ab]{1,2}", "[xy\r\n]{0,3}", 0..5),
+            edits in prop::collection::vec(("[ab]{1,2}(/[ab])?", prop::option::of("[xy\r\n]{0,3}"), prop::option::of("[xy\r\n]{0,3}"), any::<bool>()), 0..5),
+        ) {
+            let desk = Desk::new(&[]);
+            files.iter().for_each(|(path, content)| desk.put(path, content));
+            // Half of the edits know the file as it is.
+            let edits: Vec<TreeEdit> = edits
+                .iter()
+                .map(|(path, guess, after, knows)| {
+                    let before = if *knows { files.get(path).cloned() } else { guess.clone() };
+                    edit(path, before.as_deref(), after.as_deref())
+                })
+                .collect();
+            let before = desk.tree();
+            match desk.edit(&edits) {
+                Ok(_) => {
+                    for edit in &edits {
+                        let now = std::fs::read(desk.at(edit.path.as_str())).ok();
+                        prop_assert_eq!(&now, &edit.after);
+                    }
+                    let named: Vec<&str> = edits.iter().map(|edit| edit.path.as_str()).collect();
+                    for (path, content) in &files {
+                        if !named.contains(&path.as_str()) {
+                            prop_assert_eq!(std::fs::read(desk.at(path)).unwrap(), content.as_bytes());
+                        }
                     }
                 }
+                Err(_) => prop_assert_eq!(desk.tree(), before),
             }
-            Err(_) => prop_assert_eq!(desk.tree(), before),
+            desk.assert_clean();
         }
-        desk.assert_clean();
     }
 }

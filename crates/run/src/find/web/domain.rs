@@ -277,13 +277,17 @@ mod tests {
         assert_ne!(page_of("https://docs.example/?a"), page_of("https://docs.example/"));
     }
 
-    proptest! {
-        #[test]
-        fn no_text_makes_it_fall_and_a_name_reads_back(text in any::<String>(), host in "[a-z0-9]{1,9}(\\.[a-z0-9-]{1,9}){1,3}") {
-            let _ = Domain::of_url(&text);
-            let _ = page_of(&text);
-            if let Ok(domain) = host.parse::<Domain>() {
-                prop_assert_eq!(Domain::of_url(&format!("https://{host}/x#y")), Ok(domain));
+    mod properties {
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn no_text_makes_it_fall_and_a_name_reads_back(text in any::<String>(), host in "[a-z0-9]{1,9}(\\.[a-z0-9-]{1,9}){1,3}") {
+                let _ = Domain::of_url(&text);
+                let _ = page_of(&text);
+                if let Ok(domain) = host.parse::<Domain>() {
+                    prop_assert_eq!(Domain::of_url(&format!("https://{host}/x#y")), Ok(domain));
+                }
             }
         }
     }

@@ -240,18 +240,20 @@ fn hostile() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+mod properties {
+    use super::*;
 
-    #[test]
-    fn whatever_is_opened_is_clean(text in hostile()) {
-        if let Ok(draft) = opened(&text) {
-            prop_assert!(!draft.body.contains('\r') && !draft.body.chars().any(|c| c != '\n' && c != '\t' && is_hidden(c)));
-            prop_assert_eq!(scan(&draft.body).1, Fences::Closed);
-            prop_assert!(!draft.body.starts_with('\n') && !draft.body.ends_with('\n'));
-            let again = opened(&format!("# Design: x\n\n{}", draft.body));
-            if let Ok(again) = again {
-                prop_assert_eq!(again.body, draft.body);
+    proptest! {
+        #[test]
+        fn whatever_is_opened_is_clean(text in hostile()) {
+            if let Ok(draft) = opened(&text) {
+                prop_assert!(!draft.body.contains('\r') && !draft.body.chars().any(|c| c != '\n' && c != '\t' && is_hidden(c)));
+                prop_assert_eq!(scan(&draft.body).1, Fences::Closed);
+                prop_assert!(!draft.body.starts_with('\n') && !draft.body.ends_with('\n'));
+                let again = opened(&format!("# Design: x\n\n{}", draft.body));
+                if let Ok(again) = again {
+                    prop_assert_eq!(again.body, draft.body);
+                }
             }
         }
     }

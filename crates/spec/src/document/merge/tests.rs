@@ -365,93 +365,95 @@ fn block() -> impl Strategy<Value = (String, Fate)> {
     (words, code, fate).prop_map(|(text, code, fate)| (format!("S {text}\n\n- c {text}{code}"), fate))
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+mod properties {
+    use super::*;
 
-    #[test]
-    fn for_any_set_of_changes_what_is_untouched_keeps_its_bytes(
-        blocks in prop::collection::vec(block(), 1..9),
-        step in 1u32..4,
-        retired in prop::collection::btree_set(40u32..60, 0..3),
-        new in 0usize..4,
-        windows: bool,
-        reason in prop_oneof![
-            Just(""), Just(" (merged into ID)"), Just(" because ID says it"), Just(": see ID, ID"), Just(" - ID covers it"),
-            Just(", replaced by ID"), Just(" and all that ID says"), Just(" – ID"), Just(". ID, ID"), Just(" in favour of ID and ID"),
-        ],
-    ) {
-        let earlier = Requirements {
-            head: "# Requirements: Any".to_owned(),
-            blocks: blocks.iter().zip(1..).map(|((body, _), place)| {
-                let id = place * step;
-                Block { id, title: format!("Title {id}"), text: format!("### R-{id:03}: Title {id}\n\n{body}") }
-            }).collect(),
-            retired,
-        };
-        let before = earlier.render();
-        prop_assert_eq!(&Requirements::of_artifact(&before), &earlier);
-        let mut answer = "NO CHANGES\n".to_owned();
-        let fates = earlier.blocks.iter().zip(blocks.iter().map(|(_, fate)| *fate));
-        for (block, fate) in fates.clone() {
-            match fate {
-                Fate::Untouched => {}
-                Fate::Repeated => answer.push_str(&format!("{}\n\n", block.text.replacen("\n\n- ", "\n\n\n- ", 1))),
-                Fate::Changed => answer.push_str(&format!("{}\n- one more\n\n", block.text)),
-                Fate::Removed => {
-                    // A reason names any other requirement, which it says nothing about.
-                    let other = earlier.blocks.iter().map(|other| other.id).find(|other| *other != block.id).unwrap_or(77);
-                    let reason = reason.replace("ID", &format!("R-{other:03}"));
-                    answer.push_str(&format!("REMOVED: R-{:03}{reason}\n\n", block.id));
+    proptest! {
+        #[test]
+        fn for_any_set_of_changes_what_is_untouched_keeps_its_bytes(
+            blocks in prop::collection::vec(block(), 1..9),
+            step in 1u32..4,
+            retired in prop::collection::btree_set(40u32..60, 0..3),
+            new in 0usize..4,
+            windows: bool,
+            reason in prop_oneof![
+                Just(""), Just(" (merged into ID)"), Just(" because ID says it"), Just(": see ID, ID"), Just(" - ID covers it"),
+                Just(", replaced by ID"), Just(" and all that ID says"), Just(" – ID"), Just(". ID, ID"), Just(" in favour of ID and ID"),
+            ],
+        ) {
+            let earlier = Requirements {
+                head: "# Requirements: Any".to_owned(),
+                blocks: blocks.iter().zip(1..).map(|((body, _), place)| {
+                    let id = place * step;
+                    Block { id, title: format!("Title {id}"), text: format!("### R-{id:03}: Title {id}\n\n{body}") }
+                }).collect(),
+                retired,
+            };
+            let before = earlier.render();
+            prop_assert_eq!(&Requirements::of_artifact(&before), &earlier);
+            let mut answer = "NO CHANGES\n".to_owned();
+            let fates = earlier.blocks.iter().zip(blocks.iter().map(|(_, fate)| *fate));
+            for (block, fate) in fates.clone() {
+                match fate {
+                    Fate::Untouched => {}
+                    Fate::Repeated => answer.push_str(&format!("{}\n\n", block.text.replacen("\n\n- ", "\n\n\n- ", 1))),
+                    Fate::Changed => answer.push_str(&format!("{}\n- one more\n\n", block.text)),
+                    Fate::Removed => {
+                        // A reason names any other requirement, which it says nothing about.
+                        let other = earlier.blocks.iter().map(|other| other.id).find(|other| *other != block.id).unwrap_or(77);
+                        let reason = reason.replace("ID", &format!("R-{other:03}"));
+                        answer.push_str(&format!("REMOVED: R-{:03}{reason}\n\n", block.id));
+                    }
                 }
             }
-        }
-        for number in 0..new {
-            answer.push_str(&format!("### R-NEW: New {number}\n\nS\n\n- c\n\n"));
-        }
-        if windows {
-            answer = answer.replace('\n', "\r\n");
-        }
-        let gone: Vec<u32> = fates.clone().filter(|(_, fate)| matches!(fate, Fate::Removed)).map(|(block, _)| block.id).collect();
-        if gone.len() == blocks.len() && new == 0 {
-            prop_assert!(merged(Some(&before), &answer).is_err());
-            return Ok(());
-        }
-        let (text, _) = merged(Some(&before), &answer).unwrap();
-        let after = Requirements::of_artifact(&text);
-        for (block, fate) in fates {
-            match fate {
-                Fate::Untouched | Fate::Repeated => prop_assert_eq!(after.block(block.id), Some(block)),
-                Fate::Changed => prop_assert!(after.block(block.id).unwrap().text.ends_with("\n- one more")),
-                Fate::Removed => prop_assert!(after.block(block.id).is_none() && after.retired.contains(&block.id)),
+            for number in 0..new {
+                answer.push_str(&format!("### R-NEW: New {number}\n\nS\n\n- c\n\n"));
             }
+            if windows {
+                answer = answer.replace('\n', "\r\n");
+            }
+            let gone: Vec<u32> = fates.clone().filter(|(_, fate)| matches!(fate, Fate::Removed)).map(|(block, _)| block.id).collect();
+            if gone.len() == blocks.len() && new == 0 {
+                prop_assert!(merged(Some(&before), &answer).is_err());
+                return Ok(());
+            }
+            let (text, _) = merged(Some(&before), &answer).unwrap();
+            let after = Requirements::of_artifact(&text);
+            for (block, fate) in fates {
+                match fate {
+                    Fate::Untouched | Fate::Repeated => prop_assert_eq!(after.block(block.id), Some(block)),
+                    Fate::Changed => prop_assert!(after.block(block.id).unwrap().text.ends_with("\n- one more")),
+                    Fate::Removed => prop_assert!(after.block(block.id).is_none() && after.retired.contains(&block.id)),
+                }
+            }
+            prop_assert!(earlier.retired.is_subset(&after.retired));
+            prop_assert_eq!(after.ids().len(), after.blocks.len());
+            let fresh: Vec<u32> = after.ids().into_iter().filter(|id| *id > earlier.highest()).collect();
+            prop_assert_eq!(fresh.len(), new);
+            prop_assert_eq!(after.blocks.len(), blocks.len() - gone.len() + new);
+            prop_assert_eq!(&merged(Some(&text), &text).unwrap().0, &text, "reading it again changes nothing");
+            prop_assert_eq!(&merged(Some(&text), "NO CHANGES").unwrap().0, &text);
         }
-        prop_assert!(earlier.retired.is_subset(&after.retired));
-        prop_assert_eq!(after.ids().len(), after.blocks.len());
-        let fresh: Vec<u32> = after.ids().into_iter().filter(|id| *id > earlier.highest()).collect();
-        prop_assert_eq!(fresh.len(), new);
-        prop_assert_eq!(after.blocks.len(), blocks.len() - gone.len() + new);
-        prop_assert_eq!(&merged(Some(&text), &text).unwrap().0, &text, "reading it again changes nothing");
-        prop_assert_eq!(&merged(Some(&text), "NO CHANGES").unwrap().0, &text);
-    }
 
-    #[test]
-    fn ids_are_unique_whatever_stands_in_artifact_and_answer(
-        before in "(#{1,4} R-[0-9]{1,7}: [ab]\n|Retired: R-[0-9]{1,12}\n|```\n|text\n|- a\n){0,10}",
-        answer in "(#{2,4} (R-[0-9]{1,7}|R-NEW|x): ?[abc]\nS\n- a\n|REMOVED: R-[0-9]\n|NO CHANGES\n|# Requirements: x\n){1,8}",
-    ) {
-        let earlier = Requirements::of_artifact(&before);
-        let ids: Vec<_> = earlier.blocks.iter().map(|block| block.id).collect();
-        prop_assert_eq!(earlier.ids().len(), ids.len());
-        let earlier = (!ids.is_empty()).then_some(earlier);
-        let Ok(draft) = open(&Untrusted::new(answer), &form()) else { return Ok(()) };
-        if let Ok((document, _)) = merge(earlier.as_ref(), draft, "x", 0) {
-            prop_assert_eq!(document.ids().len(), document.blocks.len());
-            prop_assert!(document.ids().is_disjoint(&document.retired));
-            let again = Requirements::of_artifact(&document.render());
-            prop_assert_eq!(again.ids(), document.ids());
-            if let Some(earlier) = earlier {
-                for id in document.ids() {
-                    prop_assert!(earlier.block(id).is_some() || id > earlier.highest());
+        #[test]
+        fn ids_are_unique_whatever_stands_in_artifact_and_answer(
+            before in "(#{1,4} R-[0-9]{1,7}: [ab]\n|Retired: R-[0-9]{1,12}\n|```\n|text\n|- a\n){0,10}",
+            answer in "(#{2,4} (R-[0-9]{1,7}|R-NEW|x): ?[abc]\nS\n- a\n|REMOVED: R-[0-9]\n|NO CHANGES\n|# Requirements: x\n){1,8}",
+        ) {
+            let earlier = Requirements::of_artifact(&before);
+            let ids: Vec<_> = earlier.blocks.iter().map(|block| block.id).collect();
+            prop_assert_eq!(earlier.ids().len(), ids.len());
+            let earlier = (!ids.is_empty()).then_some(earlier);
+            let Ok(draft) = open(&Untrusted::new(answer), &form()) else { return Ok(()) };
+            if let Ok((document, _)) = merge(earlier.as_ref(), draft, "x", 0) {
+                prop_assert_eq!(document.ids().len(), document.blocks.len());
+                prop_assert!(document.ids().is_disjoint(&document.retired));
+                let again = Requirements::of_artifact(&document.render());
+                prop_assert_eq!(again.ids(), document.ids());
+                if let Some(earlier) = earlier {
+                    for id in document.ids() {
+                        prop_assert!(earlier.block(id).is_some() || id > earlier.highest());
+                    }
                 }
             }
         }

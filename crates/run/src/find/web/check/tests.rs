@@ -252,12 +252,16 @@ fn every_problem_is_named() {
     assert_eq!(found, ["find-web-constraints", "find-web-url", "find-web-locator", "find-web-instant"]);
 }
 
-proptest! {
-    #[test]
-    fn nothing_makes_the_judge_fall(bytes in proptest::collection::vec(any::<u8>(), 0..300), text in any::<String>()) {
-        let _ = check_web(&bytes, &guardrails(), now());
-        for pointer in ["/results/0/url", "/results/0/fetched_at", "/results/0/excerpt", "/results/0/locator/value"] {
-            let _ = with(pointer, json!(text));
+mod properties {
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn nothing_makes_the_judge_fall(bytes in proptest::collection::vec(any::<u8>(), 0..300), text in any::<String>()) {
+            let _ = check_web(&bytes, &guardrails(), now());
+            for pointer in ["/results/0/url", "/results/0/fetched_at", "/results/0/excerpt", "/results/0/locator/value"] {
+                let _ = with(pointer, json!(text));
+            }
         }
     }
 }

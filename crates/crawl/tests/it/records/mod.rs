@@ -1,0 +1,10 @@
+//! What a crawl remembers and writes down, with real databases, real directories, the real `gh` and real processes.
+
+#[cfg(test)]
+mod common;
+#[cfg(test)]
+mod export;
+#[cfg(test)]
+mod search;
+#[cfg(test)]
+mod session;

@@ -1,0 +1,344 @@
+//! Searches through the real `gh` against a GitHub of our own: pages, releases, limits, the cache.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crucible_crawl::{
+    ArtifactType, CheckedArtifact, CrawlSession, GitHub, MaxResults, SearchError, SearchOptions, SearchV1,
+    ShortHash, UseCache, search,
+};
+use crucible_host::clock::PinnedClock;
+use crucible_model::Timestamp;
+use crucible_testkit::{FakeGitHub, FakeRepo, Misbehaviour, Times, made_up_token};
+
+use super::common::{Home, begin, now, tree};
+use crate::ears::Ears;
+use crate::fake_github::{environment, gh};
+
+/// What one command asks for.
+struct Asked<'a> {
+    github: &'a FakeGitHub,
+    query: &'a str,
+    max_results: MaxResults,
+    cache: UseCache,
+    now: Timestamp,
+    ears: Ears,
+}
+
+impl<'a> Asked<'a> {
+    fn of(github: &'a FakeGitHub) -> Self {
+        Self {
+            github,
+            query: "widget",
+            max_results: MaxResults::default(),
+            cache: UseCache::Yes,
+            now: now(),
+            ears: Ears::default(),
+        }
+    }
+
+    async fn by(&self, session: &mut CrawlSession) -> Result<SearchV1, SearchError> {
+        let gh = gh(&environment(self.github, Path::new("/"), &[]));
+        let clock = PinnedClock(self.now);
+        let github = GitHub::new(gh, &clock, &self.ears);
+        let options = SearchOptions { max_results: self.max_results, cache: self.cache };
+        search(&github, session, self.query, &options, self.now, &self.ears).await
+    }
+
+    /// In a session of its own.
+    async fn within(&self, home: &Path) -> SearchV1 {
+        let found = self.by(&mut begin(home)).await.unwrap();
+        CheckedArtifact::new(ArtifactType::Search, &found).unwrap();
+        found
+    }
+}
+
+fn names(found: &SearchV1) -> Vec<&str> {
+    found.results.iter().map(|item| item.full_name.as_str()).collect()
+}
+
+/// So many repositories that a search for `widget` finds.
+fn widgets(many: u64) -> FakeGitHub {
+    FakeGitHub::start(
+        (0..many).map(|number| FakeRepo::new(&format!("acme/widget-{number:02}")).stars(1000 - number)),
+    )
+}
+
+/// The hourly limit, used up for another hour.
+fn exhausted() -> Misbehaviour {
+    Misbehaviour::primary_limit(now().unix_millis() / 1000 + 3600)
+}
+
+fn later(seconds: u64) -> Timestamp {
+    let since_epoch = u64::try_from(now().unix_millis()).unwrap() + seconds * 1000;
+    Timestamp::from_unix(Duration::from_millis(since_epoch))
+}
+
+#[tokio::test]
+async fn a_search_gives_ranked_results_in_the_expected_order() {
+    let home = Home::new();
+    let github = FakeGitHub::start([
+        FakeRepo::new("small/widget").stars(3).pushed_at("2026-02-20T00:00:00Z"),
+        FakeRepo::new("large/widget-tools").stars(90_000).of_organization().pushed_at("2026-02-20T00:00:00Z"),
+        FakeRepo::new("acme/widget")
+            .stars(500)
+            .of_organization()
+            .language("Rust")
+            .release("v1", &[("Cargo.toml", "")])
+            .pushed_at("2026-02-20T00:00:00Z"),
+        FakeRepo::new("old/widget").stars(500).archived().fork().pushed_at("2020-01-01T00:00:00Z"),
+        FakeRepo::new("other/gadget").stars(100_000),
+    ]);
+    let found = Asked::of(&github).within(home.dir.path()).await;
+    assert_eq!(names(&found), ["acme/widget", "large/widget-tools", "small/widget", "old/widget"]);
+    assert_eq!((found.result_count, found.rate_limited, found.cached), (4, false, false));
+    assert_eq!((found.query.as_str(), found.queried_at), ("widget", now()));
+    let releases: Vec<bool> = found.results.iter().map(|item| item.has_releases).collect();
+    assert_eq!(releases, [true, false, false, false]);
+    assert_eq!(found.results.iter().map(|item| item.rank).collect::<Vec<_>>(), [1, 2, 3, 4]);
+}
+
+#[tokio::test]
+async fn as_many_pages_are_asked_for_as_the_results_take_and_three_at_most() {
+    let github = widgets(75);
+    for (wanted, pages, results) in [(10, 1, 10), (30, 1, 30), (31, 2, 31), (1000, 3, 75)] {
+        let before = (github.count("/search/"), github.count("/releases"));
+        let asked = Asked { max_results: MaxResults::for_library(wanted), ..Asked::of(&github) };
+        let found = asked.by(&mut CrawlSession::dry()).await.unwrap();
+        assert_eq!((found.result_count, found.results.len()), (results, results as usize), "{wanted}");
+        assert_eq!(github.count("/search/") - before.0, pages, "{wanted}");
+        assert_eq!(
+            github.count("/releases") - before.1,
+            75.min(pages * 30),
+            "each repository is asked about once"
+        );
+        assert_eq!(names(&found)[..2], ["acme/widget-00", "acme/widget-01"]);
+    }
+    assert_eq!(MaxResults::for_library(1000).get(), 90);
+    assert_eq!((MaxResults::for_command_line(31).get(), MaxResults::for_command_line(0).get()), (30, 1));
+}
+
+#[tokio::test]
+async fn a_rate_limit_between_two_pages_gives_partial_results() {
+    let (home, github) = (Home::new(), widgets(40));
+    github.misbehave("?page=2&", Times::Always, exhausted());
+    let asked = Asked { max_results: MaxResults::for_library(60), ..Asked::of(&github) };
+    let found = asked.within(home.dir.path()).await;
+    assert_eq!((found.result_count, found.rate_limited, found.cached), (30, true, false));
+    assert!(
+        asked.ears.heard_of("warning: ").iter().any(|said| said.contains("rate limit")),
+        "{:?}",
+        asked.ears.heard_of("warning: ")
+    );
+    // What was had is not asked for again; what was not is.
+    github.behave();
+    let (searches, releases) = (github.count("/search/"), github.count("/releases"));
+    let found = asked.within(home.dir.path()).await;
+    assert_eq!((found.result_count, found.rate_limited, found.cached), (40, false, false));
+    assert_eq!((github.count("/search/") - searches, github.count("/releases") - releases), (1, 10));
+}
+
+#[tokio::test]
+async fn a_rate_limit_before_anything_was_had_gives_an_empty_document() {
+    let (home, github) = (Home::new(), widgets(3));
+    github.misbehave("/search/", Times::Always, exhausted());
+    let asked = Asked::of(&github);
+    let found = asked.within(home.dir.path()).await;
+    assert_eq!((found.result_count, found.rate_limited, found.cached), (0, true, false));
+    assert!(found.results.is_empty());
+    github.behave();
+    assert_eq!(asked.within(home.dir.path()).await.result_count, 3, "nothing of that was kept");
+}
+
+#[tokio::test]
+async fn a_rate_limit_among_the_releases_gives_partial_results_that_are_not_kept() {
+    let (home, github) = (Home::new(), widgets(30));
+    github.misbehave("/releases", Times::Always, exhausted());
+    let asked = Asked { max_results: MaxResults::for_library(60), ..Asked::of(&github) };
+    let found = asked.within(home.dir.path()).await;
+    assert_eq!((found.result_count, found.rate_limited), (30, true));
+    assert!(found.results.iter().all(|item| !item.has_releases));
+    // Eight may be on their way when the first answer comes; nobody is asked after it, and no other page either.
+    assert!(github.count("/releases") <= 16, "{} were asked", github.count("/releases"));
+    assert_eq!(github.count("/search/"), 1);
+    github.behave();
+    let found = asked.within(home.dir.path()).await;
+    assert_eq!((found.rate_limited, found.cached), (false, false));
+}
+
+#[tokio::test]
+async fn a_second_search_within_a_quarter_of_an_hour_is_answered_from_the_cache() {
+    let (home, github) = (Home::new(), widgets(3));
+    let first = Asked::of(&github).within(home.dir.path()).await;
+    let asked = github.requests().len();
+    for seconds in [0, 1, 899] {
+        let second = Asked { now: later(seconds), ..Asked::of(&github) };
+        let second = second.within(home.dir.path()).await;
+        assert!(second.cached && !second.rate_limited, "{seconds}");
+        assert_eq!(second.results, first.results);
+    }
+    assert_eq!(github.requests().len(), asked, "GitHub was not asked at all");
+    // Another query and another number of results are other searches.
+    let other = Asked { query: "acme", ..Asked::of(&github) };
+    assert!(!other.within(home.dir.path()).await.cached);
+    let other = Asked { max_results: MaxResults::for_command_line(11), ..Asked::of(&github) };
+    assert!(!other.within(home.dir.path()).await.cached);
+}
+
+#[tokio::test]
+async fn a_search_after_a_quarter_of_an_hour_asks_again_and_clears_out_what_is_old() {
+    let (home, github) = (Home::new(), widgets(1));
+    Asked::of(&github).within(home.dir.path()).await;
+    github.put(FakeRepo::new("acme/widget-new"));
+    let again = Asked { now: later(900), ..Asked::of(&github) };
+    let found = again.within(home.dir.path()).await;
+    assert_eq!((found.result_count, found.cached), (2, false));
+    assert_eq!(github.count("/search/"), 2);
+    let mut ledger = home.ledger();
+    assert_eq!(ledger.prune_crawl_cache(later(900)).unwrap(), 0, "it was cleared out already");
+    assert_eq!(ledger.prune_crawl_cache(later(9000)).unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_page_that_github_searched_in_part_is_not_kept() {
+    let (home, github) = (Home::new(), widgets(3));
+    github.search_is_incomplete();
+    let asked = Asked::of(&github);
+    assert_eq!(asked.within(home.dir.path()).await.result_count, 3);
+    assert!(
+        asked.ears.heard_of("warning: ")[0].contains("incomplete"),
+        "{:?}",
+        asked.ears.heard_of("warning: ")
+    );
+    assert!(!asked.within(home.dir.path()).await.cached, "what was found in a part is nothing to remember");
+}
+
+#[tokio::test]
+async fn a_search_without_the_cache_asks_and_leaves_what_it_got_there() {
+    let (home, github) = (Home::new(), widgets(1));
+    Asked::of(&github).within(home.dir.path()).await;
+    github.put(FakeRepo::new("acme/widget-new"));
+    let without = Asked { cache: UseCache::No, ..Asked::of(&github) };
+    let found = without.within(home.dir.path()).await;
+    assert_eq!((found.result_count, found.cached), (2, false));
+    let found = Asked::of(&github).within(home.dir.path()).await;
+    assert_eq!((found.result_count, found.cached), (2, true));
+}
+
+#[tokio::test]
+async fn a_dry_search_neither_reads_nor_writes_a_cache() {
+    let (home, github) = (Home::new(), widgets(1));
+    for _ in 0..2 {
+        let found = Asked::of(&github).by(&mut CrawlSession::dry()).await.unwrap();
+        assert!(!found.cached);
+    }
+    assert_eq!(github.count("/search/"), 2);
+    assert_eq!(tree(home.dir.path()), []);
+}
+
+#[tokio::test]
+async fn a_cache_that_holds_something_else_is_passed_by() {
+    let (home, github) = (Home::new(), widgets(2));
+    Asked::of(&github).within(home.dir.path()).await;
+    let key = ShortHash::of(b"widget101");
+    let good = home.ledger().crawl_cached(key.as_str(), now()).unwrap().unwrap();
+    let hostile = good.replace("acme/widget-00", "../../etc/passwd");
+    assert_ne!(good, hostile);
+    for bad in ["", "null", "{\"candidates\":[]}", &good[..good.len() - 2], &hostile] {
+        let fresh = Duration::from_secs(900);
+        home.ledger().cache_crawl(key.as_str(), bad, now(), fresh).unwrap();
+        let found = Asked::of(&github).within(home.dir.path()).await;
+        assert_eq!((found.result_count, found.cached), (2, false), "{bad:.40}");
+        assert_eq!(home.ledger().crawl_cached(key.as_str(), now()).unwrap().unwrap(), good, "it was mended");
+    }
+}
+
+#[tokio::test]
+async fn what_else_goes_wrong_is_an_error_at_first_and_a_warning_later() {
+    let (home, github) = (Home::new(), widgets(31));
+    github.misbehave("?page=1&", Times::Once, Misbehaviour::status(500));
+    let asked = Asked { max_results: MaxResults::for_library(60), ..Asked::of(&github) };
+    let error = asked.by(&mut begin(home.dir.path())).await.unwrap_err();
+    assert!(matches!(error, SearchError::GitHub(_)), "{error}");
+    github.misbehave("?page=2&", Times::Once, Misbehaviour::status(500));
+    let found = asked.within(home.dir.path()).await;
+    assert_eq!((found.result_count, found.rate_limited), (30, false));
+    let warnings = asked.ears.heard_of("warning: ");
+    assert!(warnings.iter().any(|said| said.contains("page 2 is missing")), "{warnings:?}");
+}
+
+#[tokio::test]
+async fn a_repository_that_cannot_be_asked_for_its_releases_is_reported_and_the_page_is_not_kept() {
+    let (home, github) = (Home::new(), widgets(3));
+    github.misbehave("/acme/widget-01/releases", Times::Always, Misbehaviour::status(500));
+    let asked = Asked::of(&github);
+    let found = asked.within(home.dir.path()).await;
+    assert_eq!((found.result_count, found.rate_limited), (3, false));
+    let warnings = asked.ears.heard_of("warning: ");
+    assert!(warnings.iter().any(|said| said.contains("releases")), "{warnings:?}");
+    github.behave();
+    assert!(!asked.within(home.dir.path()).await.cached);
+    assert!(asked.within(home.dir.path()).await.cached);
+}
+
+#[tokio::test]
+async fn the_result_depends_neither_on_the_order_of_answers_nor_on_repetitions() {
+    let all: Vec<String> = (0..12).map(|number| format!("acme/widget-{number:02}")).collect();
+    let github = FakeGitHub::start(all.iter().enumerate().map(|(number, name)| {
+        let repo = FakeRepo::new(name).stars(100);
+        if number % 3 == 0 { repo.release("v1", &[("a", "")]) } else { repo }
+    }));
+    let mut expected = None;
+    for shift in [0, 5, 7] {
+        let mut order: Vec<&str> = all.iter().map(String::as_str).collect();
+        order.rotate_left(shift);
+        order.extend_from_slice(&[&all[3], &all[shift]]);
+        github.behave();
+        github.search_finds(&order);
+        for slow in [shift, 11 - shift] {
+            let pause = Misbehaviour::Late(Duration::from_millis(300));
+            github.misbehave(&format!("/acme/widget-{slow:02}/"), Times::Once, pause);
+        }
+        let asked = Asked { max_results: MaxResults::for_command_line(30), ..Asked::of(&github) };
+        let found = asked.by(&mut CrawlSession::dry()).await.unwrap();
+        let bytes = CheckedArtifact::new(ArtifactType::Search, &found).unwrap().json().to_owned();
+        assert_eq!(found.result_count, 12);
+        assert_eq!(*expected.get_or_insert(bytes.clone()), bytes);
+    }
+}
+
+#[tokio::test]
+async fn a_query_that_cannot_be_asked_is_refused_before_anyone_is_asked() {
+    let github = widgets(1);
+    let long = "ü".repeat(257);
+    for (query, why) in [
+        ("", "is empty"),
+        (" \u{2003} ", "is empty"),
+        (&long, "is too long"),
+        ("a\nb", "cannot be seen"),
+        ("a\u{0}", "cannot be seen"),
+        ("\u{202e}evil", "cannot be seen"),
+    ] {
+        let error = Asked { query, ..Asked::of(&github) }.by(&mut CrawlSession::dry()).await.unwrap_err();
+        assert!(matches!(error, SearchError::Query { .. }) && error.to_string().contains(why), "{error}");
+    }
+    let query = made_up_token();
+    let error = Asked { query: &query, ..Asked::of(&github) }.by(&mut CrawlSession::dry()).await.unwrap_err();
+    assert!(matches!(error, SearchError::Secret { .. }) && !error.to_string().contains(&query), "{error}");
+    assert!(github.requests().is_empty());
+    for query in ["ü".repeat(256).as_str(), "-h", "--help", "@/etc/passwd", "language:rust \"a b\" & ; $(x)"]
+    {
+        Asked { query, ..Asked::of(&github) }.by(&mut CrawlSession::dry()).await.unwrap();
+        assert_eq!(github.requests().last().unwrap().value("q"), Some(query));
+    }
+}
+
+#[tokio::test]
+async fn searches_at_once_share_one_cache() {
+    let (home, github) = (Home::new(), widgets(2));
+    let ask = || async { Asked::of(&github).within(home.dir.path()).await };
+    let (one, other, third) = tokio::join!(ask(), ask(), ask());
+    assert_eq!((&one.results, &one.results), (&other.results, &third.results));
+    assert!(ask().await.cached);
+    assert_eq!(home.ledger().verify(&[]).unwrap().findings(), []);
+}

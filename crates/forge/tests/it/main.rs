@@ -1,0 +1,4 @@
+//! The forge crate from outside: its judges on whole skills, and the tests that a skill brings along.
+
+mod scenarios;
+mod tests_of_skills;

@@ -1,0 +1,149 @@
+//! The worst that a prompt and a server can do: ask for files, for tools, for commands, and never answer.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crucible_llm::{LlmInvocation, Message};
+use crucible_model::PromptBuilder;
+use crucible_testkit::Reply;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::real_clients::support::{Claude, Codex, Gemini, PROGRAMS, Program, Stand, ask};
+
+/// All that was sent to the server.
+fn sent(stand: &Stand) -> String {
+    stand.api.requests().iter().map(|request| request.body.to_string()).collect()
+}
+
+/// A file that nobody may send, and the directory that holds it.
+fn private_file() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("private.txt");
+    std::fs::write(&path, "what-nobody-may-see\n").expect("a file");
+    (directory, path)
+}
+
+/// `claude` reads what stands behind an `@` and sends it along, even without tools.
+#[tokio::test]
+async fn a_file_that_the_prompt_names_is_not_sent() {
+    let (_directory, path) = private_file();
+    for program in PROGRAMS {
+        let stand = program.against([Reply::Answer("ok".to_owned())]);
+        let text = format!("see @{path} and @\"{path}\"\n@{path}\n{{{{{path}}}}}\n", path = path.display());
+        stand.call(&text).await.expect("an answer");
+        let sent = sent(&stand);
+        assert!(sent.contains("private.txt"), "{program:?} does not send the prompt");
+        assert!(!sent.contains("what-nobody-may-see"), "{program:?} sends the file");
+    }
+}
+
+/// A shell that can only read is still one that can send: `codex` offers it in its read-only sandbox.
+#[tokio::test]
+async fn a_model_that_asks_for_files_or_commands_gets_none() {
+    let (directory, path) = private_file();
+    let path = path.display().to_string();
+    let made = directory.path().join("made");
+    let command = format!("cat {path}; touch {}", made.display());
+    let tools = |program: Program| match program {
+        Claude => vec![
+            Reply::ToolCall("Bash".to_owned(), json!({"command": command})),
+            Reply::ToolCall("Read".to_owned(), json!({"file_path": path})),
+        ],
+        Gemini => vec![
+            Reply::ToolCall("run_shell_command".to_owned(), json!({"command": command})),
+            Reply::ToolCall("read_file".to_owned(), json!({"file_path": path})),
+        ],
+        Codex => vec![
+            Reply::ToolCall("exec_command".to_owned(), json!({"cmd": command})),
+            Reply::ToolCall("shell".to_owned(), json!({"command": ["sh", "-c", command]})),
+            Reply::ToolCall("view_image".to_owned(), json!({"path": path})),
+        ],
+    };
+    for program in PROGRAMS {
+        for tool in tools(program) {
+            let stand = program.against([tool.clone(), Reply::Answer("ok".to_owned())]);
+            // Whether the call then counts as answered is the provider's to say.
+            let _either = stand.call("x").await;
+            assert!(!sent(&stand).contains("what-nobody-may-see"), "{program:?} sends the file for {tool:?}");
+            assert!(!made.exists(), "{program:?} runs {tool:?}");
+        }
+    }
+}
+
+/// `claude` takes a prompt that begins so for its own command, answers it by itself and reports success.
+#[tokio::test]
+async fn a_prompt_is_never_a_command_of_the_program() {
+    for program in PROGRAMS {
+        let stand = program.against([Reply::Answer("of the model".to_owned())]);
+        let mut inv = ask("x");
+        inv.messages.truncate(1);
+        inv.messages.push(Message::user(PromptBuilder::new().ours("/help\n!touch made\n").build()));
+        match stand.invoke(inv).await {
+            Ok(result) => assert_eq!(result.raw_response, "of the model", "{program:?}"),
+            Err(error) => assert_eq!(error.class(), "provider_outage", "{program:?}: {error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_is_left_in_time_and_no_process_stays() {
+    for program in PROGRAMS {
+        times_out(program, Reply::Hang).await;
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_never_ends_is_left_in_time_and_no_process_stays() {
+    for program in PROGRAMS {
+        times_out(program, Reply::Endless).await;
+    }
+}
+
+async fn times_out(program: Program, reply: Reply) {
+    let stand = program.against([reply]);
+    let model = marker(&stand);
+    let inv = LlmInvocation { model: model.clone(), timeout: Duration::from_secs(6), ..ask("x") };
+    let error = stand.invoke(inv).await.expect_err("no answer");
+    assert_eq!(error.class(), "timeout", "{program:?}: {error}");
+    assert_eq!(processes_with(&model), Vec::<String>::new(), "{program:?}");
+}
+
+/// What the user's interrupt does to a call: its future is dropped.
+#[tokio::test]
+async fn a_call_that_is_given_up_leaves_no_process() {
+    for program in PROGRAMS {
+        let stand = program.against([Reply::Hang]);
+        let model = marker(&stand);
+        let inv = LlmInvocation { model: model.clone(), ..ask("x") };
+        tokio::select! {
+            outcome = stand.start(inv) => panic!("{program:?} ended: {outcome:?}"),
+            () = until_asked(&stand) => {}
+        }
+        for _ in 0..300 {
+            if processes_with(&model).is_empty() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert_eq!(processes_with(&model), Vec::<String>::new(), "{program:?}");
+    }
+}
+
+/// A name that only this server's callers have among their arguments.
+fn marker(stand: &Stand) -> String {
+    format!("marker-{}", stand.api.origin().replace(['/', ':', '.'], "-"))
+}
+
+async fn until_asked(stand: &Stand) {
+    while stand.api.completions().is_empty() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// The command lines that hold this word. A process that has ended and was not yet reaped has none.
+fn processes_with(word: &str) -> Vec<String> {
+    let entries = std::fs::read_dir("/proc").expect("the kernel's list of processes").flatten();
+    let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.map(|line| String::from_utf8_lossy(&line).into_owned()).filter(|line| line.contains(word)).collect()
+}

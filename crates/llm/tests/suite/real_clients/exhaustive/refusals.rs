@@ -1,0 +1,94 @@
+//! What a refusal of the server becomes, whatever the program makes of it: its own exit codes, statuses folded into
+//! 256, quoted bodies, errors called a success.
+
+use crucible_llm::LlmError;
+use crucible_testkit::{Reply, RetryAfter};
+
+use crate::real_clients::support::{Claude, Codex, Gemini, PROGRAMS, Program, assert_says_nothing};
+
+/// Plays this reply for ever; gives the error's class and status and how many requests were made.
+async fn refused(program: Program, reply: Reply) -> (&'static str, Option<u16>, usize) {
+    let stand = program.against([reply]);
+    let error = stand.call("a file").await.expect_err("a refusal");
+    assert_says_nothing(&error);
+    assert!(error.to_string().contains(program.provider()), "{error}");
+    let status = match &error {
+        LlmError::Transport(fault)
+        | LlmError::ProviderAuth(fault)
+        | LlmError::ProviderQuota(fault)
+        | LlmError::ProviderOutage(fault)
+        | LlmError::Misconfiguration(fault)
+        | LlmError::Unsupported(fault) => fault.status,
+        LlmError::Timeout { .. } | LlmError::BudgetExceeded { .. } => None,
+    };
+    (error.class(), status, stand.api.completions().len())
+}
+
+#[tokio::test]
+async fn a_refused_key_is_told_apart() {
+    for program in PROGRAMS {
+        for status in [401, 403] {
+            let seen = refused(program, Reply::Status(status)).await;
+            assert_eq!(seen, ("provider_auth", Some(status), 1), "{program:?}");
+        }
+    }
+}
+
+/// One request each: none of the programs tries again by itself.
+#[tokio::test]
+async fn a_rate_limit_is_told_apart_and_left_to_us() {
+    for program in PROGRAMS {
+        for retry_after in [RetryAfter::Absent, RetryAfter::Value("1".to_owned())] {
+            let seen = refused(program, Reply::RateLimited(retry_after)).await;
+            assert_eq!(seen, ("provider_quota", Some(429), 1), "{program:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_rate_limit_passes() {
+    for program in PROGRAMS {
+        let stand =
+            program.against([Reply::RateLimited(RetryAfter::Absent), Reply::Answer("later".to_owned())]);
+        assert_eq!(stand.call("x").await.expect_err("a refusal").class(), "provider_quota", "{program:?}");
+        assert_eq!(stand.call("x").await.expect("an answer").raw_response, "later", "{program:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_outage_is_told_apart() {
+    for program in PROGRAMS {
+        for status in [500, 503, 529] {
+            let seen = refused(program, Reply::Status(status)).await;
+            assert_eq!(seen, ("provider_outage", Some(status), 1), "{program:?}");
+        }
+    }
+}
+
+/// One request each: `claude` has nothing left that it could leave out of a second one.
+#[tokio::test]
+async fn a_request_that_cannot_be_is_told_apart() {
+    for program in PROGRAMS {
+        let seen = refused(program, Reply::Status(400)).await;
+        assert_eq!(seen, ("unsupported", Some(400), 1), "{program:?}");
+    }
+}
+
+/// `codex` passes on what the server says of a model, and no status.
+#[tokio::test]
+async fn an_unknown_model_is_told_apart_where_the_program_says_so() {
+    for program in [Claude, Gemini] {
+        let (class, status, _) = refused(program, Reply::Status(404)).await;
+        assert_eq!((class, status), ("misconfiguration", Some(404)), "{program:?}");
+    }
+    assert_eq!(refused(Codex, Reply::Status(404)).await, ("provider_outage", None, 1));
+}
+
+#[tokio::test]
+async fn a_dropped_connection_is_one() {
+    for program in PROGRAMS {
+        let (class, status, requests) = refused(program, Reply::Drop).await;
+        assert!(["transport", "provider_outage"].contains(&class), "{program:?}: {class}");
+        assert_eq!((status, requests), (None, 1), "{program:?}");
+    }
+}

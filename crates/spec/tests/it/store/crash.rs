@@ -1,0 +1,300 @@
+//! A process that is killed, and a disk that is full: all of a promotion or nothing of it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crucible_ledger::Ledger;
+use crucible_model::Digest;
+use crucible_spec::{
+    FileState, LockClaim, PhaseId, PhaseOutput, PhaseStatus, ReceiptProblemKind, SpecReceipt,
+};
+use crucible_testkit::on_a_small_disk;
+
+use super::common::{Desk, desk, desk_at, document, draft, run_under};
+
+/// Names the home of a test that runs as a child of itself.
+const CHILD: &str = "CRUCIBLE_TEST_STORE_HOME";
+
+/// The two files that every promotion here writes, with one text.
+fn outputs(text: &str) -> Vec<PhaseOutput> {
+    let diff = PhaseOutput { path: "artifacts/40-fixup.diff".to_owned(), bytes: text.as_bytes().to_vec() };
+    vec![document(PhaseId::Fixup, text), diff]
+}
+
+/// Both files are of one promotion, which is that of the newest receipt.
+#[track_caller]
+fn assert_whole(desk: &Desk) {
+    let state = desk.state();
+    assert_eq!(state.problems, []);
+    let phase = state.phase(PhaseId::Fixup).unwrap();
+    assert_eq!(phase.newest, phase.last_success);
+    if let Some(newest) = &phase.newest {
+        assert_eq!(phase.outputs.len(), 2);
+        assert!(phase.outputs.iter().all(|output| output.found == FileState::Same), "{newest:?}");
+        assert_eq!(desk.text("artifacts/40-fixup.md"), desk.text("artifacts/40-fixup.diff"));
+    }
+    let left: Vec<String> = desk.names(".");
+    assert!(
+        left.iter().all(|name| ["artifacts", "context", "lock", "receipts"].contains(&name.as_str())),
+        "{left:?}"
+    );
+    for folder in ["artifacts", "context", "receipts"] {
+        assert!(desk.names(folder).iter().all(|name| !name.starts_with('.')), "{folder}");
+    }
+}
+
+/// Puts the directory back to where it was at some moment of the last promotion.
+fn as_if_killed(desk: &Desk, second: &SpecReceipt, moved: usize, receipt_moved: bool) {
+    desk.mark(second.digest.unwrap());
+    let staging = desk.path("staging");
+    std::fs::create_dir_all(staging.join("artifacts")).unwrap();
+    for (place, name) in ["40-fixup.md", "40-fixup.diff"].into_iter().enumerate() {
+        if place >= moved {
+            std::fs::rename(desk.path("artifacts").join(name), staging.join("artifacts").join(name)).unwrap();
+            std::fs::write(desk.path("artifacts").join(name), "first").unwrap();
+        }
+    }
+    if !receipt_moved {
+        let receipt = desk.path(&format!("receipts/{}.json", second.receipt_id));
+        std::fs::rename(receipt, staging.join("receipt.json")).unwrap();
+    }
+}
+
+fn two_promotions(desk: &Desk) -> SpecReceipt {
+    let lock = desk.lock();
+    let mut ledger = desk.ledger();
+    let mut last = None;
+    for (place, text) in [(1, "first"), (2, "second")] {
+        let receipt = draft(PhaseId::Fixup, PhaseStatus::Success, place);
+        last = Some(lock.promote(receipt, outputs(text), &mut ledger).unwrap().receipt);
+    }
+    last.unwrap()
+}
+
+#[test]
+fn what_was_staged_whole_is_finished_wherever_the_process_was_killed() {
+    for (moved, receipt_moved) in [(0, false), (1, false), (2, false), (2, true)] {
+        let desk = desk();
+        let second = two_promotions(&desk);
+        as_if_killed(&desk, &second, moved, receipt_moved);
+        std::fs::write(desk.path("artifacts/.tmp-aB3dE6"), "half").unwrap();
+        drop(desk.lock());
+        assert_whole(&desk);
+        assert_eq!(desk.text("artifacts/40-fixup.md"), "second");
+        assert_eq!(desk.state().receipts, 2);
+        // And the next one follows it.
+        let lock = desk.lock();
+        let third = lock.promote(
+            draft(PhaseId::Fixup, PhaseStatus::Success, 3),
+            outputs("third"),
+            &mut desk.ledger(),
+        );
+        assert_eq!(third.unwrap().receipt.previous.unwrap().digest, second.digest.unwrap());
+        assert_whole(&desk);
+    }
+}
+
+#[test]
+fn an_unfinished_promotion_is_told_as_one_and_not_as_a_file_that_was_taken_away() {
+    for (moved, receipt_moved, knows) in
+        [(0, false, true), (1, false, true), (2, false, true), (0, false, false), (2, true, true)]
+    {
+        let desk = desk();
+        let second = two_promotions(&desk);
+        as_if_killed(&desk, &second, moved, receipt_moved);
+        let told = if knows { desk.state() } else { desk.store.state(None).unwrap() };
+        let kinds: Vec<_> =
+            told.problems.iter().map(|problem| (problem.file.clone(), problem.kind.clone())).collect();
+        let unfinished = (format!("{}.json", second.receipt_id), ReceiptProblemKind::PromotionUnfinished);
+        // Once the receipt is in its place, what is left is only to be tidied away.
+        assert_eq!(kinds, if receipt_moved { Vec::new() } else { vec![unfinished] });
+        drop(desk.lock());
+        assert_whole(&desk);
+    }
+    // What is not whole is finished by nobody: then a file is missing indeed.
+    let desk = desk();
+    let second = two_promotions(&desk);
+    as_if_killed(&desk, &second, 0, false);
+    std::fs::write(desk.path("staging/artifacts/40-fixup.md"), "other").unwrap();
+    let kinds: Vec<_> = desk.state().problems.into_iter().map(|problem| problem.kind).collect();
+    assert_eq!(kinds, [ReceiptProblemKind::LedgerKnowsNewer]);
+}
+
+#[test]
+fn a_kill_before_the_ledger_was_told_is_made_up_for() {
+    let desk = desk();
+    let second = two_promotions(&desk);
+    std::fs::remove_dir_all(desk.home.join("data")).unwrap();
+    as_if_killed(&desk, &second, 0, false);
+    let lock = desk.lock();
+    lock.promote(draft(PhaseId::Fixup, PhaseStatus::Success, 3), outputs("third"), &mut desk.ledger())
+        .unwrap();
+    let key = |path: &Path| Digest::of(path.canonicalize().unwrap().as_os_str().as_encoded_bytes());
+    let project = key(&desk.home.join("project"));
+    let known = desk.ledger().spec_receipts_of_id(&project, "export-data", &second.receipt_id).unwrap();
+    assert_eq!(known.len(), 1);
+    assert_whole(&desk);
+}
+
+#[test]
+fn what_was_not_staged_whole_is_taken_back() {
+    let spoils: [fn(&Desk); 6] = [
+        |desk| std::fs::rename(desk.path("staging"), desk.path("staging.new")).unwrap(),
+        |desk| std::fs::remove_file(desk.path("staging/receipt.json")).unwrap(),
+        |desk| std::fs::remove_file(desk.path("staging/artifacts/40-fixup.diff")).unwrap(),
+        |desk| std::fs::write(desk.path("staging/artifacts/40-fixup.diff"), "other").unwrap(),
+        |desk| {
+            let text = desk.text("staging/receipt.json").replace("\"exit_code\":0", "\"exit_code\":1");
+            std::fs::write(desk.path("staging/receipt.json"), text).unwrap();
+        },
+        |desk| std::fs::write(desk.path("staging/receipt.json"), "{").unwrap(),
+    ];
+    for spoil in spoils {
+        let desk = desk();
+        let second = two_promotions(&desk);
+        as_if_killed(&desk, &second, 0, false);
+        spoil(&desk);
+        drop(desk.lock());
+        assert_eq!(desk.text("artifacts/40-fixup.md"), "first");
+        assert_eq!(desk.names("."), ["artifacts", "lock", "receipts"]);
+        assert_eq!((desk.state().receipts, desk.names("receipts").len()), (1, 1));
+    }
+}
+
+#[test]
+fn an_old_staging_is_not_promoted_again() {
+    let desk = desk();
+    let second = two_promotions(&desk);
+    std::fs::create_dir_all(desk.path("staging/artifacts")).unwrap();
+    let copy = desk.path(&format!("receipts/{}.json", second.receipt_id));
+    std::fs::copy(copy, desk.path("staging/receipt.json")).unwrap();
+    for name in ["40-fixup.md", "40-fixup.diff"] {
+        std::fs::copy(desk.path("artifacts").join(name), desk.path("staging/artifacts").join(name)).unwrap();
+    }
+    let lock = desk.lock();
+    assert!(!desk.path("staging").exists());
+    lock.promote(draft(PhaseId::Fixup, PhaseStatus::Success, 3), outputs("third"), &mut desk.ledger())
+        .unwrap();
+    assert_whole(&desk);
+}
+
+/// This test, again, in a process of its own that finds its home in the environment.
+fn child(test: &str, home: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]).env(CHILD, home);
+    command
+}
+
+fn home_of_child() -> Option<PathBuf> {
+    std::env::var_os(CHILD).map(PathBuf::from)
+}
+
+#[test]
+fn a_process_killed_at_any_moment_leaves_all_of_a_promotion_or_nothing() {
+    if let Some(home) = home_of_child() {
+        let desk = desk_at(&home);
+        let mut ledger = desk.ledger();
+        loop {
+            let lock = desk.lock();
+            let place = lock.next_sequence().unwrap();
+            let receipt = draft(PhaseId::Fixup, PhaseStatus::Success, place);
+            lock.write_context("idea.md", place.to_string().as_bytes()).unwrap();
+            lock.promote(receipt, outputs(&place.to_string()), &mut ledger).unwrap();
+        }
+    }
+    let desk = desk();
+    let name = "store::crash::a_process_killed_at_any_moment_leaves_all_of_a_promotion_or_nothing";
+    let (mut promoted, mut round) = (0, 0u32);
+    while round < 40 || (promoted < 10 && round < 400) {
+        let mut killed = child(name, &desk.home).stdout(Stdio::null()).spawn().unwrap();
+        // From before its first promotion to after some, and later on a busy machine.
+        let pause = u64::from(round) * 1_300 % 31_000 + 4_000 + u64::from(round / 40) * 50_000;
+        std::thread::sleep(Duration::from_micros(pause));
+        round += 1;
+        killed.kill().unwrap();
+        killed.wait().unwrap();
+        drop(desk.store.lock("after the kill", LockClaim::IfFree).unwrap());
+        assert_whole(&desk);
+        let receipts = desk.state().receipts;
+        assert!(receipts >= promoted, "a receipt was lost");
+        promoted = receipts;
+    }
+    assert!(promoted >= 10, "{promoted} promotions in {round} rounds");
+    assert!(desk.ledger().verify(&[]).unwrap().passes());
+    assert_eq!(desk.store.history(None).unwrap().0.len() as u64, promoted);
+}
+
+/// Fills the disk of `folder` up to some kilobytes, promotes, and sees that all of it is there or nothing; then makes room again.
+fn promote_with_little_room(desk: &Desk, folder: &Path) {
+    let ballast = folder.join("ballast");
+    let mut failed = 0;
+    for free in (0..=64).step_by(4) {
+        let mut file = std::fs::File::create(&ballast).unwrap();
+        let block = vec![0; 4096];
+        while std::io::Write::write_all(&mut file, &block).is_ok() {}
+        let length = file.metadata().unwrap().len();
+        file.set_len(length.saturating_sub(free << 10)).unwrap();
+        drop(file);
+        let text = format!("{free} ").repeat(2000);
+        let tried = desk.store.lock("x", LockClaim::IfFree).and_then(|lock| {
+            let receipt = draft(PhaseId::Fixup, PhaseStatus::Success, lock.next_sequence()?);
+            let mut ledger = Ledger::open(&desk.home.join("data/ledger.db"))?;
+            lock.promote(receipt, outputs(&text), &mut ledger)
+        });
+        std::fs::remove_file(&ballast).unwrap();
+        let before = desk.store.state(None).unwrap().receipts;
+        drop(desk.lock());
+        assert_whole(desk);
+        assert_eq!(desk.state().receipts, before, "what failed came back");
+        match tried {
+            Ok(_) => assert_eq!(desk.text("artifacts/40-fixup.md"), text),
+            Err(_) => failed += 1,
+        }
+    }
+    assert!(failed >= 2, "the disk was never full");
+    run_under(&desk.lock(), PhaseId::Design, PhaseStatus::Success, "x", &mut desk.ledger()).unwrap();
+    assert_whole(desk);
+    assert!(desk.ledger().verify(&[]).unwrap().passes());
+}
+
+#[test]
+fn a_full_disk_leaves_all_of_a_promotion_or_nothing() {
+    if let Some(home) = home_of_child() {
+        let desk = desk_at(&home);
+        two_promotions(&desk);
+        return promote_with_little_room(&desk, &home.join("project"));
+    }
+    let desk = desk();
+    let name = "store::crash::a_full_disk_leaves_all_of_a_promotion_or_nothing";
+    on_a_small_disk(CHILD, name, &desk.home, "project", "512k", "");
+}
+
+#[test]
+fn a_ledger_on_a_full_disk_leaves_nothing_of_a_promotion() {
+    if let Some(home) = home_of_child() {
+        let desk = desk_at(&home);
+        two_promotions(&desk);
+        return promote_with_little_room(&desk, &home.join("data"));
+    }
+    let desk = desk();
+    let name = "store::crash::a_ledger_on_a_full_disk_leaves_nothing_of_a_promotion";
+    on_a_small_disk(CHILD, name, &desk.home, "data", "1m", "");
+}
+
+#[test]
+fn a_disk_that_is_read_only_is_an_error_and_can_be_looked_at() {
+    if let Some(home) = home_of_child() {
+        let desk = desk_at(&home);
+        let said = desk.try_run(PhaseId::Design, PhaseStatus::Success, "x").unwrap_err().to_string();
+        assert!(said.contains("Read-only"), "{said}");
+        assert_eq!(desk.store.state(None).unwrap().receipts, 2);
+        return;
+    }
+    let desk = desk();
+    two_promotions(&desk);
+    std::fs::rename(desk.home.join("project"), desk.home.join("copy")).unwrap();
+    let name = "store::crash::a_disk_that_is_read_only_is_an_error_and_can_be_looked_at";
+    let then = "cp -r \"$0/copy/.\" \"$0/project\" && mount -o remount,ro \"$0/project\" &&";
+    on_a_small_disk(CHILD, name, &desk.home, "project", "1m", then);
+}

@@ -1,0 +1,243 @@
+//! Receipts that were put into the directory by somebody else than this machine, with digests that are right.
+
+use crucible_model::Digest;
+use crucible_spec::{
+    FixedFile, FixupReceipt, FixupStage, LockClaim, PhaseId, PhaseStatus, ReceiptId, ReceiptLink,
+    ReceiptProblemKind, SpecReceipt, SpecState,
+};
+
+use super::common::{Desk, desk, desk_at, document, draft, now};
+
+fn kinds(state: &SpecState) -> Vec<(String, ReceiptProblemKind)> {
+    state.problems.iter().map(|problem| (problem.file.clone(), problem.kind.clone())).collect()
+}
+
+fn name(receipt: &SpecReceipt) -> String {
+    format!("{}.json", receipt.receipt_id)
+}
+
+fn remove(desk: &Desk, receipt: &SpecReceipt) {
+    std::fs::remove_file(desk.path("receipts").join(name(receipt))).unwrap();
+}
+
+fn link(receipt: &SpecReceipt) -> Option<ReceiptLink> {
+    Some(ReceiptLink { receipt_id: receipt.receipt_id.clone(), digest: receipt.digest.unwrap() })
+}
+
+/// Puts a copy of a receipt at another place, changed and with a digest of its own.
+fn forge(
+    desk: &Desk,
+    copied: &SpecReceipt,
+    sequence: u64,
+    change: impl FnOnce(&mut SpecReceipt),
+) -> SpecReceipt {
+    let mut made = copied.clone();
+    let phase = copied.phases[0].phase_id.parse().unwrap();
+    made.receipt_id = ReceiptId::new(phase, now(), sequence).to_string();
+    made.sequence = sequence;
+    change(&mut made);
+    made.digest = None;
+    made.digest = Some(Digest::of_canonical(&made).unwrap());
+    std::fs::write(desk.path("receipts").join(name(&made)), serde_json::to_string(&made).unwrap()).unwrap();
+    made
+}
+
+#[test]
+fn a_success_in_the_place_of_a_superseded_receipt_is_found_out_by_the_ledger_and_without_one() {
+    let desk = desk();
+    let requirements = desk.success(PhaseId::Requirements);
+    desk.success(PhaseId::Design);
+    let tasks = desk.success(PhaseId::Tasks);
+    let failed = desk.run(PhaseId::Tasks, PhaseStatus::Failed, "");
+    let replaced = desk.success(PhaseId::Design);
+    desk.success(PhaseId::Design);
+    desk.success(PhaseId::Design);
+    let forged = forge(&desk, &tasks, 5, |made| {
+        (made.previous, made.last_real) = (link(&failed), link(&failed));
+        made.last_success = link(&tasks);
+    });
+    remove(&desk, &replaced);
+    let told = kinds(&desk.state());
+    assert!(told.contains(&(name(&forged), ReceiptProblemKind::LedgerDiffers)), "{told:?}");
+    // In CI nobody knows what stood there, but the receipt after it.
+    let told = kinds(&desk.store.state(None).unwrap());
+    assert!(told.contains(&(name(&forged), ReceiptProblemKind::ChainBroken)), "{told:?}");
+    // Whatever runs next does not teach the ledger to believe it.
+    desk.success(PhaseId::Design);
+    let told = kinds(&desk.state());
+    assert!(told.contains(&(name(&forged), ReceiptProblemKind::LedgerDiffers)), "{told:?}");
+    // Running the phase again heals it.
+    desk.success(PhaseId::Tasks);
+    assert_eq!(kinds(&desk.state()), []);
+    assert_eq!(requirements.sequence, 1);
+}
+
+#[test]
+fn what_came_from_elsewhere_is_told_also_after_the_ledger_learned_of_it() {
+    let desk = desk();
+    let first = desk.success(PhaseId::Requirements);
+    let pulled = forge(&desk, &first, 2, |made| made.previous = link(&first));
+    assert_eq!(desk.state().not_from_here, [name(&pulled)]);
+    let design = desk.success(PhaseId::Design);
+    desk.success(PhaseId::Tasks);
+    let state = desk.state();
+    assert_eq!((kinds(&state), state.not_from_here), (vec![], vec![name(&pulled)]));
+    assert_eq!(design.sequence, 3);
+    // So it is on a machine that knew nothing of the spec before.
+    std::fs::remove_dir_all(desk.home.join("data")).unwrap();
+    assert_eq!(desk.state().not_from_here, [""; 0]);
+    desk.success(PhaseId::Tasks);
+    let state = desk.state();
+    assert_eq!((kinds(&state), state.not_from_here.len()), (vec![], 2));
+    desk.success(PhaseId::Requirements);
+    desk.success(PhaseId::Design);
+    assert_eq!(desk.state().not_from_here, [""; 0]);
+    assert!(desk.ledger().verify(&[]).unwrap().passes());
+}
+
+/// A spec with a whole `staging/` that another machine made: a design that replaces the one that is there.
+fn with_a_strangers_staging() -> (Desk, SpecReceipt) {
+    let here = desk();
+    here.success(PhaseId::Design);
+    let elsewhere = desk_at(&here.home.join("elsewhere"));
+    elsewhere.success(PhaseId::Design);
+    let lock = elsewhere.lock();
+    let made = draft(PhaseId::Design, PhaseStatus::Success, 2);
+    let promoted = lock.promote(made, vec![document(PhaseId::Design, "forged")], &mut elsewhere.ledger());
+    let staged = promoted.unwrap().receipt;
+    std::fs::create_dir_all(here.path("staging/artifacts")).unwrap();
+    std::fs::rename(elsewhere.path("receipts").join(name(&staged)), here.path("staging/receipt.json"))
+        .unwrap();
+    std::fs::rename(elsewhere.path("artifacts/10-design.md"), here.path("staging/artifacts/10-design.md"))
+        .unwrap();
+    (here, staged)
+}
+
+#[test]
+fn a_staging_that_this_machine_did_not_begin_is_named_and_not_promoted() {
+    let (desk, staged) = with_a_strangers_staging();
+    let replaces = vec!["artifacts/10-design.md".to_owned()];
+    let foreign = (name(&staged), ReceiptProblemKind::PromotionForeign { replaces });
+    assert_eq!(kinds(&desk.state()), std::slice::from_ref(&foreign));
+    assert_eq!(kinds(&desk.store.state(None).unwrap()), std::slice::from_ref(&foreign));
+    for claim in [LockClaim::IfFree, LockClaim::Force] {
+        let refused = desk.store.lock("test", claim).unwrap_err().to_string();
+        for part in ["staging", "artifacts/10-design.md", "delete the directory"] {
+            assert!(refused.contains(part), "{refused}");
+        }
+    }
+    // A mark of another receipt lets nothing pass.
+    desk.mark(Digest::of(b"another"));
+    assert!(desk.store.lock("test", LockClaim::IfFree).is_err());
+    assert_eq!((desk.text("artifacts/10-design.md").as_str(), desk.names("receipts").len()), ("design", 1));
+    std::fs::remove_dir_all(desk.path("staging")).unwrap();
+    desk.success(PhaseId::Design);
+    assert_eq!(kinds(&desk.state()), []);
+}
+
+#[test]
+fn a_staging_that_this_machine_began_is_finished_and_told_to_the_ledger_as_its_own() {
+    let (desk, staged) = with_a_strangers_staging();
+    desk.mark(staged.digest.unwrap());
+    assert_eq!(kinds(&desk.state()), [(name(&staged), ReceiptProblemKind::PromotionUnfinished)]);
+    drop(desk.lock());
+    assert_eq!(desk.text("artifacts/10-design.md"), "forged");
+    desk.success(PhaseId::Tasks);
+    let state = desk.state();
+    assert_eq!((kinds(&state), state.not_from_here), (vec![], vec![]));
+    // What is over leaves no mark.
+    let records = std::fs::read_dir(desk.home.join("data/records")).unwrap();
+    assert_eq!(records.count(), 0);
+}
+
+#[test]
+fn a_receipt_whose_schema_and_digest_were_taken_away_is_edited() {
+    type Change = fn(&mut serde_json::Map<String, serde_json::Value>);
+    let changes: [Change; 5] = [
+        |fields| {
+            fields.insert("dry_run".to_owned(), true.into());
+            fields.remove("schema_version");
+        },
+        |fields| {
+            fields["phases"][0]["status"] = "dry_run".into();
+            fields.remove("schema_version");
+        },
+        |fields| fields["schema_version"] = "".into(),
+        |fields| {
+            fields["phases"][0]["status"] = "success".into();
+            fields.remove("schema_version");
+        },
+        |fields| {
+            fields.retain(|name, _| ["receipt_id", "spec_id", "phases"].contains(&name.as_str()));
+            fields["phases"] = serde_json::json!([{ "phase_id": "tasks", "status": "dry_run" }]);
+        },
+    ];
+    for (place, change) in changes.into_iter().enumerate() {
+        let desk = desk();
+        desk.success(PhaseId::Design);
+        desk.success(PhaseId::Tasks);
+        let failed = desk.run(PhaseId::Tasks, PhaseStatus::Failed, "");
+        let path = desk.path("receipts").join(name(&failed));
+        let mut fields = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        change(&mut fields);
+        fields.remove("digest");
+        std::fs::write(&path, serde_json::to_string(&fields).unwrap()).unwrap();
+        let state = desk.store.state(None).unwrap();
+        assert_eq!(kinds(&state), [(name(&failed), ReceiptProblemKind::DigestDiffers)], "{place}");
+        assert!(state.phase(PhaseId::Tasks).unwrap().newest_real.is_none());
+        // Also where nothing before it can be read, but it names what was.
+        if place < 4 {
+            for before in ["design-20260131-093000-0001.json", "tasks-20260131-093000-0002.json"] {
+                std::fs::write(desk.path("receipts").join(before), "x").unwrap();
+            }
+            let edited = (name(&failed), ReceiptProblemKind::DigestDiffers);
+            assert!(kinds(&desk.store.state(None).unwrap()).contains(&edited), "{place}");
+        }
+    }
+}
+
+#[test]
+fn a_row_of_receipts_whose_schema_was_taken_away_is_followed_to_its_beginning() {
+    let desk = desk();
+    desk.success(PhaseId::Design);
+    for place in 2..=6 {
+        let id = ReceiptId::new(PhaseId::Tasks, now(), place);
+        let text = format!(
+            r#"{{"receipt_id": "{id}", "spec_id": "export-data", "phases": [{{"phase_id": "tasks", "status": "dry_run"}}]}}"#
+        );
+        std::fs::write(desk.path("receipts").join(id.file_name()), text).unwrap();
+    }
+    let last = ReceiptId::new(PhaseId::Tasks, now(), 6).file_name();
+    assert_eq!(kinds(&desk.store.state(None).unwrap()), [(last, ReceiptProblemKind::DigestDiffers)]);
+}
+
+#[test]
+fn an_applied_fixup_is_undone_where_its_files_are_as_they_were_before() {
+    let desk = desk();
+    let project = desk.home.join("project");
+    std::fs::create_dir_all(project.join("src")).unwrap();
+    let digest = |text: &str| Some(Digest::of(text.as_bytes()));
+    let fixed = |path: &str, before, after| FixedFile { path: path.to_owned(), before, after };
+    let files = vec![
+        fixed("src/changed.rs", digest("old"), digest("new")),
+        fixed("src/made.rs", None, digest("new")),
+        fixed("src/removed.rs", digest("old"), None),
+        fixed("../outside.rs", digest("old"), digest("new")),
+    ];
+    std::fs::write(desk.home.join("outside.rs"), "old").unwrap();
+    let promote = |stage, place| {
+        let mut made = draft(PhaseId::Fixup, PhaseStatus::Success, place);
+        made.phases[0].fixups = Some(FixupReceipt { stage, patch: None, files: files.clone() });
+        desk.lock().promote(made, vec![document(PhaseId::Fixup, "x")], &mut desk.ledger()).unwrap();
+    };
+    promote(FixupStage::Pending, 1);
+    std::fs::write(project.join("src/changed.rs"), "old").unwrap();
+    std::fs::write(project.join("src/removed.rs"), "old").unwrap();
+    assert_eq!(desk.state().fixups_undone, [""; 0], "it is not applied");
+    promote(FixupStage::Applied, 2);
+    assert_eq!(desk.state().fixups_undone, ["src/changed.rs", "src/made.rs", "src/removed.rs"]);
+    std::fs::write(project.join("src/changed.rs"), "new").unwrap();
+    std::fs::write(project.join("src/made.rs"), "changed since").unwrap();
+    std::fs::remove_file(project.join("src/removed.rs")).unwrap();
+    assert_eq!(desk.state().fixups_undone, [""; 0]);
+}

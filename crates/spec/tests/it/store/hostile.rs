@@ -1,0 +1,191 @@
+//! Links, pipes and directories where files should be: refused or replaced, never written through, never waited at.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use crucible_spec::{FileState, LockClaim, PhaseId, PhaseStatus, ReceiptProblemKind, SpecError};
+
+use super::common::{Desk, desk};
+
+/// A directory outside of the project with a file that nobody may touch.
+fn outside(desk: &Desk) -> std::path::PathBuf {
+    let outside = desk.home.join("outside");
+    std::fs::create_dir_all(&outside).unwrap();
+    std::fs::write(outside.join("precious"), "precious").unwrap();
+    outside
+}
+
+#[track_caller]
+fn assert_untouched(outside: &Path) {
+    let names: Vec<_> = std::fs::read_dir(outside).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["precious"]);
+    assert_eq!(std::fs::read_to_string(outside.join("precious")).unwrap(), "precious");
+}
+
+fn pipe(path: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(made.success());
+}
+
+#[test]
+fn a_link_in_the_place_of_a_directory_is_refused() {
+    for folder in ["artifacts", "receipts", "context"] {
+        let desk = desk();
+        let outside = outside(&desk);
+        std::fs::create_dir_all(desk.store.dir()).unwrap();
+        symlink(&outside, desk.path(folder)).unwrap();
+        let refused = desk.try_run(PhaseId::Design, PhaseStatus::Success, "x").unwrap_err().to_string();
+        assert!(refused.contains("has to be a directory and no link"), "{folder}: {refused}");
+        assert_untouched(&outside);
+        assert_eq!(desk.ledger().head().unwrap().seq, 0);
+    }
+}
+
+#[test]
+fn a_spec_that_is_a_link_or_lies_behind_one_is_no_spec() {
+    for (link, below) in [
+        (".crucible", Some("specs/export-data")),
+        (".crucible/specs", Some("export-data")),
+        (".crucible/specs/export-data", None),
+    ] {
+        let desk = desk();
+        let outside = outside(&desk);
+        // A whole spec waits there, as a hostile clone would have it.
+        let elsewhere = super::common::desk_at(&desk.home.join("elsewhere"));
+        elsewhere.success(PhaseId::Design);
+        if let Some(below) = below {
+            let planted = outside.join(below);
+            std::fs::create_dir_all(planted.parent().unwrap()).unwrap();
+            std::fs::rename(elsewhere.store.dir(), &planted).unwrap();
+        }
+        let before = tree(&outside);
+        let place = desk.home.join("project").join(link);
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        symlink(&outside, &place).unwrap();
+        for claim in [LockClaim::IfFree, LockClaim::Force] {
+            let refused = desk.store.lock("x", claim).unwrap_err().to_string();
+            assert!(refused.contains("has to be a directory and no link"), "{link}: {refused}");
+        }
+        for error in [
+            desk.store.state(None).unwrap_err(),
+            desk.store.history(None).unwrap_err(),
+            desk.store.exists().unwrap_err(),
+            desk.store.read("artifacts/10-design.md").unwrap_err(),
+        ] {
+            let said = error.to_string();
+            assert!(matches!(error, SpecError::Unknown { .. }), "{link}: {said}");
+            assert!(said.contains(&place.display().to_string()) && said.contains("no link"), "{said}");
+        }
+        assert_eq!(tree(&outside), before, "{link}");
+    }
+}
+
+/// Every path below a directory, with what the files hold.
+fn tree(dir: &Path) -> Vec<(std::path::PathBuf, Option<Vec<u8>>)> {
+    let mut found = Vec::new();
+    let mut open = vec![dir.to_owned()];
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path.clone());
+            }
+            found.push((path.clone(), std::fs::read(&path).ok()));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_link_in_the_place_of_the_staging_or_of_an_artifact_is_replaced() {
+    let desk = desk();
+    let outside = outside(&desk);
+    std::fs::create_dir_all(desk.path("artifacts")).unwrap();
+    symlink(outside.join("precious"), desk.path("artifacts/10-design.md")).unwrap();
+    symlink(&outside, desk.path("staging")).unwrap();
+    symlink(&outside, desk.path("staging.new")).unwrap();
+    desk.success(PhaseId::Design);
+    assert_untouched(&outside);
+    assert!(desk.path("artifacts/10-design.md").symlink_metadata().unwrap().is_file());
+    assert_eq!(desk.names("."), ["artifacts", "lock", "receipts"]);
+}
+
+#[test]
+fn a_link_in_the_place_of_the_lock_is_not_written_through() {
+    let desk = desk();
+    let outside = outside(&desk);
+    std::fs::create_dir_all(desk.store.dir()).unwrap();
+    symlink(outside.join("precious"), desk.path("lock")).unwrap();
+    assert!(desk.store.lock("x", LockClaim::IfFree).is_err());
+    desk.store.lock("x", LockClaim::Force).unwrap();
+    assert_untouched(&outside);
+}
+
+#[test]
+fn what_is_no_file_differs_and_is_not_waited_at() {
+    let desk = desk();
+    let outside = outside(&desk);
+    for (phase, plant) in [
+        (PhaseId::Requirements, (|path: &Path, _: &Path| pipe(path)) as fn(&Path, &Path)),
+        (PhaseId::Design, |path, outside| {
+            std::fs::write(outside.join("copy"), "design").unwrap();
+            symlink(outside.join("copy"), path).unwrap();
+        }),
+        (PhaseId::Tasks, |path, _| std::fs::create_dir(path).unwrap()),
+        (PhaseId::Review, |path, _| symlink("/dev/zero", path).unwrap()),
+    ] {
+        desk.success(phase);
+        let path = desk.path("artifacts").join(phase.artifact());
+        std::fs::remove_file(&path).unwrap();
+        plant(&path, &outside);
+        let state = desk.state();
+        assert_eq!(state.phase(phase).unwrap().outputs[0].found, FileState::Differs, "{phase}");
+        assert!(desk.store.read(&format!("artifacts/{}", phase.artifact())).is_err());
+    }
+    // A directory cannot be replaced by a file, a pipe can.
+    assert!(desk.try_run(PhaseId::Tasks, PhaseStatus::Success, "x").is_err());
+    desk.success(PhaseId::Requirements);
+    assert_eq!(desk.state().problems, []);
+    // The whole directory of artifacts as a link to one with the same files.
+    std::fs::rename(desk.path("artifacts"), desk.home.join("moved")).unwrap();
+    symlink(desk.home.join("moved"), desk.path("artifacts")).unwrap();
+    let state = desk.state();
+    assert_eq!(state.phase(PhaseId::Requirements).unwrap().outputs[0].found, FileState::Differs);
+}
+
+#[test]
+fn a_receipt_that_is_no_file_is_unreadable() {
+    let plants: [fn(&Path, &Path); 4] = [
+        |path, _| pipe(path),
+        |path, copy| symlink(copy, path).unwrap(),
+        |path, _| std::fs::create_dir(path).unwrap(),
+        |path, _| std::fs::write(path, vec![b' '; (1 << 20) + 1]).unwrap(),
+    ];
+    for plant in plants {
+        let desk = desk();
+        let receipt = desk.success(PhaseId::Design);
+        let path = desk.path(&format!("receipts/{}.json", receipt.receipt_id));
+        let copy = desk.home.join("copy");
+        std::fs::rename(&path, &copy).unwrap();
+        plant(&path, &copy);
+        let state = desk.state();
+        assert!(matches!(state.problems[0].kind, ReceiptProblemKind::Unreadable(_)), "{:?}", state.problems);
+        assert!(state.phase(PhaseId::Design).unwrap().newest.is_none());
+    }
+}
+
+#[test]
+fn a_staging_that_holds_a_pipe_or_a_link_is_removed() {
+    let desk = desk();
+    let outside = outside(&desk);
+    desk.success(PhaseId::Design);
+    std::fs::create_dir_all(desk.path("staging/artifacts")).unwrap();
+    pipe(&desk.path("staging/receipt.json"));
+    symlink(outside.join("precious"), desk.path("staging/artifacts/20-tasks.md")).unwrap();
+    symlink(&outside, desk.path("staging/link")).unwrap();
+    drop(desk.lock());
+    assert!(!desk.path("staging").exists());
+    assert_untouched(&outside);
+    assert_eq!(desk.names("artifacts"), ["10-design.md"]);
+}

@@ -1,0 +1,262 @@
+//! What the ledger remembers of receipts, when the directory says something else.
+
+use crucible_model::Digest;
+use crucible_spec::{
+    LockClaim, PhaseId, PhaseStatus, ReceiptProblemKind, SpecProject, SpecReceipt, SpecStatus, SpecStore,
+    WorkspaceFile, spec_status,
+};
+
+use super::common::{Desk, desk, now, run_under};
+
+fn kinds(desk: &Desk) -> Vec<(String, ReceiptProblemKind)> {
+    let problems = desk.state().problems;
+    problems.into_iter().map(|problem| (problem.file, problem.kind)).collect()
+}
+
+fn file(desk: &Desk, receipt: &SpecReceipt) -> std::path::PathBuf {
+    desk.path(&format!("receipts/{}.json", receipt.receipt_id))
+}
+
+#[test]
+fn a_receipt_that_was_edited_with_a_new_digest_is_known_to_the_ledger() {
+    let desk = desk();
+    let mut failed = desk.run(PhaseId::Design, PhaseStatus::Failed, "");
+    failed.phases[0].status = PhaseStatus::Success;
+    failed.digest = None;
+    failed.digest = Some(Digest::of_canonical(&failed).unwrap());
+    std::fs::write(file(&desk, &failed), serde_json::to_string(&failed).unwrap()).unwrap();
+    let name = format!("{}.json", failed.receipt_id);
+    assert_eq!(kinds(&desk), [(name, ReceiptProblemKind::LedgerDiffers)]);
+    assert_eq!(desk.store.state(None).unwrap().problems, [], "without a ledger nobody knows");
+    // A timeline judges as a status does, and counts nothing that it does not believe.
+    let (receipts, problems) = desk.store.history(Some(&desk.ledger())).unwrap();
+    assert_eq!((receipts.len(), problems), (0, desk.state().problems));
+    assert_eq!(desk.store.history(None).unwrap().0.len(), 1);
+    // Also where it is superseded, and so no matter for a judgement: by what the next one says of it, a ledger or none.
+    desk.success(PhaseId::Design);
+    for ledger in [None, Some(&desk.ledger())] {
+        let (receipts, _) = desk.store.history(ledger).unwrap();
+        assert!(receipts.iter().all(|receipt| receipt.receipt_id != failed.receipt_id) || ledger.is_none());
+    }
+}
+
+#[test]
+fn a_failure_that_was_taken_away_is_known_to_the_ledger() {
+    let desk = desk();
+    desk.success(PhaseId::Design);
+    let failed = desk.run(PhaseId::Design, PhaseStatus::Failed, "");
+    std::fs::remove_file(file(&desk, &failed)).unwrap();
+    let newer = (format!("{}.json", failed.receipt_id), ReceiptProblemKind::LedgerKnowsNewer);
+    assert_eq!(kinds(&desk), std::slice::from_ref(&newer));
+    assert_eq!(desk.store.state(None).unwrap().problems, []);
+    // Another phase in its place does not hide it; running the phase again does away with it.
+    desk.success(PhaseId::Tasks);
+    assert_eq!(kinds(&desk), [newer]);
+    desk.success(PhaseId::Design);
+    assert_eq!(kinds(&desk), []);
+    assert!(desk.ledger().verify(&[]).unwrap().passes());
+}
+
+#[test]
+fn a_receipt_that_took_the_place_of_another_is_known_to_the_ledger() {
+    let desk = desk();
+    let mut failed = desk.run(PhaseId::Design, PhaseStatus::Failed, "");
+    std::fs::remove_file(file(&desk, &failed)).unwrap();
+    failed.receipt_id = "design-20260131-100000-0001".to_owned();
+    failed.digest = None;
+    failed.digest = Some(Digest::of_canonical(&failed).unwrap());
+    std::fs::write(file(&desk, &failed), serde_json::to_string(&failed).unwrap()).unwrap();
+    let name = format!("{}.json", failed.receipt_id);
+    assert_eq!(kinds(&desk), [(name, ReceiptProblemKind::LedgerDiffers)]);
+}
+
+#[test]
+fn a_ledger_that_knows_nothing_of_the_spec_says_nothing() {
+    let desk = desk();
+    let first = desk.success(PhaseId::Design);
+    std::fs::remove_dir_all(desk.home.join("data")).unwrap();
+    assert_eq!(kinds(&desk), []);
+    assert_eq!(desk.ledger().head().unwrap().seq, 0);
+    // It learns of what it did not know when something is promoted next.
+    desk.success(PhaseId::Tasks);
+    assert_eq!(desk.ledger().head().unwrap().seq, 2);
+    assert_eq!(kinds(&desk), []);
+    std::fs::write(file(&desk, &first), "{}").unwrap();
+    assert_eq!(kinds(&desk).len(), 1);
+}
+
+#[test]
+fn the_same_spec_elsewhere_is_another_one() {
+    let desk = desk();
+    let other = super::common::desk_at(&desk.home.join("elsewhere"));
+    desk.success(PhaseId::Design);
+    let lock = other.lock();
+    run_under(&lock, PhaseId::Design, PhaseStatus::Success, "x", &mut desk.ledger()).unwrap();
+    drop(lock);
+    assert_eq!(kinds(&desk), []);
+    assert_eq!(other.store.state(Some(&desk.ledger())).unwrap().problems, []);
+    // The same place by another way is the same one.
+    std::os::unix::fs::symlink(desk.home.join("project"), desk.home.join("way")).unwrap();
+    let project = SpecProject::at(desk.home.join("way"));
+    let by_link = SpecStore::new(&project, "export-data".parse().unwrap());
+    std::fs::remove_dir_all(desk.path("receipts")).unwrap();
+    let problems = by_link.state(Some(&desk.ledger())).unwrap().problems;
+    assert_eq!(problems.len(), 1);
+    assert_eq!(problems[0].kind, ReceiptProblemKind::LedgerKnowsNewer);
+}
+
+#[test]
+fn a_spec_that_was_removed_and_begun_anew_is_not_held_to_its_earlier_life() {
+    let desk = desk();
+    for phase in [PhaseId::Requirements, PhaseId::Design, PhaseId::Tasks] {
+        desk.success(phase);
+    }
+    let design = desk.text("receipts/design-20260131-093000-0002.json");
+    std::fs::remove_dir_all(desk.store.dir()).unwrap();
+    // Another instant, so that the receipt is another one.
+    let lock = desk.lock();
+    let mut anew = super::common::draft(PhaseId::Requirements, PhaseStatus::Success, 1);
+    anew.receipt_id = "requirements-20260201-093000-0001".to_owned();
+    lock.promote(anew, Vec::new(), &mut desk.ledger()).unwrap();
+    drop(lock);
+    assert_eq!(kinds(&desk), []);
+    // Who brings back a part of the earlier life, and not its end, is found out.
+    std::fs::write(desk.path("receipts/design-20260131-093000-0002.json"), design).unwrap();
+    std::fs::remove_file(desk.path("receipts/requirements-20260201-093000-0001.json")).unwrap();
+    let said = kinds(&desk);
+    assert!(
+        said.contains(&("tasks-20260131-093000-0003.json".to_owned(), ReceiptProblemKind::LedgerKnowsNewer))
+    );
+}
+
+#[test]
+fn an_older_state_that_was_checked_out_is_outdated_and_not_forged() {
+    let desk = desk();
+    let copy = |from: &std::path::Path, to: &std::path::Path| {
+        let copied = std::process::Command::new("cp").arg("-r").arg(from).arg(to).status().unwrap();
+        assert!(copied.success());
+    };
+    desk.success(PhaseId::Requirements);
+    copy(desk.store.dir(), &desk.home.join("branch"));
+    let lock = desk.lock();
+    let mut on_main = super::common::draft(PhaseId::Design, PhaseStatus::Success, 2);
+    on_main.receipt_id = "design-20260201-093000-0002".to_owned();
+    lock.promote(on_main, Vec::new(), &mut desk.ledger()).unwrap();
+    drop(lock);
+    std::fs::rename(desk.store.dir(), desk.home.join("main")).unwrap();
+    copy(&desk.home.join("branch"), desk.store.dir());
+    let on_branch = desk.success(PhaseId::Design);
+    assert_eq!(kinds(&desk), [], "what is there was recorded last");
+    std::fs::rename(desk.store.dir(), desk.home.join("later-branch")).unwrap();
+    std::fs::rename(desk.home.join("main"), desk.store.dir()).unwrap();
+    let name = format!("{}.json", on_branch.receipt_id);
+    assert_eq!(kinds(&desk), [(name, ReceiptProblemKind::LedgerKnowsNewer)]);
+    // Running the phase goes on from there.
+    desk.success(PhaseId::Design);
+    assert_eq!(kinds(&desk), []);
+}
+
+/// Writes a receipt as somebody would who makes one up, with a digest that is right.
+fn make_up(
+    desk: &Desk,
+    copied: &SpecReceipt,
+    phase: PhaseId,
+    sequence: u64,
+    change: impl FnOnce(&mut SpecReceipt),
+) -> String {
+    let mut made = copied.clone();
+    made.receipt_id = crucible_spec::ReceiptId::new(phase, now(), sequence).to_string();
+    made.sequence = sequence;
+    change(&mut made);
+    made.digest = None;
+    made.digest = Some(Digest::of_canonical(&made).unwrap());
+    std::fs::write(file(desk, &made), serde_json::to_string(&made).unwrap()).unwrap();
+    format!("{}.json", made.receipt_id)
+}
+
+#[test]
+fn a_made_up_receipt_without_the_one_before_it_breaks_the_chain() {
+    let desk = desk();
+    desk.success(PhaseId::Design);
+    let tasks = desk.success(PhaseId::Tasks);
+    desk.run(PhaseId::Tasks, PhaseStatus::Failed, "");
+    let name = make_up(&desk, &tasks, PhaseId::Tasks, 4, |made| made.previous = None);
+    let problems = desk.store.state(None).unwrap().problems;
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!((&problems[0].file, &problems[0].kind), (&name, &ReceiptProblemKind::ChainBroken));
+    // Where the one before cannot be believed there is nothing to name: running the phase again goes on from there.
+    std::fs::write(desk.path(&format!("receipts/{name}")), "{}").unwrap();
+    desk.success(PhaseId::Tasks);
+    assert_eq!(desk.store.state(None).unwrap().problems, []);
+}
+
+#[test]
+fn what_is_newer_than_all_that_the_ledger_knows_is_told_and_damages_nothing() {
+    let desk = desk();
+    let first = desk.success(PhaseId::Design);
+    let link =
+        crucible_spec::ReceiptLink { receipt_id: first.receipt_id.clone(), digest: first.digest.unwrap() };
+    let name = make_up(&desk, &first, PhaseId::Design, 2, |made| made.previous = Some(link));
+    let state = desk.state();
+    assert_eq!((state.not_from_here.as_slice(), state.problems), (&[name][..], Vec::new()));
+    assert_eq!(desk.store.state(None).unwrap().not_from_here, [""; 0], "without a ledger nobody knows");
+    // What goes on from there tells the ledger of it.
+    desk.success(PhaseId::Tasks);
+    desk.success(PhaseId::Design);
+    assert_eq!(desk.state().not_from_here, [""; 0]);
+}
+
+/// A workspace asks the ledger once for all of its specs, and looks at the way to them once.
+#[test]
+fn a_survey_judges_each_spec_as_its_own_status_does() {
+    let desk = desk();
+    let project = desk.home.join("project");
+    let specs = ["fine", "edited", "gone", "older", "new", "half"];
+    let store = |spec: &str| SpecStore::new(&SpecProject::at(&project), spec.parse().unwrap());
+    for spec in specs {
+        let lock = store(spec).lock("test", LockClaim::IfFree).unwrap();
+        for (phase, text) in [(PhaseId::Requirements, "a"), (PhaseId::Design, "b"), (PhaseId::Design, "c")] {
+            run_under(&lock, phase, PhaseStatus::Success, text, &mut desk.ledger()).unwrap();
+        }
+    }
+    let receipt = |spec: &str, part: &str| {
+        let names = std::fs::read_dir(store(spec).dir().join("receipts")).unwrap();
+        let mut paths = names.map(|entry| entry.unwrap().path());
+        paths.find(|path| path.to_str().unwrap().contains(part)).unwrap()
+    };
+    let edited = receipt("edited", "-0003");
+    let mut told: SpecReceipt = serde_json::from_slice(&std::fs::read(&edited).unwrap()).unwrap();
+    told.phases[0].attempts = 9;
+    told.digest = None;
+    told.digest = Some(Digest::of_canonical(&told).unwrap());
+    std::fs::write(&edited, serde_json::to_string(&told).unwrap()).unwrap();
+    std::fs::remove_file(receipt("gone", "-0003")).unwrap();
+    std::fs::remove_file(receipt("older", "-0002")).unwrap();
+    std::fs::remove_dir_all(store("new").dir().join("receipts")).unwrap();
+    std::fs::remove_file(store("half").dir().join("artifacts/10-design.md")).unwrap();
+    let list: String = specs.iter().map(|spec| format!("  - id: \"{spec}\"\n    tags: []\n")).collect();
+    let list = format!("version: \"1\"\nname: \"all\"\nspecs:\n{list}  - id: \"none\"\n    tags: []\n");
+    std::fs::write(project.join("workspace.yaml"), list).unwrap();
+    let workspace = WorkspaceFile::discover(&project).unwrap();
+    for ledger in [None, Some(desk.ledger())] {
+        let survey = workspace.survey(now(), ledger.as_ref()).unwrap();
+        let alone = |spec: &str| spec_status(&store(spec).state(ledger.as_ref()).unwrap(), now());
+        for (spec, status) in specs.iter().zip(&survey.statuses) {
+            assert_eq!(status.as_ref().unwrap().as_ref(), Some(&alone(spec)), "{spec}");
+        }
+        assert_eq!(survey.statuses.last(), Some(&Ok(None)));
+        let is_wrong = |status: &Result<Option<SpecStatus>, String>| {
+            status.iter().flatten().any(|status| !status.problems.is_empty())
+        };
+        let names = specs.iter().zip(&survey.statuses).filter(|(_, status)| is_wrong(status));
+        let wrong: Vec<&str> = names.map(|(spec, _)| *spec).collect();
+        let by_ledger = &["edited", "gone", "older", "new"][..];
+        assert_eq!(wrong, if ledger.is_some() { by_ledger } else { &["older"][..] });
+    }
+    // A link in place of the directory that leads to them all leads to none.
+    let specs = project.join(".crucible/specs");
+    std::fs::rename(&specs, desk.home.join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(desk.home.join("elsewhere"), &specs).unwrap();
+    let survey = workspace.survey(now(), None).unwrap();
+    assert!(survey.statuses.iter().all(Result::is_err), "{:?}", survey.statuses);
+}

@@ -1,0 +1,87 @@
+//! The lock: one process at a time, and who lost it changes nothing.
+
+use crucible_spec::{LockClaim, PhaseId, PhaseStatus, SpecError};
+
+use super::common::{desk, run_under};
+
+#[test]
+fn a_second_process_is_told_who_is_at_work() {
+    let desk = desk();
+    let held = desk.store.lock("crucible spec export-data", LockClaim::IfFree).unwrap();
+    match desk.store.lock("another", LockClaim::IfFree) {
+        Err(SpecError::Locked { owner }) => assert!(owner.contains("crucible spec export-data"), "{owner}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(desk.store.state(None).is_ok(), "looking needs no lock");
+    drop(held);
+    desk.store.lock("another", LockClaim::IfFree).unwrap();
+}
+
+#[test]
+fn the_lock_of_a_dead_process_is_taken_silently() {
+    let desk = desk();
+    drop(desk.lock());
+    std::fs::write(desk.path("lock"), "process 4000000: gone\nstarted at tick 1\n").unwrap();
+    desk.store.lock("next", LockClaim::IfFree).unwrap();
+    assert!(desk.text("lock").contains("next"));
+}
+
+#[test]
+fn who_lost_the_lock_by_force_finds_out_and_changes_nothing() {
+    let desk = desk();
+    let old = desk.lock();
+    let mut ledger = desk.ledger();
+    run_under(&old, PhaseId::Design, PhaseStatus::Success, "first", &mut ledger).unwrap();
+    let new = desk.store.lock("forced", LockClaim::Force).unwrap();
+    let lost = run_under(&old, PhaseId::Design, PhaseStatus::Success, "late", &mut ledger);
+    assert!(matches!(lost, Err(SpecError::LockLost)), "{lost:?}");
+    assert!(matches!(old.write_context("idea.md", b"late"), Err(SpecError::LockLost)));
+    assert_eq!(desk.text("artifacts/10-design.md"), "first");
+    assert_eq!((desk.names("receipts").len(), desk.names("context").len()), (1, 0));
+    drop(old);
+    assert!(matches!(desk.store.lock("a third", LockClaim::IfFree), Err(SpecError::Locked { .. })));
+    run_under(&new, PhaseId::Design, PhaseStatus::Success, "second", &mut ledger).unwrap();
+    assert_eq!(desk.text("artifacts/10-design.md"), "second");
+    assert_eq!(desk.state().problems, []);
+}
+
+#[test]
+fn any_number_of_processes_that_force_their_way_leave_one_chain() {
+    let desk = desk();
+    drop(desk.ledger());
+    let kept: usize = std::thread::scope(|scope| {
+        let work = |number: u32| {
+            let desk = &desk;
+            move || {
+                let mut ledger = desk.ledger();
+                let mut kept = 0;
+                for round in 0..8 {
+                    let claim = if round % 2 == 0 { LockClaim::Force } else { LockClaim::IfFree };
+                    let lock = match desk.store.lock("many", claim) {
+                        Ok(lock) => lock,
+                        // Somebody took it between our taking it and our first turn.
+                        Err(SpecError::LockLost) => continue,
+                        Err(SpecError::Locked { .. }) if claim == LockClaim::IfFree => continue,
+                        Err(other) => panic!("{claim:?}: {other}"),
+                    };
+                    let text = format!("{number} {round}");
+                    match run_under(&lock, PhaseId::Design, PhaseStatus::Success, &text, &mut ledger) {
+                        Ok(_) => kept += 1,
+                        // Somebody promoted between our look at the next place and our turn, having taken the lock.
+                        Err(SpecError::LockLost) => {}
+                        Err(other) => panic!("{other}"),
+                    }
+                }
+                kept
+            }
+        };
+        let threads: Vec<_> = (0..3).map(|number| scope.spawn(work(number))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert!(kept > 0, "who took the lock last is not disturbed any more");
+    let state = desk.state();
+    assert_eq!(state.problems, []);
+    assert_eq!(state.receipts, kept as u64);
+    assert_eq!(desk.store.history(None).unwrap().0.len(), kept);
+    assert!(desk.ledger().verify(&[]).unwrap().passes());
+}

@@ -1,0 +1,450 @@
+//! What is told of a spec, and how little is read for it.
+
+use crucible_model::Digest;
+use crucible_spec::{
+    FileRecord, FileState, PhaseId, PhaseStatus, ReceiptId, ReceiptLink, ReceiptProblem, ReceiptProblemKind,
+    SpecReceipt, SpecState,
+};
+
+use super::common::{Desk, desk, document, draft, now, run_under};
+
+fn kinds(state: &SpecState) -> Vec<(&str, ReceiptProblemKind)> {
+    state.problems.iter().map(|problem| (problem.file.as_str(), problem.kind.clone())).collect()
+}
+
+fn file(receipt: &SpecReceipt) -> String {
+    format!("receipts/{}.json", receipt.receipt_id)
+}
+
+/// Writes what is no receipt at all under the names of this many receipts of a phase.
+fn plant_garbage(desk: &Desk, phase: PhaseId, places: std::ops::RangeInclusive<u64>) {
+    std::fs::create_dir_all(desk.path("receipts")).unwrap();
+    for place in places {
+        let name = ReceiptId::new(phase, now(), place).file_name();
+        std::fs::write(desk.path("receipts").join(name), "garbage").unwrap();
+    }
+}
+
+#[test]
+fn of_a_thousand_receipts_only_those_that_count_are_read() {
+    let desk = desk();
+    plant_garbage(&desk, PhaseId::Review, 1..=400);
+    let success = desk.success(PhaseId::Review);
+    let failed = desk.run(PhaseId::Review, PhaseStatus::Failed, "");
+    let dry = desk.run(PhaseId::Review, PhaseStatus::DryRun, "");
+    // What follows is as if more dry runs had been made; every one would be told as unreadable.
+    for round in 0..3u64 {
+        plant_garbage(&desk, PhaseId::Review, 404 + round * 200..=404 + round * 200 + 198);
+        let again = desk.lock();
+        let sequence = again.next_sequence().unwrap();
+        let mut receipt = draft(PhaseId::Review, PhaseStatus::DryRun, sequence);
+        receipt.last_real.clone_from(&dry.last_real);
+        receipt.last_success.clone_from(&dry.last_success);
+        write_sealed(&desk, receipt);
+    }
+    let state = desk.state();
+    assert_eq!(state.receipts, 1003);
+    assert_eq!(kinds(&state), [], "something else was read");
+    let phase = state.phase(PhaseId::Review).unwrap();
+    assert_eq!((phase.newest_real.as_ref(), phase.last_success.as_ref()), (Some(&failed), Some(&success)));
+    assert!(phase.newest.as_ref().unwrap().dry_run);
+}
+
+/// Writes a receipt as another Crucible would have.
+fn write_sealed(desk: &Desk, mut receipt: SpecReceipt) -> SpecReceipt {
+    receipt.schema_version = "receipt.v1".to_owned();
+    receipt.spec_id = "export-data".to_owned();
+    receipt.sequence = receipt.receipt_id.parse::<ReceiptId>().unwrap().sequence();
+    receipt.digest = None;
+    receipt.digest = Some(Digest::of_canonical(&receipt).unwrap());
+    std::fs::create_dir_all(desk.path("receipts")).unwrap();
+    std::fs::write(desk.path(&file(&receipt)), serde_json::to_string_pretty(&receipt).unwrap()).unwrap();
+    receipt
+}
+
+#[test]
+fn a_dry_run_counts_for_nothing_and_hides_nothing() {
+    let desk = desk();
+    desk.run(PhaseId::Design, PhaseStatus::DryRun, "");
+    let state = desk.state();
+    let phase = state.phase(PhaseId::Design).unwrap();
+    assert!(phase.newest.is_some() && phase.newest_real.is_none() && phase.last_success.is_none());
+    let success = desk.success(PhaseId::Design);
+    desk.run(PhaseId::Design, PhaseStatus::DryRun, "");
+    let dry = desk.run(PhaseId::Design, PhaseStatus::DryRun, "");
+    let state = desk.state();
+    let phase = state.phase(PhaseId::Design).unwrap();
+    assert_eq!((phase.newest.as_ref(), phase.newest_real.as_ref()), (Some(&dry), Some(&success)));
+    // One that says that it is a dry run and tells of a real one is none, and no success either.
+    let failed: fn(&mut SpecReceipt) = |made| {
+        made.phases[0].status = PhaseStatus::Failed;
+        (made.exit_code, made.phases[0].attempts) = (Some(3), 2);
+    };
+    let lies: [fn(&mut SpecReceipt); 5] = [
+        failed,
+        |made| made.phases[0].status = PhaseStatus::Success,
+        |made| made.phases[0].attempts = 1,
+        |made| made.exit_code = Some(3),
+        |made| made.dry_run = false,
+    ];
+    for (place, lie) in (5..).zip(lies) {
+        let mut marked = draft(PhaseId::Design, PhaseStatus::DryRun, place);
+        lie(&mut marked);
+        let lock = desk.lock();
+        let marked = lock.promote(marked, Vec::new(), &mut desk.ledger()).unwrap().receipt;
+        drop(lock);
+        let state = desk.state();
+        let phase = state.phase(PhaseId::Design).unwrap();
+        assert_eq!(phase.newest_real.as_ref(), Some(&marked), "{place}");
+        assert_eq!(phase.last_success.as_ref(), Some(&success), "{place}");
+    }
+    // A dry run that fails says why.
+    let mut failed = draft(PhaseId::Design, PhaseStatus::DryRun, 10);
+    failed.exit_code = Some(8);
+    failed.phases[0].error =
+        Some(crucible_spec::PhaseFailure { class: "secret".to_owned(), message: "one".to_owned() });
+    let lock = desk.lock();
+    lock.promote(failed, Vec::new(), &mut desk.ledger()).unwrap();
+    drop(lock);
+    assert_eq!(desk.state().phase(PhaseId::Design).unwrap().newest_real.as_ref().unwrap().sequence, 9);
+}
+
+#[test]
+fn behind_a_receipt_that_cannot_be_trusted_nothing_of_its_phase_counts() {
+    type Damage = fn(&str) -> String;
+    let damages: [(Damage, &str); 6] = [
+        (|text| text.replace("\"failed\"", "\"success\""), "DigestDiffers"),
+        (|text| text.replace("\"exit_code\":0", "\"exit_code\":3"), "DigestDiffers"),
+        (|text| text[..text.len() / 2].to_owned(), "Unreadable"),
+        (|_| String::new(), "Unreadable"),
+        (|text| text.replace("{\"clock\"", "{\"clock\":\"system\",\"clock\""), "Unreadable"),
+        (|text| "[".repeat(100_000) + text, "Unreadable"),
+    ];
+    for (damage, expected) in damages {
+        let desk = desk();
+        let other = desk.success(PhaseId::Requirements);
+        desk.success(PhaseId::Design);
+        let failed = desk.run(PhaseId::Design, PhaseStatus::Failed, "");
+        let text = desk.text(&file(&failed));
+        let damaged = damage(&text);
+        assert_ne!(text, damaged);
+        std::fs::write(desk.path(&file(&failed)), damaged).unwrap();
+        let state = desk.state();
+        let phase = state.phase(PhaseId::Design).unwrap();
+        assert!(phase.newest_real.is_none() && phase.last_success.is_none(), "{expected}");
+        let problem = &state.problems[0];
+        assert_eq!(problem.file, format!("{}.json", failed.receipt_id));
+        assert_eq!(problem.phase, Some(PhaseId::Design));
+        assert!(format!("{:?}", problem.kind).starts_with(expected), "{problem:?}");
+        assert_eq!(state.phase(PhaseId::Requirements).unwrap().newest_real.as_ref(), Some(&other));
+        // Running the phase again heals it.
+        let healed = desk.success(PhaseId::Design);
+        let state = desk.state();
+        assert_eq!(state.phase(PhaseId::Design).unwrap().newest_real.as_ref(), Some(&healed));
+        assert_eq!(kinds(&state), []);
+    }
+}
+
+#[test]
+fn a_receipt_in_the_place_of_another_is_none() {
+    let desk = desk();
+    let design = desk.success(PhaseId::Design);
+    let text = desk.text(&file(&design));
+    let as_tasks = ReceiptId::new(PhaseId::Tasks, now(), 2).file_name();
+    let later = ReceiptId::new(PhaseId::Design, now(), 3).file_name();
+    for name in [&as_tasks, &later] {
+        std::fs::write(desk.path("receipts").join(name), &text).unwrap();
+    }
+    let state = desk.state();
+    let disagrees = ReceiptProblemKind::NameDisagrees;
+    assert_eq!(kinds(&state), [(later.as_str(), disagrees.clone()), (as_tasks.as_str(), disagrees)]);
+    assert!(state.phase(PhaseId::Tasks).unwrap().newest.is_none());
+    // Of another spec, with a digest of its own.
+    std::fs::remove_file(desk.path("receipts").join(&later)).unwrap();
+    let mut other = design;
+    other.spec_id = "another-spec".to_owned();
+    other.digest = None;
+    other.digest = Some(Digest::of_canonical(&other).unwrap());
+    std::fs::write(desk.path(&file(&other)), serde_json::to_string(&other).unwrap()).unwrap();
+    assert!(
+        kinds(&desk.state())
+            .contains(&("design-20260131-093000-0001.json", ReceiptProblemKind::NameDisagrees))
+    );
+}
+
+#[test]
+fn names_tell_what_is_foreign_missing_or_there_twice() {
+    let desk = desk();
+    for _ in 0..6 {
+        desk.success(PhaseId::Design);
+    }
+    let name = |place| format!("receipts/{}", ReceiptId::new(PhaseId::Design, now(), place).file_name());
+    // Pruned from the low end: nothing to tell.
+    std::fs::remove_file(desk.path(&name(1))).unwrap();
+    assert_eq!(kinds(&desk.state()), []);
+    // What is missing before the newest of the only phase there is, is superseded.
+    std::fs::remove_file(desk.path(&name(3))).unwrap();
+    assert_eq!(kinds(&desk.state()), []);
+    desk.success(PhaseId::Tasks);
+    desk.success(PhaseId::Tasks);
+    let tasks = |place| format!("receipts/{}", ReceiptId::new(PhaseId::Tasks, now(), place).file_name());
+    let gap = || ReceiptProblemKind::Gap { older: vec![PhaseId::Design] };
+    std::fs::remove_file(desk.path(&tasks(7))).unwrap();
+    assert_eq!(kinds(&desk.store.state(None).unwrap()), [("0007", gap())], "it may have been of the design");
+    std::fs::write(desk.path("receipts/.tmp-aB3dE6"), "unfinished, and ours: passed over").unwrap();
+    for foreign in ["notes.txt", "Design-20260131-093000-0002.json", "design-20260131-093000-0002.json.bak"] {
+        std::fs::write(desk.path("receipts").join(foreign), "x").unwrap();
+    }
+    let problems = desk.state().problems;
+    assert_eq!(problems.iter().filter(|p| p.kind == ReceiptProblemKind::ForeignName).count(), 3);
+    let twice = "tasks-20260131-100000-0008.json";
+    std::fs::write(desk.path("receipts").join(twice), "x").unwrap();
+    let other = ReceiptId::new(PhaseId::Tasks, now(), 8).file_name();
+    assert!(kinds(&desk.state()).contains(&(twice, ReceiptProblemKind::PlaceTaken { other })));
+    for number in 0..50 {
+        std::fs::write(desk.path("receipts").join(format!("foreign-{number}")), "x").unwrap();
+    }
+    assert!(desk.state().problems.iter().any(|problem| problem.file == "33 more"));
+    // The largest place there is makes one gap, and no room for a next one.
+    let last = ReceiptId::new(PhaseId::Review, now(), 999_999_999_999_999_999).file_name();
+    std::fs::write(desk.path("receipts").join(last), "x").unwrap();
+    let gaps = |problems: &[ReceiptProblem]| {
+        problems.iter().filter(|p| matches!(p.kind, ReceiptProblemKind::Gap { .. })).count()
+    };
+    assert_eq!(gaps(&desk.state().problems), 2);
+    assert!(desk.try_run(PhaseId::Design, PhaseStatus::Success, "x").is_err());
+}
+
+#[test]
+fn a_lost_receipt_counts_until_the_phases_that_it_may_have_been_of_ran_again() {
+    use PhaseId::{Design, Requirements, Tasks};
+    for lost in [PhaseStatus::Success, PhaseStatus::Failed, PhaseStatus::DryRun] {
+        let desk = desk();
+        desk.success(Requirements);
+        desk.success(Design);
+        let gone = desk.run(Design, lost, "again");
+        desk.success(Tasks);
+        std::fs::remove_file(desk.path(&file(&gone))).unwrap();
+        let gap = |older: &[PhaseId]| ("0003", ReceiptProblemKind::Gap { older: older.to_vec() });
+        // Without the ledger, as in CI; the receipt after it tells as well which one it was.
+        let state = || desk.store.state(None).unwrap();
+        let told = state();
+        let file = format!("{}.json", gone.receipt_id);
+        assert_eq!(
+            kinds(&told),
+            [(file.as_str(), ReceiptProblemKind::ChainBroken), gap(&[Requirements, Design])]
+        );
+        desk.success(Requirements);
+        assert!(kinds(&state()).contains(&gap(&[Design])), "{:?}", kinds(&state()));
+        desk.success(Design);
+        assert_eq!(kinds(&state()), [], "whatever it said, it decides nothing any more");
+        assert_eq!(desk.state().problems, []);
+    }
+}
+
+#[test]
+fn a_receipt_that_another_one_took_the_place_of_is_told_while_either_could_count() {
+    let desk = desk();
+    desk.success(PhaseId::Design);
+    let failed = desk.run(PhaseId::Design, PhaseStatus::Failed, "");
+    desk.success(PhaseId::Tasks);
+    desk.success(PhaseId::Design);
+    // The design ran again, but what stands there now claims to be the tasks'.
+    std::fs::rename(desk.path(&file(&failed)), desk.home.join("old")).unwrap();
+    let mut review = draft(PhaseId::Review, PhaseStatus::Success, 2);
+    review.previous = failed.previous.clone();
+    let forged = format!("{}.json", write_sealed(&desk, review).receipt_id);
+    let gone = format!("{}.json", failed.receipt_id);
+    let told = desk.store.state(None).unwrap();
+    let broken = |file| (file, ReceiptProblemKind::ChainBroken);
+    assert_eq!(kinds(&told), [broken(forged.as_str()), broken(gone.as_str())]);
+}
+
+#[test]
+fn a_place_that_is_taken_twice_counts_until_its_phases_ran_again() {
+    use PhaseId::{Design, Requirements};
+    let desk = desk();
+    desk.success(Requirements);
+    let here = desk.success(Design);
+    let mut there = draft(Requirements, PhaseStatus::Success, 2);
+    there.receipt_id = "requirements-20260131-100000-0002".to_owned();
+    there.previous = here.previous.clone();
+    let there = write_sealed(&desk, there);
+    let taken = |one: &SpecReceipt, other: &SpecReceipt| {
+        let other = format!("{}.json", other.receipt_id);
+        (format!("{}.json", one.receipt_id), ReceiptProblemKind::PlaceTaken { other })
+    };
+    let told = || -> Vec<_> {
+        kinds(&desk.store.state(None).unwrap())
+            .into_iter()
+            .map(|(file, kind)| (file.to_owned(), kind))
+            .collect()
+    };
+    assert_eq!(told(), [taken(&there, &here), taken(&here, &there)]);
+    desk.success(Requirements);
+    assert_eq!(told(), [taken(&here, &there)]);
+    let newest = desk.success(Design);
+    assert_eq!(told(), []);
+    assert_eq!(desk.state().problems, []);
+    // Two dry runs double nothing that counts; a dry run in the place of a real one may hide it.
+    for (name, status) in
+        [("100000", PhaseStatus::DryRun), ("110000", PhaseStatus::DryRun), ("090000", PhaseStatus::Failed)]
+    {
+        let mut receipt = draft(Design, status, 5);
+        receipt.receipt_id = format!("design-20260131-{name}-0005");
+        let digest = newest.digest.unwrap();
+        receipt.last_real = Some(ReceiptLink { receipt_id: newest.receipt_id.clone(), digest });
+        receipt.previous = receipt.last_real.clone();
+        write_sealed(&desk, receipt);
+        assert_eq!(told().len(), usize::from(status == PhaseStatus::Failed), "{:?}", told());
+    }
+}
+
+#[test]
+fn of_many_gaps_and_doubled_places_the_first_are_told_and_the_others_counted() {
+    let desk = desk();
+    desk.success(PhaseId::Design);
+    for place in 1..=500 {
+        plant_garbage(&desk, PhaseId::Tasks, place * 2 + 1..=place * 2 + 1);
+        plant_garbage(&desk, PhaseId::Review, place * 2 + 1..=place * 2 + 1);
+    }
+    let problems = desk.store.state(None).unwrap().problems;
+    let gaps: Vec<_> = problems.iter().filter(|p| matches!(p.kind, ReceiptProblemKind::Gap { .. })).collect();
+    assert_eq!((gaps.len(), gaps[20].file.as_str()), (21, "480 more"));
+    let doubled = problems.iter().filter(|p| matches!(p.kind, ReceiptProblemKind::PlaceTaken { .. }));
+    assert_eq!(doubled.count(), 21);
+    assert!(problems.len() < 50, "{}", problems.len());
+}
+
+#[test]
+fn a_link_that_does_not_fit_is_told() {
+    let desk = desk();
+    let first = desk.success(PhaseId::Requirements);
+    let second = desk.success(PhaseId::Design);
+    // The first is written anew, with a digest of its own: only the second remembers the old one.
+    let mut edited = first.clone();
+    edited.exit_code = Some(7);
+    write_sealed(&desk, edited);
+    let state = desk.store.state(None).unwrap();
+    assert_eq!(kinds(&state), [("requirements-20260131-093000-0001.json", ReceiptProblemKind::ChainBroken)]);
+    write_sealed(&desk, first);
+    assert_eq!(kinds(&desk.store.state(None).unwrap()), []);
+    // A success that a link names and that is not there.
+    let mut liar = draft(PhaseId::Design, PhaseStatus::Failed, 3);
+    let mut link = second.previous.clone().unwrap();
+    link.receipt_id = ReceiptId::new(PhaseId::Design, now(), 2).to_string();
+    liar.last_success = Some(link);
+    liar.previous =
+        Some(ReceiptLink { receipt_id: second.receipt_id.clone(), digest: second.digest.unwrap() });
+    write_sealed(&desk, liar);
+    let state = desk.store.state(None).unwrap();
+    assert_eq!(kinds(&state), [("design-20260131-093000-0002.json", ReceiptProblemKind::ChainBroken)]);
+    assert!(state.phase(PhaseId::Design).unwrap().last_success.is_none());
+}
+
+#[test]
+fn receipts_of_before_the_links_are_found_by_their_names() {
+    let desk = desk();
+    std::fs::create_dir_all(desk.path("receipts")).unwrap();
+    let old = |place: u64, status: &str| {
+        let id = ReceiptId::new(PhaseId::Design, now(), place);
+        let text = format!(
+            r#"{{"receipt_id": "{id}", "spec_id": "export-data",
+                 "phases": [{{"phase_id": "design", "status": "{status}"}}]}}"#
+        );
+        std::fs::write(desk.path("receipts").join(id.file_name()), text).unwrap();
+    };
+    for (place, status) in [(1, "success"), (2, "success"), (3, "failed"), (4, "dry_run"), (5, "dry_run")] {
+        old(place, status);
+    }
+    let state = desk.state();
+    assert_eq!(kinds(&state), []);
+    let phase = state.phase(PhaseId::Design).unwrap();
+    assert!(phase.newest_real.as_ref().unwrap().receipt_id.ends_with("0003"));
+    assert!(phase.last_success.as_ref().unwrap().receipt_id.ends_with("0002"));
+    // The next one links to them.
+    let next = desk.run(PhaseId::Design, PhaseStatus::DryRun, "");
+    assert!(next.last_real.unwrap().receipt_id.ends_with("0003"));
+    assert_eq!(kinds(&desk.state()), []);
+}
+
+#[test]
+fn what_is_on_the_disk_is_compared_with_what_the_receipts_say() {
+    let desk = desk();
+    desk.success(PhaseId::Requirements);
+    let lock = desk.lock();
+    lock.write_context("idea.md", b"the idea").unwrap();
+    let mut receipt = draft(PhaseId::Design, PhaseStatus::Success, 2);
+    let record = |path: &str, text: &str| FileRecord {
+        path: path.to_owned(),
+        sha256: Digest::of(text.as_bytes()),
+        bytes: text.len() as u64,
+    };
+    receipt.phases[0].inputs = vec![
+        record("context/idea.md", "the idea"),
+        record("artifacts/00-requirements.md", "requirements"),
+        record("artifacts/../../../secret", "x"),
+        record("project/src/main.rs", "x"),
+    ];
+    lock.promote(receipt, vec![document(PhaseId::Design, "design")], &mut desk.ledger()).unwrap();
+    drop(lock);
+    let found = |desk: &Desk| {
+        let state = desk.state();
+        let phase = state.phase(PhaseId::Design).unwrap();
+        phase.inputs.iter().chain(&phase.outputs).map(|tracked| tracked.found).collect::<Vec<_>>()
+    };
+    let (same, differs, missing) = (FileState::Same, FileState::Differs, FileState::Missing);
+    assert_eq!(found(&desk), [same, same, differs, same]);
+    std::fs::write(desk.path("artifacts/00-requirements.md"), "Requirements").unwrap();
+    std::fs::write(desk.path("artifacts/10-design.md"), "longer than before").unwrap();
+    std::fs::remove_file(desk.path("context/idea.md")).unwrap();
+    assert_eq!(found(&desk), [missing, differs, differs, differs]);
+    std::fs::remove_dir_all(desk.path("artifacts")).unwrap();
+    assert_eq!(found(&desk), [missing, missing, differs, missing]);
+}
+
+#[test]
+fn history_tells_every_receipt_in_its_order() {
+    let desk = desk();
+    for phase in [PhaseId::Requirements, PhaseId::Design, PhaseId::Requirements] {
+        desk.success(phase);
+    }
+    let (receipts, problems) = desk.store.history(None).unwrap();
+    assert_eq!(receipts.iter().map(|receipt| receipt.sequence).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(problems, []);
+    std::fs::write(desk.path(&file(&receipts[1])), "x").unwrap();
+    let (receipts, problems) = desk.store.history(None).unwrap();
+    assert_eq!((receipts.len(), problems.len()), (2, 1));
+}
+
+#[test]
+fn who_looks_while_something_is_promoted_sees_before_or_after() {
+    let desk = desk();
+    desk.success(PhaseId::Design);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for round in 0..25 {
+                desk.run(PhaseId::Design, PhaseStatus::Success, &"x".repeat(round * 1000));
+            }
+        });
+        let ledger = desk.ledger();
+        while !writer.is_finished() {
+            let state = desk.store.state(Some(&ledger)).unwrap();
+            assert_eq!(kinds(&state), []);
+            assert_eq!(state.phase(PhaseId::Design).unwrap().outputs[0].found, FileState::Same);
+            // Looking all the time would leave no turn to those who change.
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    });
+}
+
+#[test]
+fn a_promotion_waits_for_nobody_who_only_looked() {
+    let desk = desk();
+    let lock = desk.lock();
+    let mut ledger = desk.ledger();
+    for _ in 0..3 {
+        run_under(&lock, PhaseId::Design, PhaseStatus::Success, "x", &mut ledger).unwrap();
+        assert_eq!(desk.store.state(None).unwrap().problems, []);
+    }
+}
