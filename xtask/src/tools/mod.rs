@@ -26,6 +26,7 @@ pub(crate) use cargo::{deny, nextest};
 pub(crate) use llama::llama;
 #[cfg(feature = "bench")]
 pub(crate) use repomix::{Repomix, repomix};
+pub(crate) use system::packages;
 #[cfg(feature = "bench")]
 pub(crate) use system::ripgrep;
 pub(crate) use weights::weights;
@@ -36,7 +37,7 @@ use crate::root::Root;
 /// Installs what the tests need and this machine lacks. What is there costs a few short processes.
 pub(crate) fn for_tests(root: &Root) -> Result<(), TaskError> {
     system::git(root)?;
-    system::packages(root)?;
+    packages(root)?;
     clients::clients(root)?;
     python_tools::python_tools(root)
 }

@@ -55,7 +55,7 @@ impl Bench for Crawl {
     fn run(&self, context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
         let mut cases = inspections(context)?;
         cases.push(ranking(context.rounds)?);
-        tools::dash(context.root)?;
+        tools::packages(context.root)?;
         cases.extend(judging(context.rounds)?);
         Ok(cases)
     }
