@@ -16,6 +16,7 @@ mod bench;
 mod ci;
 mod error;
 mod live;
+mod memory;
 mod process;
 mod root;
 mod test;

@@ -1,7 +1,6 @@
 //! `cargo xtask test`: installs what the tests need, runs every test, and ends with one line of counts.
 //!
-//! The tests run under nextest, each in its own process; documentation examples under `cargo test
-//! --doc`, only for the crates that have any. The slow suite (`--slow`) is the tests in modules called `slow` or `exhaustive`, and those
+//! The tests run under nextest, each in its own process; documentation examples under `cargo test --doc`. The slow suite (`--slow`) is the tests in modules called `slow` or `exhaustive`, and those
 //! in modules called `properties` with many cases; CI runs it smaller. How many cases a property tries is set here and nowhere else.
 //! No test needs a real model but those of the live suite, which runs where it is asked for. The counts come from the runner's own report, never from a guess: no report is an error.
 
@@ -13,9 +12,9 @@ use std::time::Instant;
 
 use crate::error::TaskError;
 use crate::live::{self, Flag, Suites};
+use crate::memory;
 use crate::process::Call;
 use crate::root::Root;
-use crate::tidy::{Reach, Workspace};
 use crate::tools;
 
 /// What the tests are run with.
@@ -104,7 +103,8 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
         let suite = Suite { profile: "default", words: usual_words(args), env: cases(USUAL_CASES) };
         counts = nextest(root, &suite)?;
         if args.nextest.is_empty() {
-            examples = run_examples(root)?;
+            run_examples(root)?;
+            "passed".clone_into(&mut examples);
         }
     }
     match suites {
@@ -146,7 +146,7 @@ pub(crate) struct Suite {
 pub(crate) fn nextest(root: &Root, suite: &Suite) -> Result<Counts, TaskError> {
     let report = root.target().join("nextest").join(suite.profile).join("junit.xml");
     remove_old(&report)?;
-    let mut call = Call::new(root, tools::nextest(root)?)
+    let mut call = memory::with_temporary_files(root, tools::nextest(root)?)?
         .args(["nextest", "run", "--profile", suite.profile])
         .args(threads(suite))
         .args(&suite.words);
@@ -185,7 +185,7 @@ fn usual_words(args: &TestArgs) -> Vec<String> {
         .iter()
         .any(|arg| arg.starts_with("-p") || arg.starts_with("--package") || arg == "--workspace");
     if !picks_packages {
-        words.extend(["--workspace", "--features", "xtask/bench"].map(str::to_owned));
+        words.extend(EVERYTHING.map(str::to_owned));
     }
     words.extend(args.nextest.iter().cloned());
     words
@@ -201,56 +201,13 @@ fn remove_old(report: &Path) -> Result<(), TaskError> {
     }
 }
 
-/// rustdoc takes seconds for a crate that has nothing to run, so only crates with examples are asked.
-fn run_examples(root: &Root) -> Result<String, TaskError> {
-    let workspace = Workspace::load(root)?;
-    let packages = packages_with_examples(&workspace);
-    if packages.is_empty() {
-        return Ok("none".to_owned());
-    }
-    let selection = packages.iter().flat_map(|package| ["--package", package.as_str()]);
-    Call::cargo(root).args(["test", "--doc"]).args(selection).run()?;
-    Ok(packages.join(", "))
+/// Compiles and runs the documentation examples of all crates.
+fn run_examples(root: &Root) -> Result<(), TaskError> {
+    Call::cargo(root).args(["test", "--locked", "--doc"]).args(EVERYTHING).run()
 }
 
-fn packages_with_examples(workspace: &Workspace) -> Vec<String> {
-    let mut names = Vec::new();
-    for package in workspace.packages() {
-        let has_library = package.targets.iter().any(|target| target.path.ends_with("src/lib.rs"));
-        let has_example = workspace
-            .rust_files()
-            .filter(|file| workspace.reach(file) == Some(Reach::Product) && package.holds_source(&file.path))
-            .any(|file| has_example(&file.text));
-        if has_library && has_example {
-            names.push(package.name.clone());
-        }
-    }
-    names
-}
-
-/// Whether a doc comment opens a fenced block that rustdoc would compile.
-fn has_example(text: &str) -> bool {
-    let mut inside = false;
-    for line in text.lines() {
-        let line = line.trim_start();
-        let Some(doc) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")) else {
-            continue;
-        };
-        let Some(info) = doc.trim_start().strip_prefix("```") else {
-            continue;
-        };
-        if !inside && is_rust(info.trim()) {
-            return true;
-        }
-        inside = !inside;
-    }
-    false
-}
-
-fn is_rust(info: &str) -> bool {
-    info.split(',')
-        .all(|word| matches!(word.trim(), "" | "rust" | "no_run" | "should_panic" | "compile_fail"))
-}
+/// Selects every crate with the features that all steps share: with others, cargo would compile most dependencies once more.
+pub(crate) const EVERYTHING: [&str; 3] = ["--workspace", "--features", "xtask/bench"];
 
 /// How many tests passed and failed, in the form that other programs look for.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -303,15 +260,6 @@ mod tests {
         assert!(parse(&["--live"]).live && parse(&["--live", "gateway"]).nextest == ["gateway"]);
         let narrowed = parse(&["-p", "crucible-llm"]);
         assert!(!narrowed.live && narrowed.nextest == ["-p", "crucible-llm"]);
-    }
-
-    #[test]
-    fn only_blocks_that_rustdoc_compiles_are_examples() {
-        assert!(has_example("/// ```\n/// let a = 1;\n/// ```"));
-        assert!(has_example("//! ```compile_fail\n//! x\n//! ```"));
-        assert!(!has_example("/// ```text\n/// a picture\n/// ```"));
-        assert!(!has_example("/// ```json\n/// {}\n/// ```\npub fn f() {}"));
-        assert!(!has_example("// ```\n// not a doc comment\n// ```"));
     }
 
     #[test]

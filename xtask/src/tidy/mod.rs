@@ -16,7 +16,6 @@ use serde::Serialize;
 
 use crate::error::TaskError;
 use crate::root::Root;
-pub(crate) use modules::Reach;
 pub(crate) use workspace::Workspace;
 
 /// How the findings are shown.

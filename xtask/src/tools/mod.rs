@@ -26,9 +26,9 @@ pub(crate) use cargo::{deny, nextest};
 pub(crate) use llama::llama;
 #[cfg(feature = "bench")]
 pub(crate) use repomix::{Repomix, repomix};
-pub(crate) use system::packages;
 #[cfg(feature = "bench")]
 pub(crate) use system::ripgrep;
+pub(crate) use system::{is_root, packages};
 pub(crate) use weights::weights;
 
 use crate::error::TaskError;

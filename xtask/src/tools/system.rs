@@ -94,7 +94,8 @@ fn install(root: &Root, packages: &[Package]) -> Result<(), TaskError> {
     }
 }
 
-fn is_root() -> Result<bool, TaskError> {
+/// Whether root runs this.
+pub(crate) fn is_root() -> Result<bool, TaskError> {
     let own = fs::metadata("/proc/self").map_err(TaskError::io("read", "/proc/self"))?;
     Ok(own.uid() == 0)
 }

@@ -10,7 +10,7 @@ use crucible_testkit::{FakeOpenAi, TestRepo};
 use serde_json::{Value, json};
 
 use crate::support::{
-    Desk, GOAL, GOOD_DIFF, Snapshot, answering, good_answer, id_of, right, small, snapshot,
+    Desk, GOAL, GOOD_DIFF, Snapshot, answering, good_answer, id_of, move_to, right, small, snapshot,
 };
 
 /// A verified run of the small repository.
@@ -66,21 +66,21 @@ fn drop_answer(desk: &Desk, id: &str) {
 fn a_run_directory_that_becomes_a_link_into_the_repository_is_refused_unwritten() {
     let run = Verified::new();
     let (place, inside) = (run.run_directory(), run.repo.path().join("kept"));
-    fs::rename(&place, &inside).unwrap();
+    move_to(&place, &inside);
     symlink(&inside, &place).unwrap();
     run.neither_advances_nor_lands(2, "inside the repository");
 
     // All runs, moved likewise.
     fs::remove_file(&place).unwrap();
-    fs::rename(&inside, &place).unwrap();
+    move_to(&inside, &place);
     let (runs, inside) = (run.desk.data().join("runs"), run.repo.path().join("all runs"));
-    fs::rename(&runs, &inside).unwrap();
+    move_to(&runs, &inside);
     symlink(&inside, &runs).unwrap();
     run.neither_advances_nor_lands(2, "inside the repository");
 
     // A link to another disk is nobody's harm.
     fs::remove_file(&runs).unwrap();
-    fs::rename(&inside, run.desk.path("elsewhere")).unwrap();
+    move_to(&inside, &run.desk.path("elsewhere"));
     symlink(run.desk.path("elsewhere"), &runs).unwrap();
     run.desk.run(["run", "advance", &run.id]).ok();
     run.lands();

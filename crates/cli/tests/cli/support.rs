@@ -94,6 +94,12 @@ pub(crate) fn with_gate(script: &str, timeout_s: u64) -> RepoBuilder {
     ])
 }
 
+/// Moves a file or directory, also to another file system: temporary files of the tests may lie on several.
+pub(crate) fn move_to(from: &Path, to: &Path) {
+    let moved = Command::new("mv").args(["-T", "--"]).args([from, to]).status().unwrap();
+    assert!(moved.success(), "{} is not moved to {}", from.display(), to.display());
+}
+
 /// A private home, and the program with it.
 pub(crate) struct Desk {
     directory: tempfile::TempDir,

@@ -1,6 +1,6 @@
 //! What a run says of itself when something beside it changed: its commit, its copies, its repository.
 
-use crate::support::{Desk, GOAL, answering, good_answer, id_of, small};
+use crate::support::{Desk, GOAL, answering, good_answer, id_of, move_to, small};
 use crate::verify_record::Landed;
 
 #[test]
@@ -103,11 +103,11 @@ fn a_run_whose_repository_is_elsewhere_now_says_so_while_something_is_left_to_do
     let next = || run.desk.status()["next"].as_str().unwrap().to_owned();
     assert!(next().contains("crucible run land"), "{}", next());
     let moved = run.desk.path("moved");
-    std::fs::rename(run.repo.path(), &moved).unwrap();
+    move_to(run.repo.path(), &moved);
     let told = next();
     assert!(told.contains("no longer at") && told.contains(run.repo.path().to_str().unwrap()), "{told}");
-    std::fs::rename(&moved, run.repo.path()).unwrap();
+    move_to(&moved, run.repo.path());
     run.desk.run(["run", "land", &run.id]).ok();
-    std::fs::rename(run.repo.path(), &moved).unwrap();
+    move_to(run.repo.path(), &moved);
     assert_eq!(next(), "Nothing is left to do.");
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use crucible_testkit::{FakeOpenAi, TestRepo};
 use serde_json::Value;
 
-use crate::support::{Desk, GOAL, Snapshot, answering, good_answer, id_of, small};
+use crate::support::{Desk, GOAL, Snapshot, answering, good_answer, id_of, move_to, small};
 
 /// A run of the small repository that has landed.
 pub(crate) struct Landed {
@@ -86,7 +86,7 @@ fn an_untouched_landed_run_passes_and_nothing_is_touched() {
     run.repo.commit("Later");
     assert_eq!(run.found(0), BTreeSet::new());
     let moved = run.desk.path("moved");
-    std::fs::rename(run.repo.path(), &moved).unwrap();
+    move_to(run.repo.path(), &moved);
     let commit = run.found(1);
     assert_eq!(commit.iter().map(|(code, _)| code.as_str()).collect::<Vec<_>>(), ["record-commit-missing"]);
     run.desk.call(["run", "verify-record", &run.id, "--repo"]).arg(&moved).run().ok();
