@@ -8,6 +8,7 @@
 use std::future::Future;
 use std::io;
 use std::path::Path;
+use std::pin::{Pin, pin};
 
 use crucible_host::fs::read_up_to;
 use crucible_model::{ByteLimit, ExitStatus};
@@ -53,19 +54,29 @@ impl EventLoop {
         &mut self,
         work: impl Future<Output = Result<T, CommandError>>,
     ) -> Result<T, CommandError> {
+        let mut result = None;
+        // Work that is interrupted is dropped with the runtime at hand.
+        let handle = self.runtime.handle().clone();
+        let _entered = handle.enter();
+        self.run_to_end(pin!(async { result = Some(work.await) }));
+        result.unwrap_or_else(|| Err(interrupted()))
+    }
+
+    /// The runtime's loop is compiled once here, and not for the work of each command.
+    fn run_to_end(&mut self, work: Pin<&mut dyn Future<Output = ()>>) {
         let Self { runtime, listeners } = self;
         runtime.block_on(async {
             let work = async {
                 // Signals that came before this are heard when the loop turns for the first time.
                 tokio::task::yield_now().await;
-                work.await
+                work.await;
             };
             tokio::select! {
                 biased;
-                () = listeners.heard() => Err(interrupted()),
-                result = work => result,
+                () = listeners.heard() => {}
+                () = work => {}
             }
-        })
+        });
     }
 }
 
