@@ -114,29 +114,24 @@ impl Git {
         let tree = self.apply_to_index(base, patch, &aside.env, Flush::No).await?;
         let changes = self.tree_changes(base, &tree, &aside.env).await?;
         let ProducedChanges { base, changes, after, checked_out } =
-            self.with_contents(base, changes, BTreeMap::new(), &aside).await?;
+            self.with_contents(base, changes, &aside).await?;
         Ok(ProducedTree { base, tree, changes, after, checked_out })
     }
 
-    /// Reads what the changed files hold afterwards, but for the contents that are `known`.
+    /// Reads what the changed files hold afterwards.
     pub(crate) async fn with_contents(
         &self,
         base: &Oid,
         changes: Vec<TreeChange>,
-        known: BTreeMap<Oid, Vec<u8>>,
         aside: &Aside,
     ) -> Result<ProducedChanges, RepoError> {
         let files = changes.iter().filter(|change| change.new_mode != Some(FileMode::Gitlink));
-        let contents: BTreeSet<&Oid> = files.filter_map(|change| change.new_oid.as_ref()).collect();
-        let mut after = known;
-        after.retain(|oid, _| contents.contains(oid));
-        let unknown: Vec<Oid> =
-            contents.into_iter().filter(|oid| !after.contains_key(*oid)).cloned().collect();
-        let held: u64 = after.values().map(|bytes| bytes.len() as u64).sum();
-        let room = ByteLimit(MAX_TOUCHED.0.saturating_sub(held));
-        let (read, checked_out) =
-            tokio::try_join!(self.blobs(&unknown, room, &aside.env), self.checked_out(&changes, aside))?;
-        after.extend(read);
+        let contents: BTreeSet<Oid> = files.filter_map(|change| change.new_oid.clone()).collect();
+        let contents: Vec<Oid> = contents.into_iter().collect();
+        let (after, checked_out) = tokio::try_join!(
+            self.blobs(&contents, MAX_TOUCHED, &aside.env),
+            self.checked_out(&changes, aside)
+        )?;
         Ok(ProducedChanges { base: base.clone(), changes, after, checked_out })
     }
 
