@@ -26,7 +26,7 @@ use crate::git::store::{Found, KnownTrees, TreeMode};
 use crate::git::{Call, Flush, Git, as_path};
 use crate::index_file::{self, FileEntry};
 use crate::oid::Oid;
-use crate::tree::{Aside, ChangeStatus, ProducedChanges, TreeChange, read_mode};
+use crate::tree::{Aside, ProducedChanges, TreeChange, read_mode};
 
 /// More paths than this are not asked for one by one.
 const MOST_PATHS: usize = 500;
@@ -192,28 +192,11 @@ fn changes(before: &Entries, after: &Entries) -> Vec<TreeChange> {
     let mut changes = Vec::new();
     for path in paths {
         let (old, new) = (before.get(path), after.get(path));
-        let status = match (old, new) {
-            (old, new) if old == new => continue,
-            (None, _) => ChangeStatus::Added,
-            (_, None) => ChangeStatus::Deleted,
-            (Some((old, _)), Some((new, _))) if kind(*old) != kind(*new) => ChangeStatus::TypeChanged,
-            _ => ChangeStatus::Modified,
-        };
-        changes.push(TreeChange {
-            path: path.clone(),
-            status,
-            old_mode: old.map(|(mode, _)| *mode),
-            new_mode: new.map(|(mode, _)| *mode),
-            old_oid: old.map(|(_, oid)| oid.clone()),
-            new_oid: new.map(|(_, oid)| oid.clone()),
-        });
+        if old != new {
+            changes.push(TreeChange::new(path.clone(), old.cloned(), new.cloned()));
+        }
     }
     // As git sorts: byte by byte, and not name by name.
     changes.sort_by(|a, b| a.path.as_os_str().as_bytes().cmp(b.path.as_os_str().as_bytes()));
     changes
-}
-
-/// A file is a file whether or not it can be executed.
-fn kind(mode: FileMode) -> FileMode {
-    if mode == FileMode::Executable { FileMode::Regular } else { mode }
 }

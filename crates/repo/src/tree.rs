@@ -15,6 +15,7 @@ use crucible_patch::FileMode;
 use crate::attributes::CheckedOut;
 use crate::error::RepoError;
 use crate::git::objects::split_at;
+use crate::git::store::{Difference, Found, TreeMode};
 use crate::git::{Call, Flush, Git, Output, as_path};
 use crate::oid::Oid;
 
@@ -36,6 +37,37 @@ pub struct TreeChange {
     pub old_oid: Option<Oid>,
     /// What it holds; nothing where it is gone.
     pub new_oid: Option<Oid>,
+}
+
+/// What a path is: its mode and its content.
+pub(crate) type Standing = Option<(FileMode, Oid)>;
+
+impl TreeChange {
+    /// A change from `old` to `new`, which differ.
+    pub(crate) fn new(path: PathBuf, old: Standing, new: Standing) -> Self {
+        let status = match (&old, &new) {
+            (None, _) => ChangeStatus::Added,
+            (_, None) => ChangeStatus::Deleted,
+            (Some((old, _)), Some((new, _))) if kind(*old) != kind(*new) => ChangeStatus::TypeChanged,
+            _ => ChangeStatus::Modified,
+        };
+        let (old_mode, old_oid) = old.unzip();
+        let (new_mode, new_oid) = new.unzip();
+        Self { path, status, old_mode, new_mode, old_oid, new_oid }
+    }
+
+    fn from_difference(difference: Difference) -> Self {
+        let file = |found: Option<Found>| match found {
+            Some(Found { mode: TreeMode::File(mode), oid }) => Some((mode, oid)),
+            Some(Found { mode: TreeMode::Tree, .. }) | None => None,
+        };
+        Self::new(as_path(&difference.path), file(difference.old), file(difference.new))
+    }
+}
+
+/// A file is a file whether or not it can be executed.
+fn kind(mode: FileMode) -> FileMode {
+    if mode == FileMode::Executable { FileMode::Regular } else { mode }
 }
 
 /// The kind of change of one path. A rename is a removal and an addition.
@@ -172,6 +204,14 @@ impl Git {
         new: &Oid,
         env: &[(OsString, OsString)],
     ) -> Result<Vec<TreeChange>, RepoError> {
+        let sides = (old.clone(), new.clone());
+        let read = self.read(env, move |reader| {
+            let (old, new) = (reader.tree_of(&sides.0)?, reader.tree_of(&sides.1)?);
+            reader.differences(&old, &new)
+        });
+        if let Some(differences) = read.await? {
+            return Ok(differences.into_iter().map(TreeChange::from_difference).collect());
+        }
         let words = [
             "diff-tree",
             "-r",

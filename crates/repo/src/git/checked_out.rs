@@ -13,7 +13,7 @@ use crucible_host::fs::read_regular_up_to;
 use crucible_model::ByteLimit;
 
 use super::locate::Place;
-use super::store::{HashKind, Unread, is_absent};
+use super::store::{HashKind, Unread, is_absent, is_pipe};
 use crate::git::Branch;
 use crate::oid::Oid;
 use crate::ref_name::RefName;
@@ -27,7 +27,8 @@ const MAX_PACKED: ByteLimit = ByteLimit(64 << 20);
 /// What is checked out; nothing where git has to be asked.
 pub(super) fn branch(place: &Place) -> Option<Branch> {
     match read_head(place).ok()? {
-        Head::Branch(name) => Some(Branch::Named(name)),
+        // A branch without a commit is a branch; one that leads to another reference is not the one that is checked out.
+        Head::Branch(name) => loose_tip(&place.common_dir, &name).ok().map(|_| Branch::Named(name)),
         Head::Commit(_) => Some(Branch::Detached),
     }
 }
@@ -62,8 +63,8 @@ fn read_head(place: &Place) -> Result<Head, Unread> {
     Ok(Head::Branch(name.to_owned()))
 }
 
-/// The object that a branch names, as a file of its own or in the list; the file counts first.
-fn tip(common_dir: &Path, name: &str) -> Result<Oid, Unread> {
+/// The object that a branch names in a file of its own; nothing where it has none.
+fn loose_tip(common_dir: &Path, name: &str) -> Result<Option<Oid>, Unread> {
     let heads = common_dir.join("refs/heads");
     // A link on the way is followed by git, or read as a reference: it decides.
     let mut at = heads.clone();
@@ -73,11 +74,19 @@ fn tip(common_dir: &Path, name: &str) -> Result<Oid, Unread> {
             return Err(Unread::AskGit);
         }
     }
-    if let Some(bytes) = read_small(&heads.join(name))? {
-        return Oid::from_ascii(bytes.trim_ascii_end()).ok_or(Unread::AskGit);
+    let Some(bytes) = read_small(&heads.join(name))? else { return Ok(None) };
+    Oid::from_ascii(bytes.trim_ascii_end()).map(Some).ok_or(Unread::AskGit)
+}
+
+/// The object that a branch names, in its file or in the list; the file counts first.
+fn tip(common_dir: &Path, name: &str) -> Result<Oid, Unread> {
+    if let Some(oid) = loose_tip(common_dir, name)? {
+        return Ok(oid);
     }
-    let packed = match read_regular_up_to(&common_dir.join("packed-refs"), MAX_PACKED) {
+    let path = common_dir.join("packed-refs");
+    let packed = match read_regular_up_to(&path, MAX_PACKED) {
         Ok(packed) => packed,
+        Err(_) if is_pipe(&path) => return Err(Unread::Pipe(path)),
         Err(_) => return Err(Unread::AskGit),
     };
     let full = format!("refs/heads/{name}");
@@ -97,6 +106,7 @@ fn read_small(path: &Path) -> Result<Option<Vec<u8>>, Unread> {
         Ok(meta) if meta.is_file() => {}
         // A directory may be what is left of a branch below this name.
         Ok(meta) if meta.is_dir() => return Ok(None),
+        Ok(_) if is_pipe(path) => return Err(Unread::Pipe(path.to_owned())),
         Ok(_) => return Err(Unread::AskGit),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(_) => return Err(Unread::AskGit),

@@ -15,6 +15,7 @@ use crucible_patch::FileMode;
 
 use super::config::SparseWorkTree;
 use super::objects::split_at;
+use super::store::refuse_pipe;
 use super::{Call, Git, as_path};
 use crate::error::RepoError;
 use crate::index_file::{self, FileEntry, Stat, Watch};
@@ -134,14 +135,23 @@ impl Git {
 
     /// What the index holds now.
     pub(super) async fn index_list(&self) -> Result<Arc<IndexList>, RepoError> {
-        let bytes = self.index_bytes();
-        let before = bytes.as_deref().map(Digest::of);
-        if let Some(kept) = self.index.kept().as_ref().filter(|kept| Some(kept.digest) == before) {
-            return Ok(Arc::clone(&kept.list));
+        match self.index_here()? {
+            Some(list) => Ok(list),
+            None => self.listed_index().await,
         }
-        let hash = self.store.as_ref().map(|store| store.hash());
-        let decoded = bytes.zip(hash).and_then(|(bytes, hash)| index_file::read(&bytes, hash));
-        let Some(file) = decoded else { return self.listed_index().await };
+    }
+
+    /// The same, where git need not be asked.
+    pub(super) fn index_here(&self) -> Result<Option<Arc<IndexList>>, RepoError> {
+        let path = self.place.git_dir.join("index");
+        refuse_pipe(&path)?;
+        let (Some(hash), SparseWorkTree::No) = (self.hash(), self.sparse) else { return Ok(None) };
+        let Ok(bytes) = read_regular_up_to(&path, MAX_KEPT) else { return Ok(None) };
+        let digest = Digest::of(&bytes);
+        if let Some(kept) = self.index.kept().as_ref().filter(|kept| kept.digest == digest) {
+            return Ok(Some(Arc::clone(&kept.list)));
+        }
+        let Some(file) = index_file::read(&bytes, hash) else { return Ok(None) };
         let entry = |entry: FileEntry| IndexEntry {
             watch: entry.watch,
             mode: entry.mode,
@@ -152,10 +162,8 @@ impl Git {
         };
         let list =
             Arc::new(IndexList { entries: file.entries.into_iter().map(entry).collect(), tree: file.tree });
-        if let Some(digest) = before {
-            *self.index.kept() = Some(Kept { digest, list: Arc::clone(&list), tracked: None });
-        }
-        Ok(list)
+        *self.index.kept() = Some(Kept { digest, list: Arc::clone(&list), tracked: None });
+        Ok(Some(list))
     }
 
     /// The same as git lists it.
@@ -164,14 +172,6 @@ impl Git {
         let entries: Result<Vec<_>, _> =
             output.records().map(|record| parse_entry(record).ok_or_else(|| output.unreadable())).collect();
         Ok(Arc::new(IndexList { entries: entries?, tree: None }))
-    }
-
-    /// The bytes of the index; nothing where they alone do not decide what git lists.
-    fn index_bytes(&self) -> Option<Vec<u8>> {
-        if self.sparse == SparseWorkTree::Yes {
-            return None;
-        }
-        read_regular_up_to(&self.place.git_dir.join("index"), MAX_KEPT).ok()
     }
 }
 

@@ -295,6 +295,7 @@ async fn read_in<T: Send + 'static>(
     match answer {
         Ok(Ok(found)) => Ok(Some(found)),
         Ok(Err(Unread::Damaged(oid))) => Err(RepoError::DamagedObject { oid }),
+        Ok(Err(Unread::Pipe(path))) => Err(store::pipe(&path)),
         Ok(Err(Unread::AskGit | Unread::TooLarge)) | Err(_) => Ok(None),
     }
 }

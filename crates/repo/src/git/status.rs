@@ -11,7 +11,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use super::checked_out::checked_out;
-use super::config::SparseWorkTree;
 use super::index::IndexEntry;
 use super::store::{Reader, Unread, oid_from};
 use super::unchanged::all_unchanged;
@@ -98,10 +97,7 @@ impl Git {
         // From before the index is read: an index that is written meanwhile makes files look newer, not older.
         let Ok(index) = self.place.git_dir.join("index").symlink_metadata() else { return Ok(None) };
         let Ok((branch, commit)) = checked_out(&self.place, store.hash()) else { return Ok(None) };
-        if self.sparse == SparseWorkTree::Yes || !index.is_file() {
-            return Ok(None);
-        }
-        let list = self.index_list().await?;
+        let Some(list) = self.index_here()?.filter(|_| index.is_file()) else { return Ok(None) };
         let (top, asked) = (self.top().to_owned(), commit.clone());
         let is_clean = self.read(&[], move |reader| {
             let tree = reader.tree_of_commit(&asked)?;

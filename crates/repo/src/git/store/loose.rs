@@ -35,15 +35,17 @@ impl Loose {
     pub(super) fn open(objects: &Path, oid: &Oid) -> Result<Option<Self>, Unread> {
         let (fan, name) = oid.as_str().split_at(2);
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = match rustix::fs::open(objects.join(fan).join(name), flags, Mode::empty()) {
+        let path = objects.join(fan).join(name);
+        let file = match rustix::fs::open(&path, flags, Mode::empty()) {
             Ok(file) => file,
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
             Err(_) => return Err(Unread::AskGit),
         };
-        let is_file = rustix::fs::fstat(&file)
-            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
-        if !is_file {
-            return Err(Unread::AskGit);
+        let stat = rustix::fs::fstat(&file).map_err(|_| Unread::AskGit)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Fifo => return Err(Unread::Pipe(path)),
+            _ => return Err(Unread::AskGit),
         }
         let mut rest = ZlibDecoder::new_with_buf(File::from(file), vec![0; AT_ONCE]);
         let mut header = Vec::new();

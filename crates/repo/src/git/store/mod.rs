@@ -16,6 +16,7 @@ mod tree;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,9 +27,10 @@ use gix_hash::ObjectId;
 pub(crate) use gix_object::Kind as ObjectKind;
 
 use super::command::as_path;
+use crate::error::RepoError;
 use crate::oid::Oid;
 use pack::{Decoder, Pack};
-pub(crate) use tree::{Found, KnownTrees, TreeMode};
+pub(crate) use tree::{Difference, Found, KnownTrees, TreeMode};
 
 /// More packs than this are left to git.
 const MAX_PACKS: usize = 1000;
@@ -46,6 +48,23 @@ pub(crate) enum Unread {
     TooLarge,
     /// What is stored under this name is something else.
     Damaged(Oid),
+    /// A pipe stands where a file should be. git would wait for somebody to write to it.
+    Pipe(PathBuf),
+}
+
+/// Refuses a pipe, behind links too.
+pub(super) fn refuse_pipe(path: &Path) -> Result<(), RepoError> {
+    if is_pipe(path) { Err(pipe(path)) } else { Ok(()) }
+}
+
+/// The error of a pipe in place of one of git's files.
+pub(super) fn pipe(path: &Path) -> RepoError {
+    let why = "it is a pipe, to which nobody may ever write; put git's file back";
+    RepoError::io("read", path, std::io::Error::other(why))
+}
+
+pub(super) fn is_pipe(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo())
 }
 
 /// An object whose bytes have the name that was asked for.
@@ -68,6 +87,15 @@ pub(crate) struct Store {
 struct Places {
     directories: Vec<PathBuf>,
     packs: Vec<Pack>,
+    /// A pipe in place of a pack or of its index.
+    pipe: Option<PathBuf>,
+}
+
+impl Places {
+    /// Why an object that is nowhere here is not there.
+    fn missing(&self) -> Unread {
+        self.pipe.clone().map_or(Unread::AskGit, Unread::Pipe)
+    }
 }
 
 impl Store {
@@ -94,11 +122,12 @@ impl Store {
     /// Lists directories and packs anew.
     fn list(&self) -> Result<Arc<Places>, Unread> {
         let directories = with_alternates(&self.objects)?;
-        let mut packs = Vec::new();
-        for directory in &directories {
-            pack::list(directory, self.hash, MAX_PACKS, &mut packs)?;
+        let mut places = Places { directories, packs: Vec::new(), pipe: None };
+        for directory in &places.directories {
+            let pipe = pack::list(directory, self.hash, MAX_PACKS, &mut places.packs)?;
+            places.pipe = places.pipe.or(pipe);
         }
-        let places = Arc::new(Places { directories, packs });
+        let places = Arc::new(places);
         *self.kept() = Some(Arc::clone(&places));
         Ok(places)
     }
@@ -137,14 +166,13 @@ impl Reader<'_> {
     /// Reads an object of at most `limit` bytes.
     pub(crate) fn object(&mut self, oid: &Oid, limit: u64) -> Result<Object, Unread> {
         let id = self.id(oid)?;
-        let mut problem = Unread::AskGit;
         loop {
-            match self.object_here(&id, oid, limit) {
-                Err(Some(found)) => problem = found,
-                Err(None) => {}
+            let problem = match self.object_here(&id, oid, limit) {
+                Err(Some(found)) => found,
+                Err(None) => self.places.missing(),
                 Ok(object) => return Ok(object),
-            }
-            self.list_again(&problem)?;
+            };
+            self.list_again(problem)?;
         }
     }
 
@@ -164,7 +192,7 @@ impl Reader<'_> {
                     return Ok(object.size);
                 }
             }
-            self.list_again(&Unread::AskGit)?;
+            self.list_again(self.places.missing())?;
         }
     }
 
@@ -174,7 +202,7 @@ impl Reader<'_> {
         let mut problem = None;
         // A copy that cannot be read is passed over for a good one, as git does; without one git is asked about it.
         let note = |new: Unread, problem: &mut Option<Unread>| match (&*problem, &new) {
-            (Some(Unread::AskGit), Unread::Damaged(_)) => {}
+            (Some(Unread::AskGit), Unread::Damaged(_)) | (Some(Unread::Pipe(_)), _) => {}
             _ => *problem = Some(new),
         };
         for at in self.order() {
@@ -209,9 +237,9 @@ impl Reader<'_> {
     }
 
     /// Lists the packs again, once, after something was not found: git may have packed objects meanwhile.
-    fn list_again(&mut self, problem: &Unread) -> Result<(), Unread> {
-        if self.listed == Listed::Now || *problem == Unread::TooLarge {
-            return Err(problem.clone());
+    fn list_again(&mut self, problem: Unread) -> Result<(), Unread> {
+        if self.listed == Listed::Now || problem == Unread::TooLarge {
+            return Err(problem);
         }
         self.places = self.store.list()?;
         self.listed = Listed::Now;
@@ -254,9 +282,11 @@ fn with_alternates(objects: &Path) -> Result<Vec<PathBuf>, Unread> {
         if !seen.insert(real) {
             continue;
         }
-        let list = match read_regular_up_to(&directory.join("info/alternates"), MAX_ALTERNATES) {
+        let path = directory.join("info/alternates");
+        let list = match read_regular_up_to(&path, MAX_ALTERNATES) {
             Ok(list) => list,
             Err(error) if is_absent(&error) => Vec::new(),
+            Err(_) if is_pipe(&path) => return Err(Unread::Pipe(path)),
             Err(_) => return Err(Unread::AskGit),
         };
         for line in list.split(|byte| *byte == b'\n') {
@@ -277,3 +307,7 @@ fn with_alternates(objects: &Path) -> Result<Vec<PathBuf>, Unread> {
 pub(super) fn is_absent(error: &FsError) -> bool {
     error.is_not_found()
 }
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

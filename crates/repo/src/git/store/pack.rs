@@ -16,7 +16,7 @@ use gix_pack::data::Entry;
 use gix_pack::data::decode::entry::ResolvedBase;
 use gix_pack::data::entry::Header;
 
-use super::{HashKind, Object, ObjectKind, Unread};
+use super::{HashKind, Object, ObjectKind, Unread, is_pipe};
 
 /// The most memory for the buffers of one delta, in bytes: two contents and the instructions of the chain.
 const MAX_DELTA_MEMORY: usize = 64 << 20;
@@ -58,9 +58,16 @@ impl std::fmt::Debug for Pack {
     }
 }
 
-/// Opens the indexes of the packs in a directory of objects. One that cannot be read is passed over: what only it has is asked of git.
-pub(super) fn list(objects: &Path, hash: HashKind, most: usize, packs: &mut Vec<Pack>) -> Result<(), Unread> {
-    let Ok(entries) = fs::read_dir(objects.join("pack")) else { return Ok(()) };
+/// Opens the indexes of the packs in a directory of objects. One that cannot be read is passed over: what only it has is asked of git. Returns a
+/// pipe that stands in place of one.
+pub(super) fn list(
+    objects: &Path,
+    hash: HashKind,
+    most: usize,
+    packs: &mut Vec<Pack>,
+) -> Result<Option<PathBuf>, Unread> {
+    let Ok(entries) = fs::read_dir(objects.join("pack")) else { return Ok(None) };
+    let mut pipe = None;
     for entry in entries {
         let index = entry.map_err(|_| Unread::AskGit)?.path();
         if index.extension().is_none_or(|extension| extension != "idx") {
@@ -70,6 +77,7 @@ pub(super) fn list(objects: &Path, hash: HashKind, most: usize, packs: &mut Vec<
             return Err(Unread::AskGit);
         }
         let path = index.with_extension("pack");
+        pipe = pipe.or_else(|| [&index, &path].into_iter().find(|path| is_pipe(path)).cloned());
         if is_file(&index)
             && is_file(&path)
             && let Ok(index) = gix_pack::index::File::at(&index, hash)
@@ -77,7 +85,7 @@ pub(super) fn list(objects: &Path, hash: HashKind, most: usize, packs: &mut Vec<
             packs.push(Pack { index, data: OnceLock::new(), path });
         }
     }
-    Ok(())
+    Ok(pipe)
 }
 
 impl Pack {

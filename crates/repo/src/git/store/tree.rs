@@ -39,6 +39,14 @@ pub(crate) struct Found {
     pub(crate) oid: Oid,
 }
 
+/// A path at which two trees differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Difference {
+    pub(crate) path: Vec<u8>,
+    pub(crate) old: Option<Found>,
+    pub(crate) new: Option<Found>,
+}
+
 /// One entry as its tree holds it.
 #[derive(Clone, Copy)]
 struct Entry<'a> {
@@ -110,7 +118,7 @@ impl Reader<'_> {
                 }
             };
             let Some(entry) = tree.entries().find(|entry| entry.name == part) else { return Ok(None) };
-            at = Found { mode: entry.mode, oid: oid_from(entry.id).ok_or(Unread::AskGit)? };
+            at = entry.read()?;
             begin += part.len() + 1;
         }
         Ok(Some(at))
@@ -120,6 +128,15 @@ impl Reader<'_> {
     pub(crate) fn each_file(
         &mut self,
         root: &Oid,
+        visit: impl FnMut(&[u8], FileMode, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Unread> {
+        self.each_file_within(root, MAX_NAMES, visit)
+    }
+
+    pub(super) fn each_file_within(
+        &mut self,
+        root: &Oid,
+        most: usize,
         mut visit: impl FnMut(&[u8], FileMode, &[u8]) -> ControlFlow<()>,
     ) -> Result<(), Unread> {
         let first = self.tree(root)?;
@@ -135,7 +152,7 @@ impl Reader<'_> {
             };
             path.extend_from_slice(entry.name);
             names += path.len() + 1;
-            if names > MAX_NAMES {
+            if names > most {
                 return Err(Unread::AskGit);
             }
             let below = match entry.mode {
@@ -160,10 +177,56 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// What differs between two trees: each path with what stands there before and after, sorted by their bytes.
+    pub(crate) fn differences(&mut self, old: &Oid, new: &Oid) -> Result<Vec<Difference>, Unread> {
+        let mut found: Vec<Difference> = Vec::new();
+        let mut left = vec![(Vec::new(), Some(old.clone()), Some(new.clone()))];
+        let mut names = 0;
+        while let Some((prefix, old, new)) = left.pop() {
+            // A file and a directory of one name are two entries, as they are for git.
+            let mut both: BTreeMap<(&[u8], bool), [Option<Entry<'_>>; 2]> = BTreeMap::new();
+            let sides = [old, new].map(|oid| oid.map(|oid| self.tree(&oid)).transpose());
+            let [old, new] = sides;
+            let sides = [old?, new?];
+            for (side, tree) in sides.iter().enumerate() {
+                for entry in tree.iter().flat_map(Tree::entries) {
+                    both.entry((entry.name, entry.mode == TreeMode::Tree)).or_default()[side] = Some(entry);
+                }
+            }
+            for ((name, is_tree), [old, new]) in both {
+                let is_same = |a: Entry<'_>, b: Entry<'_>| a.mode == b.mode && a.id == b.id;
+                if old.zip(new).is_some_and(|(old, new)| is_same(old, new)) {
+                    continue;
+                }
+                names += prefix.len() + name.len() + 1;
+                if names > MAX_NAMES {
+                    return Err(Unread::AskGit);
+                }
+                let mut path: Vec<u8> = [&prefix, name].concat();
+                let read = |entry: Option<Entry<'_>>| entry.map(|entry| entry.read()).transpose();
+                let (old, new) = (read(old)?, read(new)?);
+                if is_tree {
+                    path.push(b'/');
+                    left.push((path, old.map(|old| old.oid), new.map(|new| new.oid)));
+                } else {
+                    found.push(Difference { path, old, new });
+                }
+            }
+        }
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(found)
+    }
+
     fn tree(&mut self, oid: &Oid) -> Result<Tree, Unread> {
         let object = self.object(oid, MAX_TREE).map_err(left_to_git)?;
         let tree = Tree { bytes: Arc::new(object.bytes), hash_len: hash_len(self.hash()) };
         if object.kind == ObjectKind::Tree && tree.is_sane() { Ok(tree) } else { Err(Unread::AskGit) }
+    }
+}
+
+impl Entry<'_> {
+    fn read(self) -> Result<Found, Unread> {
+        Ok(Found { mode: self.mode, oid: oid_from(self.id).ok_or(Unread::AskGit)? })
     }
 }
 
