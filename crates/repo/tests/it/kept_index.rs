@@ -1,7 +1,5 @@
 //! One handle, asked again and again: it sees whatever changed in between, and asks git no more than it must.
 
-#![expect(clippy::disallowed_methods, reason = "the tests change files by hand")]
-
 use std::path::PathBuf;
 
 use crucible_repo::{Branch, DirtyKind, Git, RepoError};

@@ -13,20 +13,17 @@ use super::*;
 use crate::index_file;
 
 /// A repository whose objects all lie in one pack, many of them as deltas.
-fn packed() -> &'static TestRepo {
-    static REPO: OnceLock<TestRepo> = OnceLock::new();
-    REPO.get_or_init(|| {
-        let repo = RepoBuilder::new().files([("a", "1"), ("dir/b", "2")]).build();
-        for round in 0..20 {
-            let text: String =
-                (0..400).map(|line| format!("line {line} of {}\n", line % (round + 2))).collect();
-            repo.write("dir/long", format!("{text}{round}\n"));
-            repo.commit(&format!("Round {round}"));
-        }
-        repo.git(["repack", "-a", "-d", "-q", "--depth=40", "--window=40"]);
-        repo.git(["prune-packed", "-q"]);
-        repo
-    })
+fn packed() -> TestRepo {
+    let repo = RepoBuilder::new().files([("a", "1"), ("dir/b", "2")]).build();
+    for round in 0..20 {
+        let changed = |line| if line == 17 * round { round } else { 0 };
+        let text: String = (0..400).map(|line| format!("line {line} of {}\n", changed(line))).collect();
+        repo.write("dir/long", text);
+        repo.commit(&format!("Round {round}"));
+    }
+    repo.git(["repack", "-a", "-d", "-q", "--depth=40", "--window=40"]);
+    repo.git(["prune-packed", "-q"]);
+    repo
 }
 
 fn oids(repo: &TestRepo) -> Vec<Oid> {
@@ -74,7 +71,7 @@ fn chains(repo: &TestRepo) -> usize {
 
 #[test]
 fn packed_objects_read_as_git_reads_them() {
-    let repo = packed();
+    let repo = &packed();
     assert!(chains(repo) > 10, "no deltas to read");
     let store = Store::new(HashKind::Sha1, objects(repo));
     let mut reader = store.reader(None).unwrap();
@@ -232,19 +229,23 @@ fn deeply_nested_tree_extension_is_harmless() {
 }
 
 mod properties {
+    use proptest::test_runner::TestRunner;
+
     use super::*;
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(crucible_testkit::expensive_cases()))]
+    fn config() -> ProptestConfig {
+        ProptestConfig::with_cases(crucible_testkit::expensive_cases())
+    }
 
-        /// Whatever is in a pack and its index: what is read has its name, and nothing panics.
-        #[test]
-        fn broken_packs_are_read_right_or_not_at_all(
-            breaks in prop::collection::vec((any::<bool>(), any::<prop::sample::Index>(), any::<u8>()), 1..40),
-            cut in prop::option::of(any::<prop::sample::Index>()),
-        ) {
-            let repo = packed();
-            let (dir, pack, index) = copy_of(repo);
+    /// Whatever is in a pack and its index: what is read has its name, and nothing panics.
+    #[test]
+    fn broken_packs_are_read_right_or_not_at_all() {
+        let repo = packed();
+        let all = oids(&repo);
+        let a_break = (any::<bool>(), any::<prop::sample::Index>(), any::<u8>());
+        let breaks = (prop::collection::vec(a_break, 1..40), prop::option::of(any::<prop::sample::Index>()));
+        let read = TestRunner::new(config()).run(&breaks, |(breaks, cut)| {
+            let (dir, pack, index) = copy_of(&repo);
             for (in_pack, at, byte) in breaks {
                 let path = if in_pack { &pack } else { &index };
                 let mut bytes = fs::read(path).unwrap();
@@ -257,14 +258,20 @@ mod properties {
                 fs::write(&pack, &bytes[..cut.index(bytes.len())]).unwrap();
             }
             let store = Store::new(HashKind::Sha1, dir.path().to_owned());
-            for oid in oids(repo) {
+            for oid in &all {
                 let mut reader = store.reader(None).unwrap();
-                let _ = reader.size(&oid);
-                if let Ok(object) = reader.object(&oid, 1 << 20) {
-                    prop_assert!(has_name(&oid, object.kind.as_bytes(), &object.bytes));
+                let _ = reader.size(oid);
+                if let Ok(object) = reader.object(oid, 1 << 20) {
+                    prop_assert!(has_name(oid, object.kind.as_bytes(), &object.bytes));
                 }
             }
-        }
+            Ok(())
+        });
+        read.unwrap();
+    }
+
+    proptest! {
+        #![proptest_config(config())]
 
         #[test]
         fn broken_indexes_never_panic(
