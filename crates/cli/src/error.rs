@@ -171,6 +171,7 @@ impl From<RepoError> for CommandError {
             | RepoError::TreeChanged { .. }
             | RepoError::Rewritten { .. }
             | RepoError::MissingObject { .. }
+            | RepoError::DamagedObject { .. }
             | RepoError::GitFailed { .. }
             | RepoError::Unreadable { .. }
             | RepoError::Io { .. } => ExitStatus::Refused,

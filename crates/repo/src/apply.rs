@@ -174,6 +174,9 @@ impl Git {
         produced: &ProducedChanges,
     ) -> Result<BTreeMap<std::path::PathBuf, Vec<u8>>, RepoError> {
         let back: Vec<TreeChange> = produced.changes.iter().map(reversed).collect();
+        if !self.may_convert(&back) {
+            return Ok(BTreeMap::new());
+        }
         let aside = Aside::new(self)?;
         self.run_ok(Call::new(["read-tree", produced.base.as_str()]).with_envs(&aside.env)).await?;
         let found = self.checked_out(&back, &aside).await?;

@@ -45,9 +45,7 @@ impl Git {
         aside: &Aside,
     ) -> Result<CheckedOut, RepoError> {
         let mut found = CheckedOut::default();
-        let is_file =
-            |change: &&TreeChange| matches!(change.new_mode, Some(FileMode::Regular | FileMode::Executable));
-        let files: Vec<&TreeChange> = changes.iter().filter(is_file).collect();
+        let files = files_of(changes);
         if !self.has_attributes(&files) {
             return Ok(found);
         }
@@ -107,6 +105,11 @@ impl Git {
         Ok(contents)
     }
 
+    /// Whether a work tree may hold other bytes than the repository for the files of `changes`; only where settings lie is looked at.
+    pub(crate) fn may_convert(&self, changes: &[TreeChange]) -> bool {
+        self.has_attributes(&files_of(changes))
+    }
+
     /// Whether any attribute or setting could apply to these files. Only where the files lie is looked at.
     fn has_attributes(&self, files: &[&TreeChange]) -> bool {
         let exists = |path: PathBuf| path.symlink_metadata().is_ok();
@@ -117,6 +120,13 @@ impl Git {
         };
         self.converts() || exists(self.info_attributes()) || in_directories()
     }
+}
+
+/// The changes after which there is a file.
+fn files_of(changes: &[TreeChange]) -> Vec<&TreeChange> {
+    let is_file =
+        |change: &&TreeChange| matches!(change.new_mode, Some(FileMode::Regular | FileMode::Executable));
+    changes.iter().filter(is_file).collect()
 }
 
 fn ended_by_nul(paths: &[PathBuf]) -> Vec<u8> {

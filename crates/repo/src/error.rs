@@ -156,6 +156,14 @@ pub enum RepoError {
         /// The object.
         oid: String,
     },
+    /// What is stored under the name of an object is something else.
+    #[error(
+        "the object {oid} is damaged: what is stored under its name is something else; run `git fsck`, then fetch it again"
+    )]
+    DamagedObject {
+        /// The object.
+        oid: Oid,
+    },
     /// A copy is made in a directory of its own, and this one holds something.
     #[error("{} already exists; a copy needs a new directory", path.display())]
     DestinationTaken {

@@ -4,7 +4,8 @@
 //! matter to it: the entries that it names, files that stand where one of its directories is to be, and the settings of git on the
 //! way. Where the patch names a directory of the tree, all of it can matter, and the index holds everything.
 //!
-//! We write that index ourselves, for the few bytes of it cost less than a process; what the patch makes of it is git's to say.
+//! We write that index ourselves and read it afterwards, for the few bytes of it cost less than a process; what the patch makes of it is
+//! git's to say.
 //!
 //! What always holds: what git would refuse on the whole tree it refuses here. A path that the patch changes and that the
 //! reader of its text did not see has no entry, so git cannot change it; and it is found where git makes it.
@@ -21,10 +22,11 @@ use crucible_patch::FileMode;
 
 use crate::error::RepoError;
 use crate::git::objects::split_at;
+use crate::git::store::{Found, KnownTrees, TreeMode};
 use crate::git::{Call, Flush, Git, as_path};
-use crate::index_file;
+use crate::index_file::{self, FileEntry};
 use crate::oid::Oid;
-use crate::tree::{Aside, ChangeStatus, MAX_TOUCHED, ProducedChanges, TreeChange, read_mode};
+use crate::tree::{Aside, ProducedChanges, TreeChange, read_mode};
 
 /// More paths than this are not asked for one by one.
 const MOST_PATHS: usize = 500;
@@ -37,8 +39,6 @@ pub struct PatchIndex {
     base: Oid,
     aside: Aside,
     before: Entries,
-    /// The paths that the patch names.
-    named: Vec<RepoPath>,
 }
 
 impl Git {
@@ -58,7 +58,7 @@ impl Git {
         // Neither needs the other.
         let (files, before) =
             tokio::try_join!(self.files_at(base, paths, limit), self.fill_from(base, paths, &aside))?;
-        Ok((files, PatchIndex { base: base.clone(), aside, before, named: paths.to_vec() }))
+        Ok((files, PatchIndex { base: base.clone(), aside, before }))
     }
 
     /// Fills the index, and tells with what.
@@ -81,12 +81,10 @@ impl Git {
         index: PatchIndex,
         patch: &[u8],
     ) -> Result<ProducedChanges, RepoError> {
-        let PatchIndex { base, aside, before, named } = index;
+        let PatchIndex { base, aside, before } = index;
         self.apply_cached(patch, &aside.env, Flush::No).await?;
-        // What the patch names is what it changes, but for what only the list shows.
-        let (after, likely) =
-            tokio::try_join!(self.entries(&aside), self.staged_blobs(&named, MAX_TOUCHED, &aside.env))?;
-        self.with_contents(&base, changes(&before, &after), likely, &aside).await
+        let after = self.entries(&aside).await?;
+        self.with_contents(&base, changes(&before, &after), &aside).await
     }
 
     /// The entries of the commit that can matter to a patch of these paths; nothing where that may be any.
@@ -98,6 +96,27 @@ impl Git {
             named.iter().chain(&above).copied().chain(settings.iter().map(PathBuf::as_path)).collect();
         if asked.len() > MOST_PATHS {
             return Ok(None);
+        }
+        let wanted: Vec<(PathBuf, bool)> =
+            asked.iter().map(|path| (path.to_path_buf(), named.contains(path))).collect();
+        let root = base.clone();
+        let read = self.read(&[], move |reader| {
+            let tree = reader.tree_of(&root)?;
+            let mut known = KnownTrees::default();
+            let mut entries = Entries::new();
+            for (path, is_named) in wanted.into_iter().filter(|(path, _)| !path.as_os_str().is_empty()) {
+                match reader.find(&tree, path.as_os_str().as_bytes(), &mut known)? {
+                    Some(Found { mode: TreeMode::Tree, .. }) if is_named => return Ok(None),
+                    Some(Found { mode: TreeMode::File(mode), oid }) => {
+                        drop(entries.insert(path, (mode, oid)))
+                    }
+                    Some(_) | None => {}
+                }
+            }
+            Ok(Some(entries))
+        });
+        if let Some(entries) = read.await? {
+            return Ok(entries);
         }
         let words = ["ls-tree", "-z", "-t", "--full-tree", base.as_str(), "--"].map(OsString::from);
         let asked = asked.into_iter().filter(|path| !path.as_os_str().is_empty());
@@ -117,9 +136,25 @@ impl Git {
 
     /// What the index holds.
     async fn entries(&self, aside: &Aside) -> Result<Entries, RepoError> {
+        if let Some(entries) = self.entries_here(aside) {
+            return Ok(entries);
+        }
         let output = self.run_ok(Call::new(["ls-files", "--stage", "-z"]).with_envs(&aside.env)).await?;
         let entry = |record| staged(record).ok_or_else(|| output.unreadable());
         output.records().map(entry).collect()
+    }
+}
+
+/// The largest private index that is read here, in bytes.
+const MAX_INDEX: ByteLimit = ByteLimit(64 << 20);
+
+impl Git {
+    /// What the index holds, read in this process; nothing where git has to be asked.
+    fn entries_here(&self, aside: &Aside) -> Option<Entries> {
+        let bytes = fs::read_regular_up_to(&aside.index(), MAX_INDEX).ok()?;
+        let index = index_file::read(&bytes, self.hash()?)?;
+        let entry = |entry: FileEntry| (entry.stage == 0).then_some((entry.path, (entry.mode, entry.oid)));
+        index.entries.into_iter().map(entry).collect()
     }
 }
 
@@ -157,28 +192,11 @@ fn changes(before: &Entries, after: &Entries) -> Vec<TreeChange> {
     let mut changes = Vec::new();
     for path in paths {
         let (old, new) = (before.get(path), after.get(path));
-        let status = match (old, new) {
-            (old, new) if old == new => continue,
-            (None, _) => ChangeStatus::Added,
-            (_, None) => ChangeStatus::Deleted,
-            (Some((old, _)), Some((new, _))) if kind(*old) != kind(*new) => ChangeStatus::TypeChanged,
-            _ => ChangeStatus::Modified,
-        };
-        changes.push(TreeChange {
-            path: path.clone(),
-            status,
-            old_mode: old.map(|(mode, _)| *mode),
-            new_mode: new.map(|(mode, _)| *mode),
-            old_oid: old.map(|(_, oid)| oid.clone()),
-            new_oid: new.map(|(_, oid)| oid.clone()),
-        });
+        if old != new {
+            changes.push(TreeChange::new(path.clone(), old.cloned(), new.cloned()));
+        }
     }
     // As git sorts: byte by byte, and not name by name.
     changes.sort_by(|a, b| a.path.as_os_str().as_bytes().cmp(b.path.as_os_str().as_bytes()));
     changes
-}
-
-/// A file is a file whether or not it can be executed.
-fn kind(mode: FileMode) -> FileMode {
-    if mode == FileMode::Executable { FileMode::Regular } else { mode }
 }

@@ -15,6 +15,7 @@ use crucible_patch::FileMode;
 use crate::attributes::CheckedOut;
 use crate::error::RepoError;
 use crate::git::objects::split_at;
+use crate::git::store::{Difference, Found, TreeMode};
 use crate::git::{Call, Flush, Git, Output, as_path};
 use crate::oid::Oid;
 
@@ -36,6 +37,37 @@ pub struct TreeChange {
     pub old_oid: Option<Oid>,
     /// What it holds; nothing where it is gone.
     pub new_oid: Option<Oid>,
+}
+
+/// What a path is: its mode and its content.
+pub(crate) type Standing = Option<(FileMode, Oid)>;
+
+impl TreeChange {
+    /// A change from `old` to `new`, which differ.
+    pub(crate) fn new(path: PathBuf, old: Standing, new: Standing) -> Self {
+        let status = match (&old, &new) {
+            (None, _) => ChangeStatus::Added,
+            (_, None) => ChangeStatus::Deleted,
+            (Some((old, _)), Some((new, _))) if kind(*old) != kind(*new) => ChangeStatus::TypeChanged,
+            _ => ChangeStatus::Modified,
+        };
+        let (old_mode, old_oid) = old.unzip();
+        let (new_mode, new_oid) = new.unzip();
+        Self { path, status, old_mode, new_mode, old_oid, new_oid }
+    }
+
+    fn from_difference(difference: Difference) -> Self {
+        let file = |found: Option<Found>| match found {
+            Some(Found { mode: TreeMode::File(mode), oid }) => Some((mode, oid)),
+            Some(Found { mode: TreeMode::Tree, .. }) | None => None,
+        };
+        Self::new(as_path(&difference.path), file(difference.old), file(difference.new))
+    }
+}
+
+/// A file is a file whether or not it can be executed.
+fn kind(mode: FileMode) -> FileMode {
+    if mode == FileMode::Executable { FileMode::Regular } else { mode }
 }
 
 /// The kind of change of one path. A rename is a removal and an addition.
@@ -114,29 +146,24 @@ impl Git {
         let tree = self.apply_to_index(base, patch, &aside.env, Flush::No).await?;
         let changes = self.tree_changes(base, &tree, &aside.env).await?;
         let ProducedChanges { base, changes, after, checked_out } =
-            self.with_contents(base, changes, BTreeMap::new(), &aside).await?;
+            self.with_contents(base, changes, &aside).await?;
         Ok(ProducedTree { base, tree, changes, after, checked_out })
     }
 
-    /// Reads what the changed files hold afterwards, but for the contents that are `known`.
+    /// Reads what the changed files hold afterwards.
     pub(crate) async fn with_contents(
         &self,
         base: &Oid,
         changes: Vec<TreeChange>,
-        known: BTreeMap<Oid, Vec<u8>>,
         aside: &Aside,
     ) -> Result<ProducedChanges, RepoError> {
         let files = changes.iter().filter(|change| change.new_mode != Some(FileMode::Gitlink));
-        let contents: BTreeSet<&Oid> = files.filter_map(|change| change.new_oid.as_ref()).collect();
-        let mut after = known;
-        after.retain(|oid, _| contents.contains(oid));
-        let unknown: Vec<Oid> =
-            contents.into_iter().filter(|oid| !after.contains_key(*oid)).cloned().collect();
-        let held: u64 = after.values().map(|bytes| bytes.len() as u64).sum();
-        let room = ByteLimit(MAX_TOUCHED.0.saturating_sub(held));
-        let (read, checked_out) =
-            tokio::try_join!(self.blobs(&unknown, room, &aside.env), self.checked_out(&changes, aside))?;
-        after.extend(read);
+        let contents: BTreeSet<Oid> = files.filter_map(|change| change.new_oid.clone()).collect();
+        let contents: Vec<Oid> = contents.into_iter().collect();
+        let (after, checked_out) = tokio::try_join!(
+            self.blobs(&contents, MAX_TOUCHED, &aside.env),
+            self.checked_out(&changes, aside)
+        )?;
         Ok(ProducedChanges { base: base.clone(), changes, after, checked_out })
     }
 
@@ -177,6 +204,14 @@ impl Git {
         new: &Oid,
         env: &[(OsString, OsString)],
     ) -> Result<Vec<TreeChange>, RepoError> {
+        let sides = (old.clone(), new.clone());
+        let read = self.read(env, move |reader| {
+            let (old, new) = (reader.tree_of(&sides.0)?, reader.tree_of(&sides.1)?);
+            reader.differences(&old, &new)
+        });
+        if let Some(differences) = read.await? {
+            return Ok(differences.into_iter().map(TreeChange::from_difference).collect());
+        }
         let words = [
             "diff-tree",
             "-r",

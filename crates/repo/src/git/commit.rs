@@ -1,10 +1,11 @@
 //! One commit, read byte for byte: its tree, its parents, its message.
 //!
-//! The bytes are hashed again by git, so a commit whose object was written over in the object store is not taken for the
+//! The bytes are hashed again, here or by git, so a commit whose object was written over in the object store is not taken for the
 //! one that its name promises.
 
 use crucible_model::ByteLimit;
 
+use super::store::ObjectKind;
 use super::{Call, Git};
 use crate::error::RepoError;
 use crate::oid::Oid;
@@ -44,6 +45,18 @@ impl Git {
     ///
     /// Fails when git cannot be run, and for a commit that is larger than a megabyte.
     pub async fn commit_object(&self, commit: &Oid) -> Result<Option<CommitObject>, RepoError> {
+        let asked = commit.clone();
+        let read_here = self.read(&[], move |reader| {
+            let object = reader.object(&asked, MAX_COMMIT.0)?;
+            Ok((object.kind == ObjectKind::Commit).then(|| read(&object.bytes)).flatten())
+        });
+        match read_here.await {
+            Ok(Some(Some(read))) => return Ok(Some(read)),
+            Err(RepoError::DamagedObject { .. }) => return Ok(None),
+            // A tag may lead to a commit, and what is broken is told by git.
+            Ok(_) => {}
+            Err(error) => return Err(error),
+        }
         let call = Call::new(["cat-file", "commit", commit.as_str()]).at_most(MAX_COMMIT);
         let output = self.run(call).await?;
         if output.code != 0 {

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::command::{Call, Runner, as_path};
 use super::locate::Place;
+use super::store::HashKind;
 use crate::error::RepoError;
 
 /// How long reading the configuration may take. It includes whatever files it names; one may be a pipe that nobody writes to.
@@ -49,6 +50,16 @@ pub(crate) enum SparseWorkTree {
     Yes,
 }
 
+/// In which form the repository keeps objects and references.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// Loose objects, packs and files of references, with names of this hash.
+    Files(HashKind),
+    /// Some other form, which git reads or refuses.
+    #[default]
+    Other,
+}
+
 /// The settings of a repository that concern us.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listing {
@@ -64,6 +75,8 @@ pub(crate) struct Listing {
     pub(crate) sparse: SparseWorkTree,
     /// The last `remote.origin.url`.
     pub(crate) origin: Option<Vec<u8>>,
+    /// The form of objects and references.
+    pub(crate) format: Format,
     /// Whether our own settings are among those that git follows.
     ours_count: bool,
 }
@@ -104,9 +117,11 @@ impl Listing {
 /// `scope NUL key [LF value] NUL`, again and again.
 fn parse(bytes: &[u8]) -> Option<Listing> {
     let mut listing = Listing::default();
+    let mut claims = Claims::default();
     let mut records = bytes.split(|byte| *byte == 0);
     while let Some(scope) = records.next() {
         let Some(entry) = records.next() else {
+            listing.format = claims.format();
             return scope.is_empty().then_some(listing);
         };
         let (key, value) = match entry.iter().position(|byte| *byte == b'\n') {
@@ -124,11 +139,49 @@ fn parse(bytes: &[u8]) -> Option<Listing> {
             b"core.sparsecheckout" => {
                 listing.sparse = if is_true(value) { SparseWorkTree::Yes } else { SparseWorkTree::No };
             }
+            b"core.repositoryformatversion" => claims.version = value,
+            b"extensions.objectformat" => claims.hash = Some(value),
+            _ if key.starts_with(b"extensions.") => claims.are_known &= is_known_extension(&key[11..], value),
             b"remote.origin.url" => listing.origin = value.map(<[u8]>::to_vec),
             _ => listing.drivers.extend(driver(key)),
         }
     }
+    listing.format = claims.format();
     Some(listing)
+}
+
+/// What settings say of the form of a repository.
+struct Claims<'a> {
+    version: Option<&'a [u8]>,
+    hash: Option<Option<&'a [u8]>>,
+    are_known: bool,
+}
+
+impl Default for Claims<'_> {
+    fn default() -> Self {
+        Self { version: None, hash: None, are_known: true }
+    }
+}
+
+impl Claims<'_> {
+    /// The form that is read here: git's versions 0 and 1 with nothing in them that we do not know.
+    fn format(&self) -> Format {
+        let hash = match (self.version, self.hash) {
+            (None | Some(b"0" | b"1"), None) | (Some(b"1"), Some(Some(b"sha1"))) => HashKind::Sha1,
+            (Some(b"1"), Some(Some(b"sha256"))) => HashKind::Sha256,
+            _ => return Format::Other,
+        };
+        if self.are_known { Format::Files(hash) } else { Format::Other }
+    }
+}
+
+/// Whether an extension changes nothing of how objects and references are read. An object that a partial clone lacks is asked of git.
+fn is_known_extension(name: &[u8], value: Option<&[u8]>) -> bool {
+    match name {
+        b"noop" | b"partialclone" | b"preciousobjects" | b"worktreeconfig" | b"relativeworktrees" => true,
+        b"refstorage" => value == Some(b"files"),
+        _ => false,
+    }
 }
 
 /// A setting without a value is a true one.
@@ -200,6 +253,30 @@ mod tests {
             "{stalled:?}"
         );
         assert!(PATIENCE <= Duration::from_secs(20));
+    }
+
+    #[test]
+    fn format_with_unknown_extension_is_left_to_git() {
+        for (text, format) in [
+            ("", Format::Files(HashKind::Sha1)),
+            ("local\0core.repositoryformatversion\n0\0", Format::Files(HashKind::Sha1)),
+            ("local\0core.repositoryformatversion\n2\0", Format::Other),
+            (
+                "local\0core.repositoryformatversion\n1\0local\0extensions.objectformat\nsha256\0",
+                Format::Files(HashKind::Sha256),
+            ),
+            (
+                "local\0core.repositoryformatversion\n1\0local\0extensions.objectformat\nsha512\0",
+                Format::Other,
+            ),
+            ("local\0extensions.objectformat\nsha256\0", Format::Other),
+            ("local\0extensions.worktreeconfig\ntrue\0", Format::Files(HashKind::Sha1)),
+            ("local\0extensions.refstorage\nreftable\0", Format::Other),
+            ("local\0extensions.compatobjectformat\nsha256\0", Format::Other),
+            ("local\0extensions.later\0", Format::Other),
+        ] {
+            assert_eq!(parse(text.as_bytes()).unwrap().format, format, "{text:?}");
+        }
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! What git's index holds: the tracked files, and the flags that tell git not to look.
 //!
-//! git lists it, and the list is kept together with the digest of the index's own bytes: as long as the bytes are the same, so
-//! is the list. The bytes are read anew for each question, so an index that anybody wrote in between is listed again.
+//! The file is decoded here (`index_file`), and the list is kept together with the digest of its bytes: as long as the bytes are the
+//! same, so is the list. The bytes are read anew for each question, so an index that anybody wrote in between is listed again.
 //!
 //! What always holds: a list is kept only where those bytes alone decide it. Part of a split index lies in another file, and in a
-//! sparse work tree git looks at the files as well; there it is asked each time.
+//! sparse work tree git looks at the files as well; there git lists it, each time. An index that we cannot read is listed by git, too.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,16 +15,15 @@ use crucible_patch::FileMode;
 
 use super::config::SparseWorkTree;
 use super::objects::split_at;
+use super::store::refuse_pipe;
 use super::{Call, Git, as_path};
 use crate::error::RepoError;
+use crate::index_file::{self, FileEntry, Stat, Watch};
 use crate::oid::Oid;
 use crate::tree::read_mode;
 
 /// Of a larger index no list is kept.
 const MAX_KEPT: ByteLimit = ByteLimit(64 << 20);
-
-/// How the part of an index begins that says that it is split: its name, and the first byte of its length.
-const SPLIT: &[u8] = b"link\0";
 
 /// A file that git tracks, as its index has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,24 +45,36 @@ pub(super) struct KeptIndex(Mutex<Option<Kept>>);
 #[derive(Debug)]
 struct Kept {
     digest: Digest,
-    entries: Arc<Vec<IndexEntry>>,
+    list: Arc<IndexList>,
     /// The same with sizes, once somebody asked for them.
     tracked: Option<Arc<Vec<TrackedFile>>>,
+}
+
+/// What an index holds.
+#[derive(Debug)]
+pub(super) struct IndexList {
+    pub(super) entries: Vec<IndexEntry>,
+    /// The tree that the entries make, where the index says so.
+    pub(super) tree: Option<Oid>,
 }
 
 /// An entry of the index. A path with an open merge has up to three.
 #[derive(Debug)]
 pub(super) struct IndexEntry {
-    tag: u8,
-    mode: FileMode,
-    oid: Oid,
+    pub(super) watch: Watch,
+    pub(super) mode: FileMode,
+    pub(super) oid: Oid,
     pub(super) path: PathBuf,
+    /// 0, or the side of an open merge.
+    pub(super) stage: u8,
+    /// What the index noted of the file; nothing where git listed it, which does not tell.
+    pub(super) stat: Option<Stat>,
 }
 
 impl IndexEntry {
     /// Whether a flag of it tells git not to look at the file.
     pub(super) fn is_hidden(&self) -> bool {
-        self.tag.is_ascii_lowercase() || self.tag == b'S'
+        self.watch == Watch::Hidden
     }
 }
 
@@ -74,25 +85,26 @@ impl Git {
     ///
     /// [`RepoError::MissingObject`] where the repository lacks a content.
     pub async fn tracked_files(&self) -> Result<Vec<TrackedFile>, RepoError> {
-        let entries = self.index_entries().await?;
+        let list = self.index_list().await?;
+        let entries = &list.entries;
         let known = self
             .index
             .kept()
             .as_ref()
-            .filter(|kept| Arc::ptr_eq(&kept.entries, &entries))
+            .filter(|kept| Arc::ptr_eq(&kept.list, &list))
             .and_then(|kept| kept.tracked.clone());
         if let Some(known) = known {
             return Ok(known.to_vec());
         }
-        let files = || each_once(&entries).filter(|entry| entry.mode != FileMode::Gitlink);
+        let files = || each_once(entries).filter(|entry| entry.mode != FileMode::Gitlink);
         let oids: Vec<Oid> = files().map(|entry| entry.oid.clone()).collect();
         let mut sizes = self.sizes(&oids).await?.into_iter();
-        let tracked = each_once(&entries).map(|entry| {
+        let tracked = each_once(entries).map(|entry| {
             let size = if entry.mode == FileMode::Gitlink { 0 } else { sizes.next().unwrap_or(0) };
             TrackedFile { path: entry.path.clone(), mode: entry.mode, oid: entry.oid.clone(), size }
         });
         let tracked: Vec<TrackedFile> = tracked.collect();
-        if let Some(kept) = self.index.kept().as_mut().filter(|kept| Arc::ptr_eq(&kept.entries, &entries)) {
+        if let Some(kept) = self.index.kept().as_mut().filter(|kept| Arc::ptr_eq(&kept.list, &list)) {
             kept.tracked = Some(Arc::new(tracked.clone()));
         }
         Ok(tracked)
@@ -104,8 +116,9 @@ impl Git {
     ///
     /// Fails when git does.
     pub async fn tracked_names(&self) -> Result<Vec<(PathBuf, FileMode)>, RepoError> {
-        let entries = self.index_entries().await?;
-        Ok(each_once(&entries).map(|entry| (entry.path.clone(), entry.mode)).collect())
+        let list = self.index_list().await?;
+        let entries = &list.entries;
+        Ok(each_once(entries).map(|entry| (entry.path.clone(), entry.mode)).collect())
     }
 
     /// Where the index has submodules, also those that are not there, from the top of the work tree on.
@@ -114,35 +127,51 @@ impl Git {
     ///
     /// Fails when git does.
     pub async fn submodules(&self) -> Result<Vec<PathBuf>, RepoError> {
-        let entries = self.index_entries().await?;
-        let links = each_once(&entries).filter(|entry| entry.mode == FileMode::Gitlink);
+        let list = self.index_list().await?;
+        let entries = &list.entries;
+        let links = each_once(entries).filter(|entry| entry.mode == FileMode::Gitlink);
         Ok(links.map(|entry| entry.path.clone()).collect())
     }
 
     /// What the index holds now.
-    pub(super) async fn index_entries(&self) -> Result<Arc<Vec<IndexEntry>>, RepoError> {
-        let before = self.index_digest();
-        if let Some(kept) = self.index.kept().as_ref().filter(|kept| Some(kept.digest) == before) {
-            return Ok(Arc::clone(&kept.entries));
+    pub(super) async fn index_list(&self) -> Result<Arc<IndexList>, RepoError> {
+        match self.index_here()? {
+            Some(list) => Ok(list),
+            None => self.listed_index().await,
         }
+    }
+
+    /// The same, where git need not be asked.
+    pub(super) fn index_here(&self) -> Result<Option<Arc<IndexList>>, RepoError> {
+        let path = self.place.git_dir.join("index");
+        refuse_pipe(&path)?;
+        let (Some(hash), SparseWorkTree::No) = (self.hash(), self.sparse) else { return Ok(None) };
+        let Ok(bytes) = read_regular_up_to(&path, MAX_KEPT) else { return Ok(None) };
+        let digest = Digest::of(&bytes);
+        if let Some(kept) = self.index.kept().as_ref().filter(|kept| kept.digest == digest) {
+            return Ok(Some(Arc::clone(&kept.list)));
+        }
+        let Some(file) = index_file::read(&bytes, hash) else { return Ok(None) };
+        let entry = |entry: FileEntry| IndexEntry {
+            watch: entry.watch,
+            mode: entry.mode,
+            oid: entry.oid,
+            path: entry.path,
+            stage: entry.stage,
+            stat: Some(entry.stat),
+        };
+        let list =
+            Arc::new(IndexList { entries: file.entries.into_iter().map(entry).collect(), tree: file.tree });
+        *self.index.kept() = Some(Kept { digest, list: Arc::clone(&list), tracked: None });
+        Ok(Some(list))
+    }
+
+    /// The same as git lists it.
+    async fn listed_index(&self) -> Result<Arc<IndexList>, RepoError> {
         let output = self.run_ok(Call::new(["ls-files", "--stage", "-v", "-z"])).await?;
         let entries: Result<Vec<_>, _> =
             output.records().map(|record| parse_entry(record).ok_or_else(|| output.unreadable())).collect();
-        let entries = Arc::new(entries?);
-        // Somebody may have written it while git read it.
-        if let Some(digest) = before.filter(|digest| Some(*digest) == self.index_digest()) {
-            *self.index.kept() = Some(Kept { digest, entries: Arc::clone(&entries), tracked: None });
-        }
-        Ok(entries)
-    }
-
-    /// The digest of the index; nothing where its bytes alone do not decide what git lists.
-    fn index_digest(&self) -> Option<Digest> {
-        if self.sparse == SparseWorkTree::Yes {
-            return None;
-        }
-        let bytes = read_regular_up_to(&self.place.git_dir.join("index"), MAX_KEPT).ok()?;
-        (!bytes.windows(SPLIT.len()).any(|part| part == SPLIT)).then(|| Digest::of(&bytes))
+        Ok(Arc::new(IndexList { entries: entries?, tree: None }))
     }
 }
 
@@ -162,11 +191,14 @@ fn each_once(entries: &[IndexEntry]) -> impl Iterator<Item = &IndexEntry> {
 fn parse_entry(record: &[u8]) -> Option<IndexEntry> {
     let (head, path) = split_at(record, b'\t')?;
     let fields: Vec<&[u8]> = head.split(|byte| *byte == b' ').collect();
-    let [tag, mode, oid, _] = fields[..] else {
+    let [tag, mode, oid, stage] = fields[..] else {
         return None;
     };
+    let tag = *tag.first()?;
     Some(IndexEntry {
-        tag: *tag.first()?,
+        watch: if tag.is_ascii_lowercase() || tag == b'S' { Watch::Hidden } else { Watch::Looked },
+        stage: std::str::from_utf8(stage).ok()?.parse().ok()?,
+        stat: None,
         mode: read_mode(mode)??,
         oid: Oid::from_ascii(oid)?,
         path: as_path(path),

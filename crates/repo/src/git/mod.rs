@@ -3,7 +3,13 @@
 //! Opening looks for `.git` itself, judges where it points (`locate`), reads the configuration once to learn which
 //! programs it names (`config`), and from then on hands git its directories explicitly: git never searches, and
 //! never believes the repository about where its work tree is.
+//!
+//! Objects (`store`), the index (`index`), what is checked out (`checked_out`) and whether files are unchanged (`unchanged`) are read in
+//! this process, which costs no process for each question. What is not in the usual form, not there or broken is asked of git, so
+//! git decides what it means and its failure is the one that is reported. Reading objects waits for the disk: it runs on
+//! a thread for blocking work.
 
+mod checked_out;
 mod command;
 mod commit;
 mod config;
@@ -15,6 +21,8 @@ mod locate;
 mod nested;
 pub(crate) mod objects;
 mod status;
+pub(crate) mod store;
+mod unchanged;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,12 +37,13 @@ use crate::oid::Oid;
 
 pub(crate) use command::{Call, Flush, Output, Runner, as_path};
 pub use commit::{BranchReach, CommitObject};
-use config::{LineEnds, SparseWorkTree};
+use config::{Format, LineEnds, SparseWorkTree};
 pub use history::CommitFiles;
 use index::KeptIndex;
 pub use index::TrackedFile;
 use locate::Place;
 pub use status::{DirtyEntry, DirtyKind, TrackedState};
+use store::{Reader, Store, Unread};
 
 /// A git repository with a work tree and at least one commit.
 #[derive(Debug, Clone)]
@@ -48,6 +57,8 @@ pub struct Git {
     /// Where `origin` is.
     origin: Option<Vec<u8>>,
     index: Arc<KeptIndex>,
+    /// The objects; nothing where git alone reads them.
+    store: Option<Arc<Store>>,
     /// The user's own configuration, from which the identity is read and nothing else.
     user_config: Vec<(OsString, OsString)>,
     env: Environment,
@@ -102,17 +113,16 @@ impl Git {
     pub async fn open(sandbox: Arc<Sandbox>, env: &Environment, path: &Path) -> Result<Self, RepoError> {
         let runner = Runner::find(sandbox, env)?;
         let place = locate::locate(&env.working_directory().join(path))?;
-        let settings = async {
-            let listing = config::list(&runner, &place, config::PATIENCE).await?;
-            place.check(&listing)?;
-            let neutral = listing.neutral(&place.top)?;
-            Ok::<_, RepoError>((listing, neutral))
+        let listing = config::list(&runner, &place, config::PATIENCE).await?;
+        place.check(&listing)?;
+        let neutral = listing.neutral(&place.top)?;
+        let store = match listing.format {
+            Format::Files(hash) => Some(Arc::new(Store::new(hash, place.common_dir.join("objects")))),
+            Format::Other => None,
         };
-        // Looking up two names runs nothing that settings name. What is wrong with the settings is told first.
-        let head = async { Ok(read_head(&runner, &place, &[]).await) };
-        let ((listing, neutral), head) = tokio::try_join!(settings, head)?;
         Ok(Self {
-            opened_at: head?,
+            opened_at: head_of(store.as_ref(), &runner, &place, &neutral).await?,
+            store,
             runner,
             neutral,
             line_ends: listing.line_ends,
@@ -170,7 +180,7 @@ impl Git {
     ///
     /// [`RepoError::Empty`] where there is no commit.
     pub async fn head(&self) -> Result<Head, RepoError> {
-        read_head(&self.runner, &self.place, &self.neutral).await
+        head_of(self.store.as_ref(), &self.runner, &self.place, &self.neutral).await
     }
 
     /// The branch that is checked out.
@@ -179,6 +189,9 @@ impl Git {
     ///
     /// Fails when git does, or when the branch has no UTF-8 name.
     pub async fn branch(&self) -> Result<Branch, RepoError> {
+        if let Some(branch) = self.store.as_ref().and_then(|_| checked_out::branch(&self.place)) {
+            return Ok(branch);
+        }
         let output = self.run(Call::new(["symbolic-ref", "--quiet", "HEAD"])).await?;
         match output.code {
             0 => {
@@ -197,6 +210,10 @@ impl Git {
     ///
     /// [`RepoError::MissingObject`] where there is no such commit.
     pub async fn tree_of(&self, commit: &Oid) -> Result<Oid, RepoError> {
+        let asked = commit.clone();
+        if let Some(tree) = self.read(&[], move |reader| reader.tree_of(&asked)).await? {
+            return Ok(tree);
+        }
         let name = format!("{commit}^{{tree}}");
         let output =
             self.run(Call::new(["rev-parse", "--verify", "--quiet", "--end-of-options", &name])).await?;
@@ -206,8 +223,23 @@ impl Git {
         }
     }
 
+    /// Reads objects, with those of the private directory that `env` names for git. Nothing where git has to be asked.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        env: &[(OsString, OsString)],
+        ask: impl FnOnce(&mut Reader<'_>) -> Result<T, Unread> + Send + 'static,
+    ) -> Result<Option<T>, RepoError> {
+        let private = env.iter().find(|(name, _)| name == "GIT_OBJECT_DIRECTORY");
+        read_in(self.store.as_ref(), private.map(|(_, path)| PathBuf::from(path)), ask).await
+    }
+
     pub(crate) fn scratch(&self) -> &Path {
         &self.scratch
+    }
+
+    /// The hash that names objects, where they are in a form that is read here.
+    pub(crate) fn hash(&self) -> Option<store::HashKind> {
+        self.store.as_ref().map(|store| store.hash())
     }
 
     pub(crate) fn objects_dir(&self) -> PathBuf {
@@ -249,6 +281,41 @@ impl Git {
     pub(crate) async fn run_oid(&self, call: Call) -> Result<Oid, RepoError> {
         let output = self.run_ok(call).await?;
         Oid::from_ascii(output.stdout.trim_ascii()).ok_or_else(|| output.unreadable())
+    }
+}
+
+/// Reads objects of a store on a thread of its own. Nothing where git has to be asked, also after a panic there.
+async fn read_in<T: Send + 'static>(
+    store: Option<&Arc<Store>>,
+    private: Option<PathBuf>,
+    ask: impl FnOnce(&mut Reader<'_>) -> Result<T, Unread> + Send + 'static,
+) -> Result<Option<T>, RepoError> {
+    let Some(store) = store.map(Arc::clone) else { return Ok(None) };
+    let answer = tokio::task::spawn_blocking(move || ask(&mut store.reader(private)?)).await;
+    match answer {
+        Ok(Ok(found)) => Ok(Some(found)),
+        Ok(Err(Unread::Damaged(oid))) => Err(RepoError::DamagedObject { oid }),
+        Ok(Err(Unread::Pipe(path))) => Err(store::pipe(&path)),
+        Ok(Err(Unread::AskGit | Unread::TooLarge)) | Err(_) => Ok(None),
+    }
+}
+
+/// What is checked out.
+async fn head_of(
+    store: Option<&Arc<Store>>,
+    runner: &Runner,
+    place: &Place,
+    neutral: &[(OsString, OsString)],
+) -> Result<Head, RepoError> {
+    let here = place.clone();
+    let read = read_in(store, None, move |reader| {
+        let (_, commit) = checked_out::checked_out(&here, reader.hash())?;
+        let tree = reader.tree_of_commit(&commit)?;
+        Ok(Head { commit, tree })
+    });
+    match read.await? {
+        Some(head) => Ok(head),
+        None => read_head(runner, place, neutral).await,
     }
 }
 

@@ -1,10 +1,16 @@
 //! Reading what the repository holds: blobs by name, files of a tree by path.
+//!
+//! All is read in this process where it can be (`store`), and else by git: one call for all that was asked for. What always holds: bytes
+//! that do not hash to the name of their object are an error, whoever read them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::ops::ControlFlow;
 
 use crucible_model::{ByteLimit, RepoPath};
+use crucible_patch::FileMode;
 
+use super::store::{KnownTrees, ObjectKind, Reader, TreeMode, Unread, has_name};
 use super::{Call, Git, Output};
 use crate::error::RepoError;
 use crate::oid::Oid;
@@ -34,6 +40,11 @@ impl Git {
         if paths.is_empty() {
             return Ok(BTreeMap::new());
         }
+        let (root, asked) = (tree.clone(), paths.to_vec());
+        let read = self.read(&[], move |reader| files_of(reader, &root, asked, limit.0));
+        if let Some(files) = read.await? {
+            return within(files, limit);
+        }
         match self.blobs_at(tree, paths, limit).await? {
             Some(files) => Ok(files),
             None => self.listed_files_at(tree, paths, limit).await,
@@ -46,6 +57,19 @@ impl Git {
     ///
     /// Fails when git does.
     pub async fn paths_at(&self, tree: &Oid) -> Result<Vec<String>, RepoError> {
+        let root = tree.clone();
+        let read = self.read(&[], move |reader| {
+            let mut paths = Vec::new();
+            let tree = reader.tree_of(&root)?;
+            reader.each_file(&tree, |path, _, _| {
+                paths.push(String::from_utf8_lossy(path).into_owned());
+                ControlFlow::Continue(())
+            })?;
+            Ok(paths)
+        });
+        if let Some(paths) = read.await? {
+            return Ok(paths);
+        }
         let call = Call::new(["ls-tree", "-r", "-z", "--name-only", "--full-tree", tree.as_str()]);
         let output = self.run_ok(call).await?;
         Ok(output.records().map(|path| String::from_utf8_lossy(path).into_owned()).collect())
@@ -68,7 +92,10 @@ impl Git {
         let mut rest = output.stdout.as_slice();
         for path in paths {
             match take_object(&mut rest) {
-                Some(Object { kind: b"blob", bytes, .. }) => files.insert(path.clone(), bytes.to_vec()),
+                Some(object) if object.kind == b"blob" => {
+                    object.checked()?;
+                    files.insert(path.clone(), object.bytes.to_vec())
+                }
                 _ => return Ok(None),
             };
         }
@@ -114,40 +141,27 @@ impl Git {
         if oids.is_empty() {
             return Ok(BTreeMap::new());
         }
+        let asked = oids.to_vec();
+        let read = self.read(env, move |reader| {
+            let mut left = limit.0;
+            let mut blobs = BTreeMap::new();
+            for oid in asked {
+                match reader.object(&oid, left) {
+                    Ok(object) => {
+                        left = left.saturating_sub(object.bytes.len() as u64);
+                        blobs.insert(oid, object.bytes);
+                    }
+                    Err(Unread::TooLarge) => return Ok(None),
+                    Err(why) => return Err(why),
+                }
+            }
+            Ok(Some(blobs))
+        });
+        if let Some(blobs) = read.await? {
+            return within(blobs, limit);
+        }
         let output = self.batch(oids, limit, env).await?;
         parse_batch(&output)
-    }
-
-    /// What the index that `env` names holds at `paths`, as far as one call tells it: a path that is no file there, or that
-    /// cannot be asked for, is left out.
-    pub(crate) async fn staged_blobs(
-        &self,
-        paths: &[RepoPath],
-        limit: ByteLimit,
-        env: &[(OsString, OsString)],
-    ) -> Result<BTreeMap<Oid, Vec<u8>>, RepoError> {
-        let names = paths.iter().map(RepoPath::as_str).filter(|path| !path.contains('\n'));
-        let names: Vec<String> = names.map(|path| format!(":0:{path}")).collect();
-        if names.is_empty() {
-            return Ok(BTreeMap::new());
-        }
-        let output = self.batch(&names, limit, env).await?;
-        let mut blobs = BTreeMap::new();
-        let mut rest = output.stdout.as_slice();
-        while !rest.is_empty() {
-            // A name for which git has nothing comes back with a word; no name of an object begins like one of ours.
-            if rest.starts_with(b":")
-                && let Some((_, after)) = split_at(rest, b'\n')
-            {
-                rest = after;
-                continue;
-            }
-            let Some(Object { oid, kind, bytes }) = take_object(&mut rest) else { break };
-            if kind == b"blob" {
-                blobs.insert(oid.parse().map_err(|_| output.unreadable())?, bytes.to_vec());
-            }
-        }
-        Ok(blobs)
     }
 
     /// What git prints for the objects of these names, one after the other.
@@ -163,9 +177,7 @@ impl Git {
         let call =
             Call::new(["cat-file", "--batch", "--buffer"]).reading(lines(names)).with_envs(env).at_most(most);
         match self.run_ok(call).await {
-            Err(RepoError::TooLarge { .. }) => {
-                Err(RepoError::TooLarge { what: "what was asked for".to_owned(), limit: limit.0 })
-            }
+            Err(RepoError::TooLarge { .. }) => within(None, limit),
             other => other,
         }
     }
@@ -174,6 +186,12 @@ impl Git {
     pub(crate) async fn sizes(&self, oids: &[Oid]) -> Result<Vec<u64>, RepoError> {
         if oids.is_empty() {
             return Ok(Vec::new());
+        }
+        let asked = oids.to_vec();
+        let read =
+            self.read(&[], move |reader| asked.iter().map(|oid| reader.size(oid)).collect::<Result<_, _>>());
+        if let Some(sizes) = read.await? {
+            return Ok(sizes);
         }
         let call = Call::new(["cat-file", "--batch-check=%(objectsize)", "--buffer"]).reading(lines(oids));
         let output = self.run_ok(call).await?;
@@ -230,7 +248,52 @@ fn parse_batch(output: &Output) -> Result<BTreeMap<Oid, Vec<u8>>, RepoError> {
             return Err(RepoError::MissingObject { oid: String::from_utf8_lossy(oid).into_owned() });
         }
         let object = take_object(&mut rest).ok_or_else(|| output.unreadable())?;
+        object.checked()?;
         blobs.insert(object.oid.parse().map_err(|_| output.unreadable())?, object.bytes.to_vec());
     }
     Ok(blobs)
+}
+
+impl Object<'_> {
+    /// git does not compare what it prints with the name.
+    fn checked(&self) -> Result<(), RepoError> {
+        match self.oid.parse() {
+            Ok(oid) if !has_name(&oid, self.kind, self.bytes) => Err(RepoError::DamagedObject { oid }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What was read, or that it is more than `limit`.
+fn within<T>(read: Option<T>, limit: ByteLimit) -> Result<T, RepoError> {
+    read.ok_or_else(|| RepoError::TooLarge { what: "what was asked for".to_owned(), limit: limit.0 })
+}
+
+/// The contents of those paths that are files or links in a tree or a commit; nothing where they are more than `limit` bytes.
+fn files_of(
+    reader: &mut Reader<'_>,
+    root: &Oid,
+    paths: Vec<RepoPath>,
+    limit: u64,
+) -> Result<Option<BTreeMap<RepoPath, Vec<u8>>>, Unread> {
+    let tree = reader.tree_of(root)?;
+    let mut known = KnownTrees::default();
+    let mut left = limit;
+    let mut files = BTreeMap::new();
+    for path in paths {
+        let Some(found) = reader.find(&tree, path.as_str().as_bytes(), &mut known)? else { continue };
+        if !matches!(found.mode, TreeMode::File(mode) if mode != FileMode::Gitlink) {
+            continue;
+        }
+        match reader.object(&found.oid, left) {
+            Ok(object) if object.kind == ObjectKind::Blob => {
+                left = left.saturating_sub(object.bytes.len() as u64);
+                files.insert(path, object.bytes);
+            }
+            Ok(_) => return Err(Unread::AskGit),
+            Err(Unread::TooLarge) => return Ok(None),
+            Err(why) => return Err(why),
+        }
+    }
+    Ok(Some(files))
 }

@@ -2,9 +2,18 @@
 //!
 //! Two flags in git's index can hide a change from `git status`: "assume unchanged" and "skip work tree". A file that
 //! has one is listed as dirty, whatever git says about it, because nobody looked.
+//!
+//! Where the index holds the tree of the commit and every file is as the index noted it, nothing differs, and that is seen here. In
+//! every other case git compares: filters, line ends and modes are its business.
 
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use super::checked_out::checked_out;
+use super::index::IndexEntry;
+use super::store::{Reader, Unread, oid_from};
+use super::unchanged::all_unchanged;
 use super::{Branch, Call, Git, Output, as_path};
 use crate::error::RepoError;
 use crate::oid::Oid;
@@ -70,6 +79,9 @@ impl Git {
     ///
     /// [`RepoError::Empty`] where there is no commit; else fails when git does.
     pub async fn tracked_state(&self) -> Result<TrackedState, RepoError> {
+        if let Some(clean) = self.clean_state().await? {
+            return Ok(clean);
+        }
         let Looked { commit, branch, entries } = self.look(LookFor::Tracked).await?;
         let commit = commit.ok_or_else(|| RepoError::Empty { path: self.top().to_owned() })?;
         let branch = match branch {
@@ -77,6 +89,22 @@ impl Git {
             None => self.branch().await?,
         };
         Ok(TrackedState { commit, branch, changed: entries })
+    }
+
+    /// The state in which nothing differs; nothing where git has to compare.
+    async fn clean_state(&self) -> Result<Option<TrackedState>, RepoError> {
+        let Some(store) = &self.store else { return Ok(None) };
+        // From before the index is read: an index that is written meanwhile makes files look newer, not older.
+        let Ok(index) = self.place.git_dir.join("index").symlink_metadata() else { return Ok(None) };
+        let Ok((branch, commit)) = checked_out(&self.place, store.hash()) else { return Ok(None) };
+        let Some(list) = self.index_here()?.filter(|_| index.is_file()) else { return Ok(None) };
+        let (top, asked) = (self.top().to_owned(), commit.clone());
+        let is_clean = self.read(&[], move |reader| {
+            let tree = reader.tree_of_commit(&asked)?;
+            Ok(all_unchanged(&top, &index, &list.entries)
+                && (list.tree.as_ref() == Some(&tree) || holds(reader, &tree, &list.entries)?))
+        });
+        Ok(is_clean.await?.unwrap_or(false).then_some(TrackedState { commit, branch, changed: Vec::new() }))
     }
 
     async fn look(&self, what: LookFor) -> Result<Looked, RepoError> {
@@ -94,10 +122,10 @@ impl Git {
             "--no-renames",
             "--no-ahead-behind",
         ];
-        let (output, index) = tokio::try_join!(self.run_ok(Call::new(words)), self.index_entries())?;
+        let (output, index) = tokio::try_join!(self.run_ok(Call::new(words)), self.index_list())?;
         let mut looked = parse_status(&output)?;
         let entries = &mut looked.entries;
-        let hidden = index.iter().filter(|entry| entry.is_hidden());
+        let hidden = index.entries.iter().filter(|entry| entry.is_hidden());
         entries.extend(hidden.map(|entry| DirtyEntry { path: entry.path.clone(), kind: DirtyKind::Hidden }));
         entries.sort_by(|a, b| (&a.path, a.kind).cmp(&(&b.path, b.kind)));
         entries.dedup_by(|a, b| a.path == b.path);
@@ -114,6 +142,22 @@ impl Git {
         let output = self.run_ok(call).await?;
         Ok(output.records().map(as_path).collect())
     }
+}
+
+/// Whether a tree holds exactly these files, none of an open merge.
+fn holds(reader: &mut Reader<'_>, tree: &Oid, entries: &[IndexEntry]) -> Result<bool, Unread> {
+    let mut left = entries.iter();
+    let mut is_same = true;
+    reader.each_file(tree, |path, mode, id| {
+        is_same = left.next().is_some_and(|entry| {
+            entry.stage == 0
+                && entry.mode == mode
+                && entry.path.as_os_str().as_bytes() == path
+                && oid_from(id).as_ref() == Some(&entry.oid)
+        });
+        if is_same { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    Ok(is_same && left.next().is_none())
 }
 
 /// What one look tells.

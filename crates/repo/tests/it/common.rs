@@ -6,6 +6,7 @@
 )]
 
 use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -108,6 +109,19 @@ impl Repo {
         self.try_open(&self.top).await.unwrap()
     }
 
+    /// Makes all files older than the index, so that git need not compare their contents.
+    pub(crate) fn settle(&self) {
+        let listed = self.git(["ls-files", "-z"]);
+        let past = std::time::SystemTime::now() - std::time::Duration::from_secs(100);
+        for name in listed.split('\0') {
+            let path = self.top.join(name);
+            if path.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
+                std::fs::File::open(path).unwrap().set_modified(past).unwrap();
+            }
+        }
+        self.git(["update-index", "-q", "--refresh"]);
+    }
+
     /// What changed in the files, as git makes it; the work tree is as before afterwards.
     pub(crate) fn diff(&self, change: impl FnOnce(&Self)) -> Vec<u8> {
         change(self);
@@ -116,4 +130,29 @@ impl Repo {
         self.git(["reset", "-q", "--hard"]);
         patch.into_bytes()
     }
+}
+
+/// A repository that is opened with a git that counts its calls.
+pub(crate) async fn counted(repo: &Repo, top: &Path) -> (Git, impl Fn() -> usize + use<>) {
+    let path = std::env::var_os("PATH").unwrap();
+    let real = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
+    let (room, log) = (repo.home().join("bin"), repo.home().join("calls"));
+    std::fs::create_dir_all(&room).unwrap();
+    let _ = std::fs::remove_file(&log);
+    let script = format!("#!/bin/sh\necho >> '{}'\nexec '{}' \"$@\"\n", log.display(), real.display());
+    std::fs::write(room.join("git"), script).unwrap();
+    std::fs::set_permissions(room.join("git"), PermissionsExt::from_mode(0o755)).unwrap();
+    let env = Environment::from_pairs([("PATH", room.as_os_str()), ("TMPDIR", repo.home().as_os_str())], "/");
+    let git = Git::open(sandbox(), &env, top).await.unwrap();
+    let mut seen = 0;
+    let calls = move |log: &Path| std::fs::read(log).unwrap().len();
+    let mut since = move || {
+        let all = calls(&log);
+        let new = all - seen;
+        seen = all;
+        new
+    };
+    since();
+    let since = std::sync::Mutex::new(since);
+    (git, move || (since.lock().unwrap())())
 }

@@ -21,6 +21,10 @@ mod land;
 #[cfg(test)]
 mod open;
 #[cfg(test)]
+mod reads;
+#[cfg(test)]
+mod reads_hostile;
+#[cfg(test)]
 mod snapshot;
 #[cfg(test)]
 mod status;

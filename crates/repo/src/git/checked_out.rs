@@ -1,0 +1,119 @@
+//! What `HEAD` says: the branch and the commit, read from git's own small files.
+//!
+//! Only the usual form is read here: `HEAD` is a regular file that names a branch or a commit, and the branch is a file below
+//! `refs/heads` or a line of `packed-refs`. A link, a pipe, another store of references, a name outside of `refs/heads`, a branch that
+//! leads to another reference and a branch without a commit are git's to judge.
+//!
+//! What always holds: a name is taken for a path only after git's rules for names were applied to it, so it cannot leave the
+//! directory; nothing but a regular file is read, and none that is larger than it may be.
+
+use std::path::Path;
+
+use crucible_host::fs::read_regular_up_to;
+use crucible_model::ByteLimit;
+
+use super::locate::Place;
+use super::store::{HashKind, Unread, is_absent, is_pipe};
+use crate::git::Branch;
+use crate::oid::Oid;
+use crate::ref_name::RefName;
+
+/// The largest `HEAD` or branch, in bytes.
+const MAX_REF: ByteLimit = ByteLimit(4 << 10);
+
+/// Larger lists of packed references are left to git, in bytes.
+const MAX_PACKED: ByteLimit = ByteLimit(64 << 20);
+
+/// What is checked out; nothing where git has to be asked.
+pub(super) fn branch(place: &Place) -> Option<Branch> {
+    match read_head(place).ok()? {
+        // A branch without a commit is a branch; one that leads to another reference is not the one that is checked out.
+        Head::Branch(name) => loose_tip(&place.common_dir, &name).ok().map(|_| Branch::Named(name)),
+        Head::Commit(_) => Some(Branch::Detached),
+    }
+}
+
+/// What is checked out, and the object that it leads to.
+pub(super) fn checked_out(place: &Place, hash: HashKind) -> Result<(Branch, Oid), Unread> {
+    let (branch, oid) = match read_head(place)? {
+        Head::Commit(oid) => (Branch::Detached, oid),
+        Head::Branch(name) => {
+            let oid = tip(&place.common_dir, &name)?;
+            (Branch::Named(name), oid)
+        }
+    };
+    if oid.as_str().len() == hash.len_in_hex() { Ok((branch, oid)) } else { Err(Unread::AskGit) }
+}
+
+enum Head {
+    /// A branch, by its short name.
+    Branch(String),
+    /// A commit and no branch.
+    Commit(Oid),
+}
+
+fn read_head(place: &Place) -> Result<Head, Unread> {
+    let bytes = read_small(&place.git_dir.join("HEAD"))?.ok_or(Unread::AskGit)?;
+    let Some(target) = bytes.strip_prefix(b"ref:") else {
+        return Oid::from_ascii(bytes.trim_ascii_end()).map(Head::Commit).ok_or(Unread::AskGit);
+    };
+    let name = std::str::from_utf8(target.trim_ascii()).map_err(|_| Unread::AskGit)?;
+    let name = name.strip_prefix("refs/heads/").ok_or(Unread::AskGit)?;
+    name.parse::<RefName>().map_err(|_| Unread::AskGit)?;
+    Ok(Head::Branch(name.to_owned()))
+}
+
+/// The object that a branch names in a file of its own; nothing where it has none.
+fn loose_tip(common_dir: &Path, name: &str) -> Result<Option<Oid>, Unread> {
+    let heads = common_dir.join("refs/heads");
+    // A link on the way is followed by git, or read as a reference: it decides.
+    let mut at = heads.clone();
+    for part in Path::new(name).parent().into_iter().flat_map(Path::components) {
+        at.push(part);
+        if at.symlink_metadata().is_ok_and(|meta| meta.is_symlink()) {
+            return Err(Unread::AskGit);
+        }
+    }
+    let Some(bytes) = read_small(&heads.join(name))? else { return Ok(None) };
+    Oid::from_ascii(bytes.trim_ascii_end()).map(Some).ok_or(Unread::AskGit)
+}
+
+/// The object that a branch names, in its file or in the list; the file counts first.
+fn tip(common_dir: &Path, name: &str) -> Result<Oid, Unread> {
+    if let Some(oid) = loose_tip(common_dir, name)? {
+        return Ok(oid);
+    }
+    let path = common_dir.join("packed-refs");
+    let packed = match read_regular_up_to(&path, MAX_PACKED) {
+        Ok(packed) => packed,
+        Err(_) if is_pipe(&path) => return Err(Unread::Pipe(path)),
+        Err(_) => return Err(Unread::AskGit),
+    };
+    let full = format!("refs/heads/{name}");
+    for line in packed.split(|byte| *byte == b'\n') {
+        // `oid SP name`; a comment begins with `#`, and what a tag leads to with `^`.
+        let Some(oid) = line.strip_suffix(full.as_bytes()).and_then(|rest| rest.strip_suffix(b" ")) else {
+            continue;
+        };
+        return Oid::from_ascii(oid).ok_or(Unread::AskGit);
+    }
+    Err(Unread::AskGit)
+}
+
+/// A small file that is there and no link; nothing where there is none.
+fn read_small(path: &Path) -> Result<Option<Vec<u8>>, Unread> {
+    match path.symlink_metadata() {
+        Ok(meta) if meta.is_file() => {}
+        // A directory may be what is left of a branch below this name.
+        Ok(meta) if meta.is_dir() => return Ok(None),
+        Ok(_) if is_pipe(path) => return Err(Unread::Pipe(path.to_owned())),
+        Ok(_) => return Err(Unread::AskGit),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(_) => return Err(Unread::AskGit),
+    }
+    match read_regular_up_to(path, MAX_REF) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(_) => Err(Unread::AskGit),
+    }
+}

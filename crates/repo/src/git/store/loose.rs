@@ -1,0 +1,88 @@
+//! Reads one loose object: a compressed file that begins with the object's kind and size.
+//!
+//! What always holds: the file is opened without waiting for a writer and is a regular one; its header is read before anything
+//! else, and no more bytes are inflated than it tells.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use flate2::read::ZlibDecoder;
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::{Object, ObjectKind, Unread};
+use crate::oid::Oid;
+
+/// The longest header: `commit`, a space, twenty digits and a zero byte fit well.
+const MAX_HEADER: usize = 64;
+
+/// How much of the file is read at once.
+const AT_ONCE: usize = 8 << 10;
+
+/// How much memory is taken before the bytes are there.
+const FIRST: u64 = 1 << 20;
+
+/// An open loose object whose header was read.
+pub(super) struct Loose {
+    kind: ObjectKind,
+    pub(super) size: u64,
+    rest: ZlibDecoder<File>,
+}
+
+impl Loose {
+    /// Opens the object; nothing where this directory has no such file.
+    pub(super) fn open(objects: &Path, oid: &Oid) -> Result<Option<Self>, Unread> {
+        let (fan, name) = oid.as_str().split_at(2);
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let path = objects.join(fan).join(name);
+        let file = match rustix::fs::open(&path, flags, Mode::empty()) {
+            Ok(file) => file,
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+            Err(_) => return Err(Unread::AskGit),
+        };
+        let stat = rustix::fs::fstat(&file).map_err(|_| Unread::AskGit)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Fifo => return Err(Unread::Pipe(path)),
+            _ => return Err(Unread::AskGit),
+        }
+        let mut rest = ZlibDecoder::new_with_buf(File::from(file), vec![0; AT_ONCE]);
+        let mut header = Vec::new();
+        let mut byte = [0];
+        while header.len() < MAX_HEADER {
+            rest.read_exact(&mut byte).map_err(|_| Unread::AskGit)?;
+            if byte == [0] {
+                let (kind, size) = parse(&header).ok_or(Unread::AskGit)?;
+                return Ok(Some(Self { kind, size, rest }));
+            }
+            header.extend(byte);
+        }
+        Err(Unread::AskGit)
+    }
+
+    /// Reads what follows the header.
+    pub(super) fn read(self, limit: u64) -> Result<Object, Unread> {
+        if self.size > limit {
+            return Err(Unread::TooLarge);
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(self.size.min(FIRST)).unwrap_or_default());
+        // One byte more than there should be tells an object that is longer than it says.
+        let most = self.size.saturating_add(1);
+        self.rest.take(most).read_to_end(&mut bytes).map_err(|_| Unread::AskGit)?;
+        if bytes.len() as u64 == self.size {
+            Ok(Object { kind: self.kind, bytes })
+        } else {
+            Err(Unread::AskGit)
+        }
+    }
+}
+
+/// `kind SP size`
+fn parse(header: &[u8]) -> Option<(ObjectKind, u64)> {
+    let space = header.iter().position(|byte| *byte == b' ')?;
+    let kind = ObjectKind::from_bytes(&header[..space]).ok()?;
+    let digits = std::str::from_utf8(&header[space + 1..]).ok()?;
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { Some((kind, digits.parse().ok()?)) } else { None }
+}
