@@ -49,5 +49,5 @@ pub use forge::{
 pub use moment::Moment;
 pub use runs::RunRow;
 pub use spec_receipts::{NewSpecReceipt, ReceiptWriter, SpecReceiptRow, spec_run_id};
-pub use store::Ledger;
+pub use store::{Ledger, LedgerTransaction};
 pub use verify::Anchor;

@@ -9,12 +9,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crucible_host::fs;
-use crucible_model::ByteLimit;
+use crucible_model::{ByteLimit, Digest};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use rusqlite_migration::{M, Migrations};
 
+use crate::artifact::put_within;
+use crate::chain::append_within;
 use crate::error::LedgerError;
+use crate::event::{EventRecord, NewEvent};
+use crate::runs::{RunRow, record_run_within};
 
 /// The database of everything Crucible remembers.
 #[derive(Debug)]
@@ -103,6 +107,24 @@ impl Ledger {
         turn.rollback().map_err(fail)
     }
 
+    /// Does several writes in one transaction: all of them are on the disk when this returns, or none is made. For what belongs
+    /// together, and costs one flush so instead of one for each. Other writers wait meanwhile, so `work` does nothing else.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `work`, and whatever can be wrong with the database.
+    pub fn transact<T>(
+        &mut self,
+        work: impl FnOnce(&mut LedgerTransaction<'_>) -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerError> {
+        let fail = self.fail();
+        let transaction = self.connection.transaction().map_err(&fail)?;
+        let mut turn = LedgerTransaction { connection: &transaction, path: &self.path };
+        let done = work(&mut turn)?;
+        transaction.commit().map_err(&fail)?;
+        Ok(done)
+    }
+
     /// Where the database lies.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -112,6 +134,46 @@ impl Ledger {
     pub(crate) fn fail(&self) -> impl Fn(rusqlite::Error) -> LedgerError + use<> {
         let path = self.path.clone();
         move |error| LedgerError::from_sqlite(&path, error)
+    }
+}
+
+/// A transaction that is under way ([`Ledger::transact`]).
+#[derive(Debug)]
+pub struct LedgerTransaction<'l> {
+    connection: &'l Connection,
+    path: &'l Path,
+}
+
+impl LedgerTransaction<'_> {
+    /// As [`Ledger::append`]; on the disk when the transaction is.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ledger::append`].
+    pub fn append(&mut self, new: NewEvent) -> Result<EventRecord, LedgerError> {
+        append_within(self.connection, new, &self.fail())
+    }
+
+    /// As [`Ledger::put_artifact`]; on the disk when the transaction is.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ledger::put_artifact`].
+    pub fn put_artifact(&mut self, kind: &str, bytes: &[u8]) -> Result<Digest, LedgerError> {
+        put_within(self.connection, kind, bytes, &self.fail())
+    }
+
+    /// As [`Ledger::record_run`]; on the disk when the transaction is.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ledger::record_run`].
+    pub fn record_run(&mut self, run: &RunRow) -> Result<(), LedgerError> {
+        record_run_within(self.connection, run).map_err(self.fail())
+    }
+
+    fn fail(&self) -> impl Fn(rusqlite::Error) -> LedgerError + use<'_> {
+        |error| LedgerError::from_sqlite(self.path, error)
     }
 }
 
