@@ -160,6 +160,19 @@ pub fn write_unflushed(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FsErr
     temporary.persist(path).map(drop).map_err(|error| fail(error.error))
 }
 
+/// Writes a new file whole and durably, for this user alone; what stands there already stays.
+///
+/// # Errors
+///
+/// Fails when something of that name is there, or the directory is missing, not writable or full.
+pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
+    let fail = |source| FsError::io("write", path, source);
+    let temporary = temporary_with(path, bytes, 0o600).map_err(fail)?;
+    temporary.as_file().sync_all().map_err(fail)?;
+    temporary.persist_noclobber(path).map_err(|error| fail(error.error))?;
+    flush_name(path)
+}
+
 /// A temporary file beside `path` with these bytes and permission bits.
 fn temporary_with(path: &Path, bytes: &[u8], mode: u32) -> io::Result<tempfile::NamedTempFile> {
     let mut temporary = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(parent_of(path))?;
@@ -469,6 +482,8 @@ mod tests {
         write_unflushed(&path, b"newer", 0o755).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"newer");
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o755);
+        assert!(write_new(&path, b"newest").is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"newer");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
@@ -532,6 +547,8 @@ mod tests {
     #[test]
     fn a_write_that_fails_leaves_the_old_file() {
         let dir = tempfile::tempdir().unwrap();
+        write_new(&dir.path().join("new"), b"x").unwrap();
+        assert_eq!(dir.path().join("new").metadata().unwrap().permissions().mode() & 0o777, 0o600);
         let path = dir.path().join("missing/a.json");
         let error = write_atomic(&path, b"x").unwrap_err();
         assert!(error.is_not_found(), "{error}");

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use crucible_host::fs::append_unflushed;
 use crucible_host::words::shell_word;
-use crucible_ledger::{EventRecord, Ledger, LedgerError, NewEvent};
+use crucible_ledger::{EventRecord, Ledger, LedgerError, NewEvent, RunRow};
 use crucible_model::{CanonicalError, Clock, ClockSource, Digest, RunId, Timestamp, to_canonical_json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -60,6 +60,8 @@ pub(crate) struct Journal<'a> {
     events: Vec<EventRecord>,
     /// What was recorded and is not in the ledger yet.
     pending: Vec<Pending>,
+    /// What the list of runs is to say, where it does not yet.
+    listed: Option<RunRow>,
 }
 
 /// A step that was recorded and is not in the ledger yet.
@@ -129,7 +131,7 @@ impl<'a> Journal<'a> {
         for path in restore(&dir, ledger, &events)? {
             witness.note(&format!("  put back from the ledger: {path}"));
         }
-        Ok(Self { run, dir, ledger, clock, witness, events, pending: Vec::new() })
+        Ok(Self { run, dir, ledger, clock, witness, events, pending: Vec::new(), listed: None })
     }
 
     /// Records a step at most once. It stands in the ledger with the next [`Journal::commit`].
@@ -161,11 +163,14 @@ impl<'a> Journal<'a> {
     /// Writes what was recorded since the last time into the ledger, in one transaction: files' bytes and events together. Then, and not
     /// before, `events.jsonl` and the witness are told.
     pub(crate) fn commit(&mut self) -> Result<(), RunError> {
-        if self.pending.is_empty() {
+        let (pending, listed) = (std::mem::take(&mut self.pending), self.listed.take());
+        if pending.is_empty() && listed.is_none() {
             return Ok(());
         }
-        let pending = std::mem::take(&mut self.pending);
         let records = self.ledger.transact(|turn| {
+            if let Some(run) = &listed {
+                turn.record_run(run)?;
+            }
             let append = |Pending { event, bytes }: Pending| {
                 if let Some(bytes) = bytes {
                     turn.put_artifact(event.path.as_deref().unwrap_or_default(), &bytes)?;
@@ -178,12 +183,19 @@ impl<'a> Journal<'a> {
         for record in &records {
             lines.extend(line(record)?);
         }
-        append_unflushed(&self.dir.path(layout::EVENTS), &lines)?;
+        if !lines.is_empty() {
+            append_unflushed(&self.dir.path(layout::EVENTS), &lines)?;
+        }
         self.events.extend_from_slice(&records);
         for record in &records {
             self.witness.event(record);
         }
         Ok(())
+    }
+
+    /// Brings the list of runs up to date with the next [`Journal::commit`].
+    pub(crate) fn list(&mut self, run: RunRow) {
+        self.listed = Some(run);
     }
 
     /// Records that a file stands in the run directory, with its digest; the file's bytes go into the ledger, too.
@@ -264,6 +276,11 @@ impl<'a> Journal<'a> {
     pub(crate) fn events(&mut self) -> Result<&[EventRecord], RunError> {
         self.commit()?;
         Ok(&self.events)
+    }
+
+    /// The events that stand in the ledger by now, for what only the events of earlier commits tell.
+    pub(crate) fn committed(&self) -> &[EventRecord] {
+        &self.events
     }
 
     /// What the run's bookings say together.

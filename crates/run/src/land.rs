@@ -21,7 +21,7 @@ use crate::gatekeeper::{self, Ground};
 use crate::journal::{Entry, FILES, Journal, Witness, is_pinned};
 use crate::layout::{self, RunDir, full_gates_files};
 use crate::recording::check_recording;
-use crate::start::register;
+use crate::start::row;
 use crate::state::RunState;
 use crate::status::{progress, status_of};
 use crate::trial::{Trial, keep_logs, or_base_gone};
@@ -118,7 +118,7 @@ async fn land_recorded(
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
     if state == RunState::Landed {
         journal.write_trace()?;
-        register(record, RunState::Landed, journal.ledger()?, world)?;
+        journal.list(row(record, RunState::Landed, world));
         let landing: Landing = dir.read_document(layout::LANDING)?;
         return still_there(&git, record, landing).await;
     }
@@ -178,8 +178,8 @@ async fn land_recorded(
     };
     dir.write_json_recorded(layout::LANDING, &landing)?;
     journal.record_file("crucible", EventKind::Landed, "landed", layout::LANDING)?;
+    journal.list(row(record, RunState::Landed, world));
     journal.write_trace()?;
-    register(record, RunState::Landed, journal.ledger()?, world)?;
     Ok(landing)
 }
 

@@ -123,12 +123,14 @@ fn restore_of_attempts(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<Strin
         }
         let original = attempts.iter().rev().find_map(|outcome| {
             let path = attempt_file(outcome.number, name);
-            let is_told = recorded.contains_key(path.as_str())
-                || (name == attempt::REVIEW && outcome.end == AttemptEnd::Refused);
-            is_told.then_some(path)
+            let told = recorded.get(path.as_str()).and_then(|digest| digest.parse().ok());
+            let of_review = || Digest::of(review_of(outcome).as_bytes());
+            let is_refused_review = name == attempt::REVIEW && outcome.end == AttemptEnd::Refused;
+            told.or_else(|| is_refused_review.then(of_review)).map(|digest| (path, digest))
         });
-        let Some(original) = original else { continue };
-        if let Some(bytes) = dir.read_if_there(&original)? {
+        let Some((original, digest)) = original else { continue };
+        // A copy of what was edited is none.
+        if let Some(bytes) = dir.read_if_there(&original)?.filter(|bytes| Digest::of(bytes) == digest) {
             restored.extend(restore_file(dir, copy, &bytes)?);
         }
     }
@@ -150,11 +152,11 @@ mod tests {
     #[test]
     fn beginnings_and_zeros_are_torn_and_all_else_is_not() {
         let whole = b"one\ntwo\0\0three\n";
-        for torn in [&b""[..], b"o", b"one\ntwo", b"one\ntwo\0", b"one\0\0\0", &[0; 16], &whole[..15]] {
+        for torn in [&b""[..], b"o", b"one\ntwo", b"one\ntwo\0", b"one\0\0\0", &[0; 15], &whole[..14]] {
             assert!(is_torn(torn, whole), "{torn:?}");
         }
         let longer = [whole.as_slice(), b"\0"].concat();
-        for edited in [&whole[..], b"one\ntwO", b"One", b"one\0two", b" ", &longer, &[0; 17]] {
+        for edited in [&whole[..], b"one\ntwO", b"One", b"one\0two", b" ", &longer, &[0; 16]] {
             assert!(!is_torn(edited, whole), "{edited:?}");
         }
         assert!(!is_torn(b"", b""));

@@ -111,8 +111,8 @@ pub async fn create(
         dir.write(layout::SOURCE, bytes)?;
     }
     lay_out(&dir, &record)?;
-    register(&record, RunState::New, ledger, world)?;
     let mut journal = Journal::open(run_id.clone(), dir, ledger, world.clock, witness)?;
+    journal.list(row(&record, RunState::New, world));
     record_beginning(&mut journal, &record)?;
     journal.commit()?;
     Ok(run_id)
@@ -165,22 +165,16 @@ fn beginnings(record: &RunRecord) -> Result<[(&'static str, &'static str, Vec<u8
     ])
 }
 
-/// Brings the list of runs up to date.
-pub(crate) fn register(
-    record: &RunRecord,
-    state: RunState,
-    ledger: &mut Ledger,
-    world: &World<'_>,
-) -> Result<(), RunError> {
-    ledger.record_run(RunRow {
+/// What the list of runs says of a run.
+pub(crate) fn row(record: &RunRecord, state: RunState, world: &World<'_>) -> RunRow {
+    RunRow {
         id: record.run_id.clone(),
         goal: record.goal.clone(),
         repo: record.repo.to_string_lossy().into_owned(),
         state: state.name().to_owned(),
         created: record.created_at,
         updated: world.clock.now(),
-    })?;
-    Ok(())
+    }
 }
 
 /// Refuses tracked changes: a run starts from a commit, and what is not in it would be lost from sight. Files that

@@ -180,6 +180,10 @@ impl Engine<'_> {
         }
         let (role, event, key) = ("model", EventKind::ModelAnswered, answered_key(&duty.step));
         self.journal.record_file_with(Entry { role, event, key, path: &duty.answer_path, body })?;
+        if name == MANUAL_OUTBOX {
+            // What is made of it takes the place of what the person wrote.
+            self.journal.commit()?;
+        }
         Ok(Asked::Answered(Answer { text, unread }))
     }
 
@@ -204,12 +208,16 @@ impl Engine<'_> {
         Ok(Some(told))
     }
 
-    /// Writes the evidence files, and makes the question of them.
+    /// Writes the evidence files, and makes the question of them. They are flushed with a prompt that is laid; before that they are written
+    /// anew whenever the run goes on.
     fn lay_evidence(&mut self, duty: &Duty<'_>) -> Result<Vec<Message>, RunError> {
         let asking =
             Asking { record: &self.record, role: duty.role, action: duty.action, target: duty.target };
         for (name, text) in evidence::files(&asking, &duty.evidence) {
-            self.dir.write(&format!("outbox/{name}"), text.as_str().as_bytes())?;
+            let (path, text) = (evidence_path(name), text.as_str().as_bytes());
+            if self.dir.read_if_there(&path)?.as_deref() != Some(text) {
+                self.dir.write_recorded(&path, text)?;
+            }
         }
         Ok(evidence::question(&asking, &duty.evidence))
     }
@@ -347,7 +355,11 @@ impl Engine<'_> {
             max_outbox_prompts: most,
             question,
         });
-        let digest = self.dir.write(&path, text.as_bytes())?;
+        let digest = self.dir.write_recorded(&path, text.as_bytes())?;
+        // Whoever reads the prompt may wait for long: it is on the disk before anybody is told of it, and so is what it speaks of.
+        let laid: Vec<String> = evidence::names().map(evidence_path).chain([path.clone()]).collect();
+        self.dir
+            .flush(&laid.iter().map(String::as_str).filter(|path| self.dir.has(path)).collect::<Vec<_>>())?;
         let body =
             serde_json::json!({ "action": duty.action.name(), "prompt": digest, "target": duty.target });
         let (role, event) = (duty.role.name(), EventKind::OutboxPrompted);
@@ -462,6 +474,11 @@ impl Duty<'_> {
             }
         };
     }
+}
+
+/// Where an evidence file lies in the run directory.
+fn evidence_path(name: &str) -> String {
+    format!("outbox/{name}")
 }
 
 /// The parameters of try `number`: each has its own seed, and every later one is a little warmer, because a

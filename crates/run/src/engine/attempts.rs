@@ -39,11 +39,12 @@ impl Engine<'_> {
         plan: &Plan,
         pack: &ContextPack,
     ) -> Result<(), RunError> {
-        for outcome in attempt::recorded(&self.dir, self.journal.events()?)? {
+        for outcome in attempt::recorded(&self.dir, self.journal.committed())? {
             self.record_attempt(&outcome)?;
+            self.journal.commit()?;
         }
+        let mut ended = attempt::recorded(&self.dir, self.journal.committed())?;
         loop {
-            let ended = attempt::recorded(&self.dir, self.journal.events()?)?;
             let last = ended.last();
             if last.is_some_and(|outcome| outcome.end == AttemptEnd::Verified) {
                 return attempt::check_copies(&self.dir, self.journal.events()?);
@@ -85,6 +86,7 @@ impl Engine<'_> {
                 Asked::Waiting => return Ok(()),
                 Asked::Answered(answer) => self.try_answer(number, format, plan, analysis, &answer).await?,
             }
+            ended = attempt::recorded(&self.dir, self.journal.events()?)?;
         }
     }
 

@@ -26,7 +26,7 @@ use crate::journal::{Entry, Journal, Witness};
 use crate::layout::{self, RunDir};
 use crate::receipt;
 use crate::recording::Opening;
-use crate::start::{DISPATCH_WRITTEN, GUARDRAILS_WRITTEN, record_beginning, register, restore_beginning};
+use crate::start::{DISPATCH_WRITTEN, GUARDRAILS_WRITTEN, record_beginning, restore_beginning, row};
 use crate::state::RunState;
 use crate::status::{answers_used, progress};
 use crate::trial::{self, Trial};
@@ -127,7 +127,8 @@ impl Engine<'_> {
         let reached = progress(&self.dir, self.journal.events()?)?.state();
         self.journal.write_trace()?;
         receipt::write(&self.dir, &self.record, self.journal.events()?)?;
-        register(&self.record, reached, self.journal.ledger()?, self.world)?;
+        self.journal.list(row(&self.record, reached, self.world));
+        self.journal.commit()?;
         Ok(reached)
     }
 
