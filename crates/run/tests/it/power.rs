@@ -145,8 +145,10 @@ in_parts! {
     a_run_that_lands_after_a_crash_at_each_point_part_4: Cast::Model, Script::Lands, 3 of 4;
     a_run_that_fails_after_a_crash_at_each_point_part_1: Cast::Model, Script::Fails, 0 of 2;
     a_run_that_fails_after_a_crash_at_each_point_part_2: Cast::Model, Script::Fails, 1 of 2;
-    a_run_with_a_person_after_a_crash_at_each_point: Cast::Person, Script::Lands, 0 of 2;
-    a_run_with_a_model_in_every_seat_after_a_crash_at_each_point: Cast::Chairs, Script::Lands, 1 of 2;
+    a_run_with_a_person_after_a_crash_at_every_other_point_part_1: Cast::Person, Script::Lands, 0 of 4;
+    a_run_with_a_person_after_a_crash_at_every_other_point_part_2: Cast::Person, Script::Lands, 2 of 4;
+    a_run_with_models_in_all_seats_after_a_crash_at_every_other_point_part_1: Cast::Chairs, Script::Lands, 1 of 4;
+    a_run_with_models_in_all_seats_after_a_crash_at_every_other_point_part_2: Cast::Chairs, Script::Lands, 3 of 4;
 }
 
 /// A verified run, and the paths of its files whose bytes the ledger holds, or that are copies of such.
