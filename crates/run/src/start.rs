@@ -130,7 +130,7 @@ pub(crate) fn record_beginning(journal: &mut Journal<'_>, record: &RunRecord) ->
 /// Writes the files a run begins with. `run.json` comes last: without it there is no run.
 pub(crate) fn lay_out(dir: &RunDir, record: &RunRecord) -> Result<(), RunError> {
     dir.create()?;
-    for (_, path, bytes) in beginnings(record)? {
+    for Beginning { path, bytes, .. } in beginnings(record)? {
         dir.write_recorded(path, &bytes)?;
     }
     dir.write_json(layout::RUN, record)?;
@@ -143,7 +143,7 @@ pub(crate) fn restore_beginning(
     record: &RunRecord,
     journal: &Journal<'_>,
 ) -> Result<(), RunError> {
-    for (key, path, bytes) in beginnings(record)? {
+    for Beginning { key, path, bytes } in beginnings(record)? {
         if !journal.has(key) {
             restore_file(dir, path, &bytes)?;
         }
@@ -151,17 +151,25 @@ pub(crate) fn restore_beginning(
     Ok(())
 }
 
-/// The files that a run begins with besides `run.json`: the keys of their events, their paths, what they hold.
-fn beginnings(record: &RunRecord) -> Result<[(&'static str, &'static str, Vec<u8>); 2], RunError> {
+/// A file that a run begins with besides `run.json`.
+struct Beginning {
+    /// The key of its event.
+    key: &'static str,
+    path: &'static str,
+    bytes: Vec<u8>,
+}
+
+fn beginnings(record: &RunRecord) -> Result<[Beginning; 2], RunError> {
     let guardrails = Guardrails {
         find_mode: record.settings.web.clone().map_or(FindMode::ResolverOnly, FindMode::ResolverPlusWeb),
         max_files: record.settings.max_files,
         max_total_bytes: record.settings.max_total_bytes,
         max_iterations: record.settings.max_iterations,
     };
+    let (guardrails, dispatch) = (guardrails.render().into_bytes(), json_line(&record.settings.dispatch())?);
     Ok([
-        (GUARDRAILS_WRITTEN, layout::GUARDRAILS, guardrails.render().into_bytes()),
-        (DISPATCH_WRITTEN, layout::DISPATCH, json_line(&record.settings.dispatch())?),
+        Beginning { key: GUARDRAILS_WRITTEN, path: layout::GUARDRAILS, bytes: guardrails },
+        Beginning { key: DISPATCH_WRITTEN, path: layout::DISPATCH, bytes: dispatch },
     ])
 }
 
