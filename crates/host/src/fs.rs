@@ -3,6 +3,13 @@
 //! A write goes to a random temporary file beside its target, is flushed to the disk, renamed over the
 //! target, and the directory is flushed too: after a crash there is the old file or the new one, never a
 //! part of either. A full disk is an error that leaves the old file as it was.
+//!
+//! There is a weaker write of the same shape, [`write_unflushed`] and [`write_beneath_unflushed`]: no other process ever sees a part of the
+//! file, and a process that is killed leaves the old one or the new one. Only when the machine itself goes down the file can be missing,
+//! empty, cut off, or end in zeros. It is right for what can be made again, byte for byte, from what is on the disk
+//! (bytes that the ledger holds), and for what nobody needs after a crash (copies in a temporary directory). Whoever writes so has to
+//! put the file right before it is read again. For all else a flush is due before anybody relies on the file: [`write_atomic`], or, for
+//! several new files at once, the weaker write and then [`flush_beneath`].
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, Read, Write};
@@ -16,7 +23,9 @@ use rustix::fs::OFlags;
 
 mod beneath;
 
-pub use beneath::{create_dir_beneath, is_file_beneath, read_beneath, write_beneath};
+pub use beneath::{
+    create_dir_beneath, flush_beneath, is_file_beneath, read_beneath, write_beneath, write_beneath_unflushed,
+};
 
 /// Why the file system did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -132,14 +141,53 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
 ///
 /// As [`write_atomic`].
 pub fn write_atomic_as(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FsError> {
-    let parent = parent_of(path);
     let fail = |source| FsError::io("write", path, source);
-    let mut temporary = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(parent).map_err(fail)?;
-    temporary.write_all(bytes).map_err(fail)?;
-    temporary.as_file().set_permissions(Permissions::from_mode(mode)).map_err(fail)?;
+    let temporary = temporary_with(path, bytes, mode).map_err(fail)?;
     temporary.as_file().sync_all().map_err(fail)?;
     temporary.persist(path).map_err(|error| fail(error.error))?;
-    sync_directory(parent)
+    flush_name(path)
+}
+
+/// Writes a file whole as [`write_atomic_as`] does, without waiting for the disk: for what can be made again, or is needed by nobody after
+/// a crash of the machine.
+///
+/// # Errors
+///
+/// As [`write_atomic`].
+pub fn write_unflushed(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FsError> {
+    let fail = |source| FsError::io("write", path, source);
+    let temporary = temporary_with(path, bytes, mode).map_err(fail)?;
+    temporary.persist(path).map(drop).map_err(|error| fail(error.error))
+}
+
+/// Writes a new file whole and durably, for this user alone; what stands there already stays.
+///
+/// # Errors
+///
+/// Fails when something of that name is there, or the directory is missing, not writable or full.
+pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
+    let fail = |source| FsError::io("write", path, source);
+    let temporary = temporary_with(path, bytes, 0o600).map_err(fail)?;
+    temporary.as_file().sync_all().map_err(fail)?;
+    temporary.persist_noclobber(path).map_err(|error| fail(error.error))?;
+    flush_name(path)
+}
+
+/// A temporary file beside `path` with these bytes and permission bits.
+fn temporary_with(path: &Path, bytes: &[u8], mode: u32) -> io::Result<tempfile::NamedTempFile> {
+    let mut temporary = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(parent_of(path))?;
+    temporary.write_all(bytes)?;
+    temporary.as_file().set_permissions(Permissions::from_mode(mode))?;
+    Ok(temporary)
+}
+
+/// Flushes the name of a file: afterwards its directory has it whatever happens. Its content is another matter.
+///
+/// # Errors
+///
+/// Fails when the directory cannot be opened or flushed.
+pub fn flush_name(path: &Path) -> Result<(), FsError> {
+    sync_directory(parent_of(path))
 }
 
 /// Adds bytes at the end of a file, made when it is not there, and flushes it to the disk. A link that stands there is not followed.
@@ -147,10 +195,26 @@ pub fn write_atomic_as(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FsErr
 /// # Errors
 ///
 /// Fails when the file cannot be opened, is a link ([`FsError::is_link`]), or the disk is full.
-#[expect(clippy::disallowed_methods, reason = "host owns the writing of files")]
 pub fn append_durable(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
     let fail = |source| FsError::io("append to", path, source);
     let is_new = path.symlink_metadata().is_err();
+    append_to(path, bytes)?.sync_data().map_err(fail)?;
+    if is_new { flush_name(path) } else { Ok(()) }
+}
+
+/// Adds bytes as [`append_durable`] does, without waiting for the disk: for a file that is derived from what is on the disk, and is completed
+/// from there before it is read.
+///
+/// # Errors
+///
+/// As [`append_durable`].
+pub fn append_unflushed(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
+    append_to(path, bytes).map(drop)
+}
+
+#[expect(clippy::disallowed_methods, reason = "host owns the writing of files")]
+fn append_to(path: &Path, bytes: &[u8]) -> Result<File, FsError> {
+    let fail = |source| FsError::io("append to", path, source);
     let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
     let open = File::options().append(true).create(true).custom_flags(flags).open(path);
     let mut file = open.map_err(|source| match path.symlink_metadata() {
@@ -158,8 +222,7 @@ pub fn append_durable(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
         _ => fail(source),
     })?;
     file.write_all(bytes).map_err(fail)?;
-    file.sync_data().map_err(fail)?;
-    if is_new { sync_directory(parent_of(path)) } else { Ok(()) }
+    Ok(file)
 }
 
 /// Makes a new file for writing, for this user alone; nothing that stands there already is opened, not even through a link.
@@ -361,7 +424,7 @@ fn open_up(root: &Path) {
 #[expect(clippy::disallowed_methods, reason = "host owns changes of the file system")]
 pub fn rename(from: &Path, to: &Path) -> Result<(), FsError> {
     std::fs::rename(from, to).map_err(|source| FsError::io("rename to", to, source))?;
-    sync_directory(parent_of(to))
+    flush_name(to)
 }
 
 /// Sets the permission bits of a file.
@@ -416,6 +479,11 @@ mod tests {
         write_atomic(&path, b"old and long").unwrap();
         write_atomic(&path, b"new").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        write_unflushed(&path, b"newer", 0o755).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"newer");
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o755);
+        assert!(write_new(&path, b"newest").is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"newer");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
@@ -479,6 +547,8 @@ mod tests {
     #[test]
     fn a_write_that_fails_leaves_the_old_file() {
         let dir = tempfile::tempdir().unwrap();
+        write_new(&dir.path().join("new"), b"x").unwrap();
+        assert_eq!(dir.path().join("new").metadata().unwrap().permissions().mode() & 0o777, 0o600);
         let path = dir.path().join("missing/a.json");
         let error = write_atomic(&path, b"x").unwrap_err();
         assert!(error.is_not_found(), "{error}");
@@ -512,6 +582,11 @@ mod tests {
         let path = dir.path().join("events.jsonl");
         append_durable(&path, b"1\n").unwrap();
         append_durable(&path, b"2\n").unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), b"1\n2\n");
+        append_unflushed(&path, b"3\n").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"1\n2\n3\n");
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(append_durable(&link, b"x").unwrap_err().is_link());
+        assert!(append_unflushed(&link, b"x").unwrap_err().is_link());
     }
 }

@@ -21,11 +21,7 @@ impl Ledger {
     /// Fails when the bytes or the name of the kind are too large, and for all that can be wrong with the
     /// database.
     pub fn put_artifact(&mut self, kind: &str, bytes: &[u8]) -> Result<Digest, LedgerError> {
-        let fail = self.fail();
-        let transaction = self.connection.transaction().map_err(&fail)?;
-        let digest = put_within(&transaction, kind, bytes, &fail)?;
-        transaction.commit().map_err(&fail)?;
-        Ok(digest)
+        self.transact(|turn| turn.put_artifact(kind, bytes))
     }
 
     /// The bytes of an artifact, if the ledger holds it.

@@ -46,11 +46,7 @@ impl Ledger {
     /// Fails when the event is too large, refers to an artifact the ledger does not hold, or shares its key
     /// with an event of another name; and for all that can be wrong with the database. Nothing is appended then.
     pub fn append(&mut self, new: NewEvent) -> Result<EventRecord, LedgerError> {
-        let fail = self.fail();
-        let transaction = self.connection.transaction().map_err(&fail)?;
-        let record = append_within(&transaction, new, &fail)?;
-        transaction.commit().map_err(&fail)?;
-        Ok(record)
+        self.transact(|turn| turn.append(new))
     }
 
     /// The end of the chain: what a landed commit carries.

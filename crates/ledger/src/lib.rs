@@ -12,6 +12,7 @@
 //! - Events and artifacts are written once. Triggers refuse every change and removal through SQL; what goes
 //!   around them is found by `verify`. A cut tail is found through the head's own row, and through anchors:
 //!   heads that are known from elsewhere, such as the trailers of landed commits.
+//! - Several writes can be one transaction ([`Ledger::transact`]); then they are made together or not at all.
 //! - A call that returns is on the disk (`synchronous = FULL`), one that fails has changed nothing.
 //! - Any number of processes may write; each appends under an immediate transaction, so there is one chain.
 //! - Memory does not grow with the database when verifying.
@@ -49,5 +50,5 @@ pub use forge::{
 pub use moment::Moment;
 pub use runs::RunRow;
 pub use spec_receipts::{NewSpecReceipt, ReceiptWriter, SpecReceiptRow, spec_run_id};
-pub use store::Ledger;
+pub use store::{Ledger, LedgerTransaction};
 pub use verify::Anchor;

@@ -4,7 +4,7 @@
 //! directory and events, which are what counts.
 
 use crucible_model::{Digest, RunId, Timestamp};
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Deserialize;
 
 use crate::chain::unreadable;
@@ -41,19 +41,7 @@ impl Ledger {
     ///
     /// Fails for all that can be wrong with the database.
     pub fn record_run(&mut self, run: RunRow) -> Result<(), LedgerError> {
-        let sql = "INSERT INTO runs (id, goal, repo, state, created, updated) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-                   ON CONFLICT (id) DO UPDATE SET goal = excluded.goal, repo = excluded.repo,
-                                                  state = excluded.state, updated = excluded.updated";
-        let values = params![
-            run.id.as_str(),
-            run.goal,
-            run.repo,
-            run.state,
-            run.created.to_string(),
-            run.updated.to_string()
-        ];
-        let written = self.connection.prepare_cached(sql).and_then(|mut insert| insert.execute(values));
-        written.map(|_| ()).map_err(self.fail())
+        record_run_within(&self.connection, &run).map_err(self.fail())
     }
 
     /// All runs, the newest first.
@@ -117,6 +105,22 @@ impl Ledger {
             .and_then(|mut select| select.query_row([id.as_str()], read_run).optional())
             .map_err(self.fail())
     }
+}
+
+/// Adds a run to the list within whatever transaction the caller has.
+pub(crate) fn record_run_within(connection: &Connection, run: &RunRow) -> Result<(), rusqlite::Error> {
+    let sql = "INSERT INTO runs (id, goal, repo, state, created, updated) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+               ON CONFLICT (id) DO UPDATE SET goal = excluded.goal, repo = excluded.repo,
+                                              state = excluded.state, updated = excluded.updated";
+    let values = params![
+        run.id.as_str(),
+        run.goal,
+        run.repo,
+        run.state,
+        run.created.to_string(),
+        run.updated.to_string()
+    ];
+    connection.prepare_cached(sql)?.execute(values).map(drop)
 }
 
 fn read_run(row: &Row<'_>) -> Result<RunRow, rusqlite::Error> {

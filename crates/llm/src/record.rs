@@ -55,10 +55,18 @@ pub struct CassetteWriter {
 
 struct WriterState {
     calls: u64,
+    name: Name,
     /// Outcomes in which the model spoke, each with the digest of its line.
     reusable: HashMap<Digest, VecDeque<(CallOutcome, Digest)>>,
     /// The digest of the line from which each request was answered last.
     lines: HashMap<Digest, Digest>,
+}
+
+/// Whether the file's name is known to be on the disk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Name {
+    Flushed,
+    Unflushed,
 }
 
 impl CassetteWriter {
@@ -76,7 +84,8 @@ impl CassetteWriter {
         };
         let whole = whole_lines(&bytes);
         let (calls, lines) = if whole.is_empty() {
-            fs::write_atomic(path, &to_line(header)?)?;
+            // It is flushed with the first call: without one nobody needs it.
+            fs::write_unflushed(path, &to_line(header)?, 0o644)?;
             (Vec::new(), Vec::new())
         } else {
             if whole.len() < bytes.len() {
@@ -86,8 +95,9 @@ impl CassetteWriter {
             (cassette.calls, cassette.lines)
         };
         let number = calls.len() as u64;
+        let name = if calls.is_empty() { Name::Unflushed } else { Name::Flushed };
         let reusable = reusable(calls.into_iter().zip(lines), reuse);
-        let state = WriterState { calls: number, reusable, lines: HashMap::new() };
+        let state = WriterState { calls: number, name, reusable, lines: HashMap::new() };
         Ok(Self { path: path.to_owned(), state: Mutex::new(state) })
     }
 
@@ -122,6 +132,10 @@ impl CassetteWriter {
         // Held while writing: lines of parallel calls come one after the other, each of them whole.
         let mut state = self.lock();
         fs::append_durable(&self.path, &line)?;
+        if state.name == Name::Unflushed {
+            fs::flush_name(&self.path)?;
+            state.name = Name::Flushed;
+        }
         state.calls += 1;
         state.lines.insert(entry.key, digest);
         Ok(())

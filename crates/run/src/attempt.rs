@@ -114,33 +114,23 @@ pub(crate) fn edited_copies(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<
     Ok(edited)
 }
 
-/// The attempts of a run that have ended, in their order.
-pub(crate) fn ended(dir: &RunDir) -> Result<Vec<AttemptOutcome>, RunError> {
+/// How many attempts of a run have an outcome, recorded or not.
+pub(crate) fn count_written(dir: &RunDir) -> u64 {
+    (1..).take_while(|number| dir.has(&attempt_file(*number, OUTCOME))).count() as u64
+}
+
+/// The attempts of a run whose end the ledger has recorded, in their order. Only that makes an end true: an outcome that is written and
+/// not recorded was cut off, is only a part of one, or is somebody else's; it is not read, and that attempt is judged and tried again.
+pub(crate) fn recorded(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<AttemptOutcome>, RunError> {
     let mut outcomes = Vec::new();
     loop {
-        let path = attempt_file(outcomes.len() as u64 + 1, OUTCOME);
-        if !dir.has(&path) {
+        let number = outcomes.len() as u64 + 1;
+        let path = attempt_file(number, OUTCOME);
+        if !is_recorded(dir, events, &attempt_key(number, AttemptStep::Ended), &path)? {
             return Ok(outcomes);
         }
         outcomes.push(dir.read_document(&path)?);
     }
-}
-
-/// Those of them whose end the ledger has recorded. Only that makes an end true: an outcome that is written and not
-/// recorded was cut off or is somebody else's, and that attempt is judged and tried again.
-pub(crate) fn recorded(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<AttemptOutcome>, RunError> {
-    let mut ended = ended(dir)?;
-    let mut count = 0;
-    for outcome in &ended {
-        let number = outcome.number;
-        let path = attempt_file(number, OUTCOME);
-        if !is_recorded(dir, events, &attempt_key(number, AttemptStep::Ended), &path)? {
-            break;
-        }
-        count += 1;
-    }
-    ended.truncate(count);
-    Ok(ended)
 }
 
 /// Whether the ledger has recorded an attempt's patch, its end and its report, and each is still what it was.

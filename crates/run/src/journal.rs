@@ -1,15 +1,20 @@
 //! The events of a run: in the ledger's chain first, then in `events.jsonl` and `TRACE.md`, which are derived.
 //!
 //! Every event has a key that is unique in its run, so a step that is done again after a crash appends
-//! nothing. `events.jsonl` is only ever added to: what it holds must be the beginning of what the ledger says,
+//! nothing. Steps that follow one another at once go into the ledger in one transaction ([`Journal::commit`]), with the bytes of the files
+//! they are about. Nothing is recorded and left lying: what stands is in the ledger before a long step begins, before anybody is told
+//! anything, before an event is read and before the ledger is, so before a model is asked, a gate is run or a commit is made. A process that
+//! ends before that has made files of which no event tells; they are made again.
+//!
+//! `events.jsonl` is only ever added to, and not flushed: what it holds must be the beginning of what the ledger says,
 //! and whatever is missing, half a line included, is added. A file that says something else was edited.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crucible_host::fs::append_durable;
+use crucible_host::fs::append_unflushed;
 use crucible_host::words::shell_word;
-use crucible_ledger::{EventRecord, Ledger, NewEvent};
+use crucible_ledger::{EventRecord, Ledger, LedgerError, NewEvent, RunRow};
 use crucible_model::{CanonicalError, Clock, ClockSource, Digest, RunId, Timestamp, to_canonical_json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,6 +24,7 @@ use crate::call_book::Booked;
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::layout::{self, RunDir};
+use crate::restore::{is_torn, restore};
 
 /// What is told whenever an event stands in the ledger: for a progress display, and for tests that end the
 /// process at this very point.
@@ -52,6 +58,17 @@ pub(crate) struct Journal<'a> {
     clock: &'a dyn Clock,
     witness: &'a mut dyn Witness,
     events: Vec<EventRecord>,
+    /// What was recorded and is not in the ledger yet.
+    pending: Vec<Pending>,
+    /// What the list of runs is to say, where it does not yet.
+    listed: Option<RunRow>,
+}
+
+/// A step that was recorded and is not in the ledger yet.
+struct Pending {
+    event: NewEvent,
+    /// The bytes of the file that it is about, where the ledger is to hold them.
+    bytes: Option<Vec<u8>>,
 }
 
 /// One step to be recorded.
@@ -88,7 +105,7 @@ pub(crate) fn read_lines(bytes: &[u8]) -> impl Iterator<Item = EventLine> {
 }
 
 impl<'a> Journal<'a> {
-    /// Opens the journal, and brings `events.jsonl` up to what the ledger says.
+    /// Opens the journal, brings `events.jsonl` up to what the ledger says, and puts back what a crash took of the run's files.
     pub(crate) fn open(
         run: RunId,
         dir: RunDir,
@@ -103,29 +120,82 @@ impl<'a> Journal<'a> {
         }
         let path = dir.path(layout::EVENTS);
         let present = dir.read_if_there(layout::EVENTS)?.unwrap_or_default();
-        let missing =
-            expected.strip_prefix(present.as_slice()).ok_or(RunError::Edited { path: path.clone() })?;
-        if !missing.is_empty() {
-            append_durable(&path, missing)?;
+        match expected.strip_prefix(present.as_slice()) {
+            Some([]) => {}
+            Some(missing) => append_unflushed(&path, missing)?,
+            None if is_torn(&present, &expected) => {
+                dir.write_recorded(layout::EVENTS, &expected)?;
+            }
+            None => return Err(RunError::Edited { path }),
         }
-        Ok(Self { run, dir, ledger, clock, witness, events })
+        for path in restore(&dir, ledger, &events)? {
+            witness.note(&format!("  put back from the ledger: {path}"));
+        }
+        Ok(Self { run, dir, ledger, clock, witness, events, pending: Vec::new(), listed: None })
     }
 
-    /// Records a step at most once; the record that stands is returned.
-    pub(crate) fn record(&mut self, entry: Entry<'_>) -> Result<EventRecord, RunError> {
+    /// Records a step at most once. It stands in the ledger with the next [`Journal::commit`].
+    pub(crate) fn record(&mut self, entry: Entry<'_>) -> Result<(), RunError> {
+        self.record_with(entry, None)
+    }
+
+    fn record_with(&mut self, entry: Entry<'_>, bytes: Option<Vec<u8>>) -> Result<(), RunError> {
         let Entry { role, event, key, path, mut body } = entry;
+        if let Some(first) = self.events.iter().find(|event| event.key.as_deref() == Some(&key)).cloned() {
+            if first.event != event.name() {
+                let run = self.run.clone();
+                return Err(LedgerError::KeyTaken { run, key, existing: first.event }.into());
+            }
+            self.witness()?.event(&first);
+            return Ok(());
+        }
+        if self.has(&key) {
+            return Ok(());
+        }
         if let (ClockSource::Pinned, Value::Object(fields)) = (self.clock.source(), &mut body) {
             fields.insert(CLOCK.to_owned(), Value::from(PINNED));
         }
-        let new =
-            NewEvent::new(self.run.clone(), self.clock.now(), role, event.name(), body).about(path).once(key);
-        let record = self.ledger.append(new)?;
-        if self.events.last().is_none_or(|last| last.seq < record.seq) {
-            append_durable(&self.dir.path(layout::EVENTS), &line(&record)?)?;
-            self.events.push(record.clone());
+        let event = NewEvent::new(self.run.clone(), self.clock.now(), role, event.name(), body);
+        self.pending.push(Pending { event: event.about(path).once(key), bytes });
+        Ok(())
+    }
+
+    /// Writes what was recorded since the last time into the ledger, in one transaction: files' bytes and events together. Then, and not
+    /// before, `events.jsonl` and the witness are told.
+    pub(crate) fn commit(&mut self) -> Result<(), RunError> {
+        let (pending, listed) = (std::mem::take(&mut self.pending), self.listed.take());
+        if pending.is_empty() && listed.is_none() {
+            return Ok(());
         }
-        self.witness.event(&record);
-        Ok(record)
+        let records = self.ledger.transact(|turn| {
+            if let Some(run) = &listed {
+                turn.record_run(run)?;
+            }
+            let append = |Pending { event, bytes }: Pending| {
+                if let Some(bytes) = bytes {
+                    turn.put_artifact(event.path.as_deref().unwrap_or_default(), &bytes)?;
+                }
+                turn.append(event)
+            };
+            pending.into_iter().map(append).collect::<Result<Vec<_>, _>>()
+        })?;
+        let mut lines = Vec::new();
+        for record in &records {
+            lines.extend(line(record)?);
+        }
+        if !lines.is_empty() {
+            append_unflushed(&self.dir.path(layout::EVENTS), &lines)?;
+        }
+        self.events.extend_from_slice(&records);
+        for record in &records {
+            self.witness.event(record);
+        }
+        Ok(())
+    }
+
+    /// Brings the list of runs up to date with the next [`Journal::commit`].
+    pub(crate) fn list(&mut self, run: RunRow) {
+        self.listed = Some(run);
     }
 
     /// Records that a file stands in the run directory, with its digest; the file's bytes go into the ledger, too.
@@ -146,13 +216,13 @@ impl<'a> Journal<'a> {
         let path = entry.path;
         let bytes = self.dir.read(path)?;
         let digest = Digest::of(&bytes);
-        self.ledger.put_artifact(path, &bytes)?;
         if let Value::Object(fields) = &mut entry.body {
             fields.insert("digest".to_owned(), digest.to_string().into());
         }
-        let record = self.record(entry)?;
-        let recorded = record.body.get("digest").and_then(Value::as_str).unwrap_or_default();
-        if recorded == digest.to_string() {
+        let key = entry.key.clone();
+        self.record_with(entry, Some(bytes))?;
+        let recorded = self.body_of(&key).and_then(|body| body.get("digest")?.as_str());
+        if recorded == Some(digest.to_string().as_str()) {
             Ok(digest)
         } else {
             Err(RunError::Edited { path: self.dir.path(path) })
@@ -168,12 +238,13 @@ impl<'a> Journal<'a> {
         }
         let body = serde_json::json!({ "digest": Digest::of(&self.dir.read(path)?) });
         let key = "source".to_owned();
-        self.record(Entry { role: "operator", event: EventKind::RecordingTaken, key, path, body }).map(drop)
+        self.record(Entry { role: "operator", event: EventKind::RecordingTaken, key, path, body })
     }
 
     /// Makes sure that every recorded file is still what it was when it was last recorded. The failure bundle is left
     /// out: it is derived from the others and can be made again.
-    pub(crate) fn check_files(&self) -> Result<(), RunError> {
+    pub(crate) fn check_files(&mut self) -> Result<(), RunError> {
+        self.commit()?;
         match edited(&self.dir, &self.events)?.first() {
             Some(path) => Err(edited_since(&self.dir, &self.events, path)),
             None => Ok(()),
@@ -182,41 +253,71 @@ impl<'a> Journal<'a> {
 
     /// Whether a step was recorded.
     pub(crate) fn has(&self, key: &str) -> bool {
-        self.events.iter().any(|event| event.key.as_deref() == Some(key))
+        self.body_of(key).is_some()
     }
 
     /// What was recorded of a step.
     pub(crate) fn body_of(&self, key: &str) -> Option<&Value> {
-        self.events.iter().find(|event| event.key.as_deref() == Some(key)).map(|event| &event.body)
+        let of_event = self.events.iter().find(|event| event.key.as_deref() == Some(key));
+        of_event.map(|event| &event.body).or_else(|| Some(&self.pending_of(key)?.body))
     }
 
     /// When a step was recorded.
     pub(crate) fn instant_of(&self, key: &str) -> Option<Timestamp> {
-        self.events.iter().find(|event| event.key.as_deref() == Some(key)).map(|event| event.ts)
+        let of_event = self.events.iter().find(|event| event.key.as_deref() == Some(key));
+        of_event.map(|event| event.ts).or_else(|| Some(self.pending_of(key)?.ts))
     }
 
-    /// Every event of the run so far, in order.
-    pub(crate) fn events(&self) -> &[EventRecord] {
+    fn pending_of(&self, key: &str) -> Option<&NewEvent> {
+        self.pending.iter().map(|pending| &pending.event).find(|event| event.key.as_deref() == Some(key))
+    }
+
+    /// Every event of the run so far, in order. All of them stand in the ledger.
+    pub(crate) fn events(&mut self) -> Result<&[EventRecord], RunError> {
+        self.commit()?;
+        Ok(&self.events)
+    }
+
+    /// The events that stand in the ledger by now, for what only the events of earlier commits tell.
+    pub(crate) fn committed(&self) -> &[EventRecord] {
         &self.events
     }
 
     /// What the run's bookings say together.
-    pub(crate) fn booked(&self) -> Result<Booked, RunError> {
+    pub(crate) fn booked(&mut self) -> Result<Booked, RunError> {
+        self.commit()?;
         Ok(Booked::read(self.ledger, &self.run, &self.events)?)
     }
 
-    pub(crate) fn ledger(&mut self) -> &mut Ledger {
-        self.ledger
+    /// The ledger, in which everything that was recorded stands.
+    pub(crate) fn ledger(&mut self) -> Result<&mut Ledger, RunError> {
+        self.commit()?;
+        Ok(self.ledger)
     }
 
-    pub(crate) fn witness(&mut self) -> &mut dyn Witness {
-        self.witness
+    /// Whom to tell of what happens. Whoever is told anything was told of every event before it, so each of them is in the ledger
+    /// when a long step begins.
+    pub(crate) fn witness(&mut self) -> Result<&mut dyn Witness, RunError> {
+        self.commit()?;
+        Ok(self.witness)
+    }
+
+    /// Tells that a long step begins ([`Witness::working`]).
+    pub(crate) fn working(&mut self, role: &str, what: &str) -> Result<(), RunError> {
+        self.witness()?.working(role, what);
+        Ok(())
+    }
+
+    /// Tells a result that is no event ([`Witness::note`]).
+    pub(crate) fn note(&mut self, line: &str) -> Result<(), RunError> {
+        self.witness()?.note(line);
+        Ok(())
     }
 
     /// Writes the story of the run for people.
-    pub(crate) fn write_trace(&self) -> Result<(), RunError> {
-        let text = trace(&self.events);
-        self.dir.write(layout::TRACE, text.as_bytes()).map(drop)
+    pub(crate) fn write_trace(&mut self) -> Result<(), RunError> {
+        let text = trace(self.events()?);
+        self.dir.write_recorded(layout::TRACE, text.as_bytes()).map(drop)
     }
 }
 

@@ -4,8 +4,6 @@
 //! side effect, so a landing that was cut off is finished with the very same commit, and never made twice. The
 //! trailers tie the commit to the run: its id, the digests of plan and verify report, and the head of the ledger.
 
-use std::collections::BTreeMap;
-
 use crucible_ledger::Ledger;
 use crucible_model::{ClockSource, Digest, Finding, Timestamp, is_hidden, single_spaced};
 use crucible_repo::{Branch, BranchReach, Git, Identity, LandRequest, Oid, RUN_TRAILER};
@@ -23,10 +21,10 @@ use crate::gatekeeper::{self, Ground};
 use crate::journal::{Entry, FILES, Journal, Witness, is_pinned};
 use crate::layout::{self, RunDir, full_gates_files};
 use crate::recording::check_recording;
-use crate::start::register;
+use crate::start::row;
 use crate::state::RunState;
 use crate::status::{progress, status_of};
-use crate::trial::{Trial, or_base_gone};
+use crate::trial::{Trial, keep_logs, or_base_gone};
 use crate::verify_again::verify_outcome;
 use crate::world::World;
 
@@ -84,7 +82,12 @@ pub async fn land(
             RunError::RepositoryChanged { base, .. } => RunError::RepositoryChanged { base, then: LAND },
             other => other,
         });
-    if landed.is_err() && (journal.has(BEGUN) || full_gates_runs(journal.events()) > 0) {
+    // What was recorded stands, whatever stopped the landing.
+    let committed = journal.commit();
+    let landed = landed.and_then(|landing| committed.map(|()| landing));
+    if landed.is_err()
+        && (journal.has(BEGUN) || journal.events().is_ok_and(|events| full_gates_runs(events) > 0))
+    {
         // What stopped the landing is the error to tell, not that its story could not be written.
         let _derived = journal.write_trace();
     }
@@ -98,15 +101,15 @@ async fn land_recorded(
     journal: &mut Journal<'_>,
 ) -> Result<Landing, RunError> {
     journal.check_files()?;
-    attempt::check_copies(dir, journal.events())?;
-    let state = progress(dir, journal.events())?.state();
+    attempt::check_copies(dir, journal.events()?)?;
+    let state = progress(dir, journal.events()?)?.state();
     let booked = journal.booked()?;
     if state < RunState::Verified || state > RunState::Landed {
-        let hint = status_of(dir, record.clone(), journal.events(), &booked)?.next;
+        let hint = status_of(dir, record.clone(), journal.events()?, &booked)?.next;
         return Err(RunError::NotVerified { id: record.run_id.to_string(), state: state.name(), hint });
     }
     let pinned = [record.clock, world.clock.source()].contains(&ClockSource::Pinned);
-    if pinned || journal.events().iter().any(is_pinned) {
+    if pinned || journal.events()?.iter().any(is_pinned) {
         return Err(RunError::PinnedClock);
     }
     if let Some(lost) = booked.lost {
@@ -115,18 +118,18 @@ async fn land_recorded(
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
     if state == RunState::Landed {
         journal.write_trace()?;
-        register(record, RunState::Landed, journal.ledger(), world)?;
+        journal.list(row(record, RunState::Landed, world));
         let landing: Landing = dir.read_document(layout::LANDING)?;
         return still_there(&git, record, landing).await;
     }
     if let Some(what) = git.operation_under_way() {
         return Err(RunError::UnderWay { what });
     }
-    if let Some(broken) = journal.ledger().verify(&[])?.errors().next() {
+    if let Some(broken) = journal.ledger()?.verify(&[])?.errors().next() {
         return Err(RunError::LedgerBroken { first: format!("{} {}", broken.code, broken.subject) });
     }
     // What the model answered belongs to what is vouched for; its recording is no recorded file, for it grows.
-    if !check_recording(dir, &record.run_id, journal.ledger())?.passes() {
+    if !check_recording(dir, &record.run_id, journal.ledger()?)?.passes() {
         return Err(RunError::Edited { path: dir.path(layout::CASSETTE) });
     }
     // Landing records nothing about the patch: only what the ledger already knows as verified comes this far.
@@ -143,12 +146,12 @@ async fn land_recorded(
         let passed = Box::pin(pass_full_gates(world, dir, record, journal)).await?;
         // They may have taken long: what the commit will vouch for is looked at once more.
         journal.check_files()?;
-        attempt::check_copies(dir, journal.events())?;
+        attempt::check_copies(dir, journal.events()?)?;
         Some((identity, passed))
     };
     // What is refused here is refused before anything is recorded of a landing, or said of it.
     let tree = Box::pin(verified_tree(dir, &git, record, &patch)).await?;
-    journal.witness().working("crucible", "committing the verified change");
+    journal.working("crucible", "committing the verified change")?;
     if let Some((identity, full)) = beginning {
         begin(dir, record, &patch, &full, &identity, journal)?;
     }
@@ -163,6 +166,8 @@ async fn land_recorded(
         identity: &begun.identity,
         at: begun.date,
     };
+    // What the commit is made of is in the ledger before anything is made of it.
+    journal.commit()?;
     let commit = git.land(&request).await?;
     let landing = Landing {
         schema_version: LandingVersion::V1,
@@ -171,10 +176,10 @@ async fn land_recorded(
         patch: Digest::of(&patch),
         message: begun.message,
     };
-    dir.write_json(layout::LANDING, &landing)?;
+    dir.write_json_recorded(layout::LANDING, &landing)?;
     journal.record_file("crucible", EventKind::Landed, "landed", layout::LANDING)?;
+    journal.list(row(record, RunState::Landed, world));
     journal.write_trace()?;
-    register(record, RunState::Landed, journal.ledger(), world)?;
     Ok(landing)
 }
 
@@ -205,9 +210,9 @@ async fn pass_full_gates(
         return Ok(Vec::new());
     }
     // A verified run has an attempt that was.
-    let Some(outcome) = attempt::recorded(dir, journal.events())?.pop() else { return Ok(Vec::new()) };
+    let Some(outcome) = attempt::recorded(dir, journal.events()?)?.pop() else { return Ok(Vec::new()) };
     let full = GateLevel::Full;
-    let verified = verify_outcome(world, dir, record, outcome, full, journal.witness()).await;
+    let verified = verify_outcome(world, dir, record, outcome, full, journal.witness()?).await;
     let (again, trial) = verified?;
     let failed_before = |finding: &Finding| {
         trial
@@ -237,16 +242,16 @@ fn keep_full_gates(
     trial: &Trial,
     journal: &mut Journal<'_>,
 ) -> Result<String, RunError> {
-    let number = full_gates_runs(journal.events()) + 1;
+    let number = full_gates_runs(journal.events()?) + 1;
     let [path, stdout, stderr] = full_gates_files(number);
-    let logs = [(&stdout, dir.write(&stdout, &trial.stdout)?), (&stderr, dir.write(&stderr, &trial.stderr)?)];
-    dir.write_json(&path, report)?;
+    let logs = keep_logs(dir, [(&stdout, &trial.stdout), (&stderr, &trial.stderr)])?;
+    dir.write_json_recorded(&path, report)?;
     let before: Vec<Value> = trial
         .before
         .iter()
         .map(|gate| serde_json::json!({ "id": gate.id, "passed": gate.passed, "end": gate.end, "tally": gate.tally }))
         .collect();
-    let body = serde_json::json!({ "result": report.result, "before": before, FILES: BTreeMap::from(logs) });
+    let body = serde_json::json!({ "result": report.result, "before": before, FILES: logs });
     let entry = Entry {
         role: "verifier",
         event: EventKind::FullGatesRun,
@@ -273,7 +278,7 @@ fn begin(
     identity: &Identity,
     journal: &mut Journal<'_>,
 ) -> Result<(), RunError> {
-    let head = journal.ledger().head()?;
+    let head = journal.ledger()?.head()?;
     let plan = Digest::of(&dir.read(layout::PLAN)?);
     let report = Digest::of(&dir.read(layout::VERIFY_REPORT)?);
     // Whoever reads the history later reads it on a terminal.
@@ -295,8 +300,7 @@ fn begin(
         key,
         path: layout::PATCH,
         body,
-    })?;
-    Ok(())
+    })
 }
 
 /// What the beginning of the landing says.

@@ -1,7 +1,8 @@
 //! The run directory: which file lies where, and how it is read and written.
 //!
 //! Paths in it are relative and fixed; the only names that vary are attempt numbers and gate ids. Everything
-//! is written whole ([`crucible_host::fs::write_beneath`]), so a file that exists is complete. No link in the directory is followed,
+//! is written whole, so no process ever sees a part of a file. What the ledger holds, too, is not flushed a second time
+//! ([`RunDir::write_recorded`], and `restore.rs`); everything else is on the disk before anything relies on it. No link in the directory is followed,
 //! wherever it stands: nothing of another place becomes part of a run, and nothing is written to one.
 
 use std::path::{Path, PathBuf};
@@ -235,20 +236,47 @@ impl RunDir {
             .map_err(|error| self.malformed(relative, &error.to_string()))
     }
 
+    /// Writes a file that nothing else holds. It is on the disk when this returns.
     pub(crate) fn write(&self, relative: &str, bytes: &[u8]) -> Result<Digest, RunError> {
         fs::write_beneath(&self.root, relative, bytes)?;
         Ok(Digest::of(bytes))
     }
 
+    /// Writes a file whose bytes go into the ledger with its event, or that is derived from what stands there. It is not flushed:
+    /// what a crash takes of it is put back, or made again where no event tells of it yet.
+    pub(crate) fn write_recorded(&self, relative: &str, bytes: &[u8]) -> Result<Digest, RunError> {
+        fs::write_beneath_unflushed(&self.root, relative, bytes)?;
+        Ok(Digest::of(bytes))
+    }
+
+    /// Flushes files that were just written without it, and their directories.
+    pub(crate) fn flush(&self, relatives: &[&str]) -> Result<(), FsError> {
+        fs::flush_beneath(&self.root, relatives)
+    }
+
     pub(crate) fn write_json<T: Serialize>(&self, relative: &str, value: &T) -> Result<Digest, RunError> {
-        let mut bytes = to_canonical_json(value)?;
-        bytes.push(b'\n');
-        self.write(relative, &bytes)
+        self.write(relative, &json_line(value)?)
+    }
+
+    /// A JSON document, written as [`RunDir::write_recorded`] does.
+    pub(crate) fn write_json_recorded<T: Serialize>(
+        &self,
+        relative: &str,
+        value: &T,
+    ) -> Result<Digest, RunError> {
+        self.write_recorded(relative, &json_line(value)?)
     }
 
     pub(crate) fn malformed(&self, relative: &str, problem: &str) -> RunError {
         RunError::Malformed { path: self.path(relative), problem: problem.to_owned() }
     }
+}
+
+/// Canonical JSON and a line's end: how every document of a run is written.
+pub(crate) fn json_line<T: Serialize>(value: &T) -> Result<Vec<u8>, RunError> {
+    let mut bytes = to_canonical_json(value)?;
+    bytes.push(b'\n');
+    Ok(bytes)
 }
 
 /// The files of the gates that were run before a landing, for the `number`th time: their report, and what they printed.

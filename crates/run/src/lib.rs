@@ -31,6 +31,7 @@ mod plan_evidence;
 mod receipt;
 mod recording;
 mod replay;
+mod restore;
 mod role;
 mod start;
 mod state;

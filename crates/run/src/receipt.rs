@@ -59,7 +59,7 @@ impl RunReceipt {
 
 /// Writes the receipt of a run.
 pub(crate) fn write(dir: &RunDir, record: &RunRecord, events: &[EventRecord]) -> Result<(), RunError> {
-    dir.write_json(layout::RECEIPT, &RunReceipt::of(record, events)).map(drop)
+    dir.write_json_recorded(layout::RECEIPT, &RunReceipt::of(record, events)).map(drop)
 }
 
 fn phase(record: &RunRecord, event: &EventRecord) -> Option<PhaseReceipt> {

@@ -102,8 +102,8 @@ fn instants(events: &[EventRecord]) -> BTreeMap<String, Timestamp> {
 fn compare(dir: &RunDir, again: &RunDir, state: RunState, recording: &Verdict) -> Result<Replayed, RunError> {
     let mut paths: Vec<String> =
         LISTED.iter().filter(|path| **path != layout::LANDING).map(|path| (*path).to_owned()).collect();
-    let attempts = attempt::ended(dir)?.len().max(attempt::ended(again)?.len());
-    for number in 1..=attempts as u64 {
+    let attempts = attempt::count_written(dir).max(attempt::count_written(again));
+    for number in 1..=attempts {
         paths.extend(
             [attempt::ANSWER, attempt::PATCH, attempt::OUTCOME, attempt::REPORT]
                 .map(|name| attempt_file(number, name)),

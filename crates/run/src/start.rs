@@ -15,12 +15,18 @@ use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::find::PastRuns;
 use crate::journal::{Entry, Journal, Witness};
-use crate::layout::{self, RunDir};
+use crate::layout::{self, RunDir, json_line};
 use crate::recording::AnswersFrom;
+use crate::restore::restore_file;
 use crate::role::librarian::check_named;
 use crate::state::RunState;
 use crate::trial::named;
 use crate::world::World;
+
+/// The key of the event that tells of the guardrails.
+pub(crate) const GUARDRAILS_WRITTEN: &str = "guardrails";
+/// The key of the event that tells of the dispatch configuration.
+pub(crate) const DISPATCH_WRITTEN: &str = "dispatch";
 
 /// What a run is started with.
 #[derive(Debug, Clone)]
@@ -105,9 +111,10 @@ pub async fn create(
         dir.write(layout::SOURCE, bytes)?;
     }
     lay_out(&dir, &record)?;
-    register(&record, RunState::New, ledger, world)?;
     let mut journal = Journal::open(run_id.clone(), dir, ledger, world.clock, witness)?;
+    journal.list(row(&record, RunState::New, world));
     record_beginning(&mut journal, &record)?;
+    journal.commit()?;
     Ok(run_id)
 }
 
@@ -123,34 +130,59 @@ pub(crate) fn record_beginning(journal: &mut Journal<'_>, record: &RunRecord) ->
 /// Writes the files a run begins with. `run.json` comes last: without it there is no run.
 pub(crate) fn lay_out(dir: &RunDir, record: &RunRecord) -> Result<(), RunError> {
     dir.create()?;
+    for Beginning { path, bytes, .. } in beginnings(record)? {
+        dir.write_recorded(path, &bytes)?;
+    }
+    dir.write_json(layout::RUN, record)?;
+    Ok(())
+}
+
+/// Puts back what a crash took of the files a run begins with, where no event tells of them yet: they follow from `run.json`.
+pub(crate) fn restore_beginning(
+    dir: &RunDir,
+    record: &RunRecord,
+    journal: &Journal<'_>,
+) -> Result<(), RunError> {
+    for Beginning { key, path, bytes } in beginnings(record)? {
+        if !journal.has(key) {
+            restore_file(dir, path, &bytes)?;
+        }
+    }
+    Ok(())
+}
+
+/// A file that a run begins with besides `run.json`.
+struct Beginning {
+    /// The key of its event.
+    key: &'static str,
+    path: &'static str,
+    bytes: Vec<u8>,
+}
+
+fn beginnings(record: &RunRecord) -> Result<[Beginning; 2], RunError> {
     let guardrails = Guardrails {
         find_mode: record.settings.web.clone().map_or(FindMode::ResolverOnly, FindMode::ResolverPlusWeb),
         max_files: record.settings.max_files,
         max_total_bytes: record.settings.max_total_bytes,
         max_iterations: record.settings.max_iterations,
     };
-    dir.write(layout::GUARDRAILS, guardrails.render().as_bytes())?;
-    dir.write_json(layout::DISPATCH, &record.settings.dispatch())?;
-    dir.write_json(layout::RUN, record)?;
-    Ok(())
+    let (guardrails, dispatch) = (guardrails.render().into_bytes(), json_line(&record.settings.dispatch())?);
+    Ok([
+        Beginning { key: GUARDRAILS_WRITTEN, path: layout::GUARDRAILS, bytes: guardrails },
+        Beginning { key: DISPATCH_WRITTEN, path: layout::DISPATCH, bytes: dispatch },
+    ])
 }
 
-/// Brings the list of runs up to date.
-pub(crate) fn register(
-    record: &RunRecord,
-    state: RunState,
-    ledger: &mut Ledger,
-    world: &World<'_>,
-) -> Result<(), RunError> {
-    ledger.record_run(RunRow {
+/// What the list of runs says of a run.
+pub(crate) fn row(record: &RunRecord, state: RunState, world: &World<'_>) -> RunRow {
+    RunRow {
         id: record.run_id.clone(),
         goal: record.goal.clone(),
         repo: record.repo.to_string_lossy().into_owned(),
         state: state.name().to_owned(),
         created: record.created_at,
         updated: world.clock.now(),
-    })?;
-    Ok(())
+    }
 }
 
 /// Refuses tracked changes: a run starts from a commit, and what is not in it would be lost from sight. Files that

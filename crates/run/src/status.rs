@@ -17,6 +17,9 @@ use crate::journal::{self, is_pinned};
 use crate::layout::{self, RunDir};
 use crate::state::{Progress, RunState};
 
+/// The key of the event that tells of the signature.
+pub(crate) const SIGNED: &str = "signature";
+
 /// The artifacts that a status lists, in the order in which they come to be.
 pub(crate) const LISTED: [&str; 21] = [
     layout::GUARDRAILS,
@@ -276,7 +279,11 @@ pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress,
     let approved = reviews.iter().all(of_draft(ReviewVerdict::Approve));
     let plan = digest(layout::PLAN)?;
     let signed = match plan {
-        Some(plan) if dir.has(layout::SIGNATURE) => signature_holds(dir, plan)?,
+        Some(plan) if dir.has(layout::SIGNATURE) => match signature_holds(dir, plan) {
+            // Without an event it may be a part of one; it is made again.
+            Err(RunError::Malformed { .. }) if !has_event(events, SIGNED) => false,
+            holds => holds?,
+        },
         _ => false,
     };
     let patch = digest(layout::PATCH)?;
@@ -284,7 +291,10 @@ pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress,
         (Some((ReviewVerdict::Approve, subject)), Some(patch)) => subject == patch,
         _ => false,
     };
-    let verified = match attempt::ended(dir)?.last() {
+    let ended = attempt::recorded(dir, events)?;
+    let verified = match ended.last() {
+        // Where another outcome lies behind it, this attempt is not the last one for good.
+        Some(last) if last.number < attempt::count_written(dir) => false,
         Some(last) if last.end == AttemptEnd::Verified && last.patch.is_some() && last.patch == patch => {
             attempt::is_recorded_whole(dir, events, last.number)?
         }
@@ -303,6 +313,10 @@ pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress,
         landed: is_recorded(dir, events, "landed", layout::LANDING)?,
         failed: is_recorded(dir, events, "failed", layout::FAILURE)?,
     })
+}
+
+fn has_event(events: &[EventRecord], key: &str) -> bool {
+    events.iter().any(|event| event.key.as_deref() == Some(key))
 }
 
 /// Whether the file that a step made is there and is the one that the ledger has recorded.

@@ -4,6 +4,7 @@
 //! byte as a landing would bring it to the work tree, and the copy is gone when the trial is over. The gates can write
 //! to it and to nothing else, see no network, find no git directory in it, and see neither the original nor any run.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -309,6 +310,22 @@ impl Trial {
     }
 }
 
+/// Keeps what gates printed, and gives the digests. The ledger gets no more than these, so the files are on the disk when this returns;
+/// of one that is empty the digest tells all.
+pub(crate) fn keep_logs(
+    dir: &RunDir,
+    logs: [(&str, &[u8]); 2],
+) -> Result<BTreeMap<String, Digest>, RunError> {
+    let mut kept = BTreeMap::new();
+    for (path, bytes) in logs {
+        kept.insert(path.to_owned(), dir.write_recorded(path, bytes)?);
+    }
+    let holding: Vec<&str> =
+        logs.iter().filter(|(_, bytes)| !bytes.is_empty()).map(|(path, _)| *path).collect();
+    dir.flush(&holding)?;
+    Ok(kept)
+}
+
 /// Passes what the gates do on to the witness.
 struct Told<'w>(Mutex<&'w mut dyn Witness>);
 
@@ -352,8 +369,9 @@ fn write_change(copy: &Path, change: &Change) -> Result<(), RunError> {
                 if let Some(parent) = target.parent() {
                     fs::create_dir_all(parent)?;
                 }
-                fs::write_atomic(&target, bytes)?;
-                fs::set_mode(&target, if mode == FileMode::Executable { 0o755 } else { 0o644 })?;
+                // The copy is gone when the trial is over.
+                let mode = if mode == FileMode::Executable { 0o755 } else { 0o644 };
+                fs::write_unflushed(&target, bytes, mode)?;
             }
         }
     }

@@ -33,7 +33,8 @@ fn an_edited_copy_changes_no_state_and_is_put_back_with_the_command_that_is_told
         let state = run.desk.status()["state"].clone();
         for name in ["artifacts/diff.patch", "artifacts/verify_report.json", "artifacts/PLAN.md"] {
             let whole = std::fs::read(run.file(name)).unwrap();
-            std::fs::write(run.file(name), "").unwrap();
+            // One that is empty is what a crash leaves: it would be put back.
+            std::fs::write(run.file(name), "Mine.\n").unwrap();
             let status = run.desk.status();
             assert_eq!(status["state"], state, "{name}");
             assert_eq!(status["edited"], serde_json::json!([name]));

@@ -4,6 +4,7 @@
 //! directory before it, and a link in any of them is refused: nothing is read from another place, and nothing is written to one. The
 //! directory itself is the caller's word; links on the way to it are followed.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
@@ -21,6 +22,13 @@ use super::{FsError, TEMPORARY, link_stands, read_known};
 enum OnTheWay {
     Made,
     MustStand,
+}
+
+/// Whether a write waits for the disk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flush {
+    Now,
+    Later,
 }
 
 /// Reads a whole regular file of at most `limit` bytes below `root`; one that says it is longer is not read at all.
@@ -60,13 +68,55 @@ pub fn create_dir_beneath(root: &Path, relative: &str) -> Result<(), FsError> {
 ///
 /// Fails when a link stands on the way, or a directory is not writable or full.
 pub fn write_beneath(root: &Path, relative: &str, bytes: &[u8]) -> Result<(), FsError> {
+    write(root, relative, bytes, Flush::Now)
+}
+
+/// Writes a file below `root` as [`write_beneath`] does, without waiting for the disk, as [`super::write_unflushed`] does not.
+///
+/// # Errors
+///
+/// As [`write_beneath`].
+pub fn write_beneath_unflushed(root: &Path, relative: &str, bytes: &[u8]) -> Result<(), FsError> {
+    write(root, relative, bytes, Flush::Later)
+}
+
+/// Flushes files below `root` that were written without waiting for the disk, and each of their directories once. Right for files that are
+/// new: a file that was replaced could be lost in both its forms until this returns.
+///
+/// # Errors
+///
+/// Fails when one of them is not there, is no regular file, lies behind a link, or the disk does not take it.
+pub fn flush_beneath(root: &Path, relatives: &[&str]) -> Result<(), FsError> {
+    let fail = |relative: &str, source| FsError::io("flush", &root.join(relative), source);
+    let mut directories = BTreeMap::new();
+    for relative in relatives {
+        open(root, relative).and_then(|file| file.sync_all()).map_err(|source| fail(relative, source))?;
+        directories.insert(Path::new(relative).parent(), relative);
+    }
+    for relative in directories.into_values() {
+        let (parent, _) =
+            parent_of(root, relative, OnTheWay::MustStand).map_err(|source| fail(relative, source))?;
+        rustix::fs::fsync(&parent).map_err(|errno| fail(relative, errno.into()))?;
+    }
+    Ok(())
+}
+
+fn write(root: &Path, relative: &str, bytes: &[u8], flush: Flush) -> Result<(), FsError> {
     let fail = |source| FsError::io("write", &root.join(relative), source);
     let (parent, name) = parent_of(root, relative, OnTheWay::Made).map_err(fail)?;
     let (mut file, temporary) = temporary_in(&parent).map_err(fail)?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| {
+    let mut write = || -> io::Result<()> {
+        file.write_all(bytes)?;
+        if flush == Flush::Now {
+            file.sync_all()?;
+        }
         rustix::fs::renameat(&parent, temporary.as_str(), &parent, name)?;
-        Ok(rustix::fs::fsync(&parent)?)
-    });
+        if flush == Flush::Now {
+            rustix::fs::fsync(&parent)?;
+        }
+        Ok(())
+    };
+    let written = write();
     if written.is_err() {
         // What is left of it goes with the next start, where it cannot go now.
         let _stays = rustix::fs::unlinkat(&parent, temporary.as_str(), AtFlags::empty());
@@ -160,6 +210,7 @@ mod tests {
         }
         for path in ["dir/new", "dir/deeper/new"] {
             assert!(write_beneath(&root, path, b"ours").unwrap_err().is_link());
+            assert!(write_beneath_unflushed(&root, path, b"ours").unwrap_err().is_link());
         }
         assert!(create_dir_beneath(&root, "dir/deeper").unwrap_err().is_link());
         assert!(create_dir_beneath(&root, "dir").unwrap_err().is_link());
@@ -184,6 +235,12 @@ mod tests {
         assert!(write_beneath(&root, "a/b", b"x").is_err());
         assert_eq!(std::fs::read_dir(root.join("a")).unwrap().count(), 1, "a failed write leaves nothing");
         assert!(write_beneath(&root, "../x", b"x").is_err());
+        for path in ["a/b/d", "a/e", "f"] {
+            write_beneath_unflushed(&root, path, b"later").unwrap();
+        }
+        flush_beneath(&root, &["a/b/d", "a/e", "a/b/c", "f"]).unwrap();
+        assert_eq!(std::fs::read(root.join("a/e")).unwrap(), b"later");
+        assert!(flush_beneath(&root, &["a/e", "a/none"]).unwrap_err().is_not_found());
     }
 
     #[test]

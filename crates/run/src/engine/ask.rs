@@ -118,7 +118,7 @@ impl Engine<'_> {
                 format!("{}: {model} is writing", duty.action.name())
             }
         };
-        self.journal.witness().working(duty.role.name(), &what);
+        self.journal.working(duty.role.name(), &what)?;
         let allowed = invocation.timeout;
         let called = client.call(invocation).await;
         let llm = match &called {
@@ -133,7 +133,7 @@ impl Engine<'_> {
             Err(CallError::Secret(_) | CallError::Record(_)) => None,
         };
         let council = match (&called, name) {
-            (Ok(result), COUNCIL) => self.tell_council(result),
+            (Ok(result), COUNCIL) => self.tell_council(result)?,
             _ => None,
         };
         let (text, unread) = match called {
@@ -152,7 +152,7 @@ impl Engine<'_> {
             }
             Err(CallError::Llm(error)) => match error.answer_fault() {
                 Some(fault) => {
-                    self.journal.witness().note(&format!("  {error}"));
+                    self.journal.note(&format!("  {error}"))?;
                     (Untrusted::new(""), Some(attempt::unusable(fault)))
                 }
                 None if name == MANUAL_OUTBOX && is_recorded => {
@@ -163,7 +163,7 @@ impl Engine<'_> {
             },
             Err(error) => return Err(error.into()),
         };
-        self.dir.write(&duty.answer_path, text.as_str().as_bytes())?;
+        self.dir.write_recorded(&duty.answer_path, text.as_str().as_bytes())?;
         let mut body = serde_json::json!({ "role": duty.role.name() });
         if let Value::Object(fields) = &mut body {
             fields.extend(client.recorded_line(&key).map(|line| (LINE.to_owned(), line.to_string().into())));
@@ -180,6 +180,10 @@ impl Engine<'_> {
         }
         let (role, event, key) = ("model", EventKind::ModelAnswered, answered_key(&duty.step));
         self.journal.record_file_with(Entry { role, event, key, path: &duty.answer_path, body })?;
+        if name == MANUAL_OUTBOX {
+            // What is made of it takes the place of what the person wrote.
+            self.journal.commit()?;
+        }
         Ok(Asked::Answered(Answer { text, unread }))
     }
 
@@ -188,28 +192,32 @@ impl Engine<'_> {
     pub(super) fn take_answer(&mut self, duty: &Duty<'_>, body: Value) -> Result<(), RunError> {
         let (event, key) = (EventKind::AnswerTaken, taken_key(&duty.step));
         let entry = Entry { role: duty.role.name(), event, key, path: &duty.answer_path, body };
-        self.journal.record(entry).map(drop)
+        self.journal.record(entry)
     }
 
     /// Tells a person what a council took and what was worse than asked for; returns what the event tells of it.
-    fn tell_council(&mut self, result: &LlmResult) -> Option<Value> {
-        let told = result.extensions.get(COUNCIL)?.clone();
+    fn tell_council(&mut self, result: &LlmResult) -> Result<Option<Value>, RunError> {
+        let Some(told) = result.extensions.get(COUNCIL).cloned() else { return Ok(None) };
         let warnings = told.get("warnings").and_then(Value::as_array);
         for warning in warnings.into_iter().flatten().filter_map(Value::as_str) {
-            self.journal.witness().note(&format!("  warning: council: {warning}"));
+            self.journal.note(&format!("  warning: council: {warning}"))?;
         }
         if let Some(summary) = told.get("summary").and_then(Value::as_str) {
-            self.journal.witness().note(&format!("  the council took {summary}"));
+            self.journal.note(&format!("  the council took {summary}"))?;
         }
-        Some(told)
+        Ok(Some(told))
     }
 
-    /// Writes the evidence files, and makes the question of them.
+    /// Writes the evidence files, and makes the question of them. They are flushed with a prompt that is laid; before that they are written
+    /// anew whenever the run goes on.
     fn lay_evidence(&mut self, duty: &Duty<'_>) -> Result<Vec<Message>, RunError> {
         let asking =
             Asking { record: &self.record, role: duty.role, action: duty.action, target: duty.target };
         for (name, text) in evidence::files(&asking, &duty.evidence) {
-            self.dir.write(&format!("outbox/{name}"), text.as_str().as_bytes())?;
+            let (path, text) = (evidence_path(name), text.as_str().as_bytes());
+            if self.dir.read_if_there(&path)?.as_deref() != Some(text) {
+                self.dir.write_recorded(&path, text)?;
+            }
         }
         Ok(evidence::question(&asking, &duty.evidence))
     }
@@ -228,7 +236,7 @@ impl Engine<'_> {
                     "it has more than {limit} bytes; write one of at most {limit} bytes to {}",
                     path.display()
                 );
-                self.journal.witness().note(&no_answer(&why));
+                self.journal.note(&no_answer(&why))?;
                 return Ok(false);
             }
             Err(error) if error.is_link() => {
@@ -237,11 +245,11 @@ impl Engine<'_> {
                     "a symbolic link stands there or on the way to it, and none is followed; put the file itself at {}",
                     path.display()
                 );
-                self.journal.witness().note(&no_answer(&why));
+                self.journal.note(&no_answer(&why))?;
                 return Ok(false);
             }
             Err(error) => {
-                self.journal.witness().note(&no_answer(&error.to_string()));
+                self.journal.note(&no_answer(&error.to_string()))?;
                 return Ok(false);
             }
         };
@@ -249,27 +257,28 @@ impl Engine<'_> {
             return Ok(false);
         }
         let Ok(text) = std::str::from_utf8(&bytes) else {
-            self.journal.witness().note(&no_answer("it is not UTF-8"));
+            self.journal.note(&no_answer("it is not UTF-8"))?;
             return Ok(false);
         };
         let Some(when) = self.judged_as(duty.target, text)? else { return Ok(true) };
         // Nobody was asked for another one yet, so nothing is amiss; the prompt will say it.
         if self.journal.has(&prompted_key(&duty.step)) {
             let why = format!("it is what was judged as {when}; write another one there");
-            self.journal.witness().note(&no_answer(&why));
+            self.journal.note(&no_answer(&why))?;
         }
         Ok(false)
     }
 
     /// The step, such as `attempt 1`, in which what this text says was judged as what is owed at a target; nothing where it never
     /// was.
-    fn judged_as(&self, target: &str, text: &str) -> Result<Option<String>, RunError> {
+    fn judged_as(&mut self, target: &str, text: &str) -> Result<Option<String>, RunError> {
         let said = Said::at(target, text);
+        let dir = &self.dir;
         let says_it = |path: &str| -> Result<bool, RunError> {
-            let there = self.dir.read_if_there(path)?.and_then(|bytes| String::from_utf8(bytes).ok());
+            let there = dir.read_if_there(path)?.and_then(|bytes| String::from_utf8(bytes).ok());
             Ok(there.is_some_and(|there| Said::at(target, &there) == said))
         };
-        for event in self.journal.events() {
+        for event in self.journal.events()? {
             let given = event.body.get(GIVEN).is_some()
                 && event.body.get(TARGET).and_then(Value::as_str) == Some(target);
             let step = event.key.as_deref().and_then(answered_step).filter(|_| given);
@@ -281,7 +290,7 @@ impl Engine<'_> {
         }
         if target == layout::PATCH {
             // The patch that an attempt came to is ours: nobody wrote it anew.
-            for outcome in attempt::recorded(&self.dir, self.journal.events())? {
+            for outcome in attempt::recorded(&self.dir, self.journal.events()?)? {
                 if outcome.patch.is_some() && says_it(&attempt_file(outcome.number, attempt::PATCH))? {
                     return Ok(Some(format!("attempt {}", outcome.number)));
                 }
@@ -309,7 +318,7 @@ impl Engine<'_> {
                 "  {} was written anew meanwhile; the recorded answer is used, the file stays",
                 duty.target
             );
-            self.journal.witness().note(&note);
+            self.journal.note(&note)?;
         } else if there.flatten().as_deref() != Some(used) {
             self.dir.write(duty.target, used)?;
         }
@@ -323,7 +332,7 @@ impl Engine<'_> {
             return Ok(());
         }
         let laid = EventKind::OutboxPrompted.name();
-        let number = self.journal.events().iter().filter(|event| event.event == laid).count() as u64 + 1;
+        let number = self.journal.events()?.iter().filter(|event| event.event == laid).count() as u64 + 1;
         let most = self.dispatch.budgets.max_outbox_prompts;
         if number > most {
             let hint =
@@ -346,11 +355,15 @@ impl Engine<'_> {
             max_outbox_prompts: most,
             question,
         });
-        let digest = self.dir.write(&path, text.as_bytes())?;
+        let digest = self.dir.write_recorded(&path, text.as_bytes())?;
+        // Whoever reads the prompt may wait for long: it is on the disk before anybody is told of it, and so is what it speaks of.
+        let laid: Vec<String> = evidence::names().map(evidence_path).chain([path.clone()]).collect();
+        self.dir
+            .flush(&laid.iter().map(String::as_str).filter(|path| self.dir.has(path)).collect::<Vec<_>>())?;
         let body =
             serde_json::json!({ "action": duty.action.name(), "prompt": digest, "target": duty.target });
         let (role, event) = (duty.role.name(), EventKind::OutboxPrompted);
-        self.journal.record(Entry { role, event, key, path: &path, body }).map(drop)
+        self.journal.record(Entry { role, event, key, path: &path, body })
     }
 
     /// Records that somebody is asked, before it happens. A question whose answer was not recorded was cut off; putting it
@@ -375,12 +388,12 @@ impl Engine<'_> {
         let mut body = serde_json::json!({ "provider": name, "model": model });
         duty.tell(&mut body);
         let (role, event, path) = (duty.role.name(), EventKind::ModelAsked, layout::CASSETTE);
-        self.journal.record(Entry { role, event, key, path, body }).map(drop)
+        self.journal.record(Entry { role, event, key, path, body })
     }
 
     /// Records that a call has no answer: what it may have cost, and why.
     fn record_failure(&mut self, name: &str, duty: &Duty<'_>, llm: &LlmReceipt) -> Result<(), RunError> {
-        let before = self.journal.events().iter();
+        let before = self.journal.events()?.iter();
         let times = before.filter(|event| event.event == EventKind::ModelFailed.name()).count() + 1;
         let key = format!("model-failed-{times}");
         let mut body = serde_json::json!({ LLM: llm });
@@ -389,17 +402,17 @@ impl Engine<'_> {
             let logs = self.new_logs()?;
             if !logs.is_empty() {
                 let paths: Vec<&str> = logs.keys().map(String::as_str).collect();
-                self.journal.witness().note(&format!("  what the command printed: {}", paths.join(", ")));
+                self.journal.note(&format!("  what the command printed: {}", paths.join(", ")))?;
                 fields.insert(FILES.to_owned(), serde_json::json!(logs));
             }
         }
         let (role, event, path) = (duty.role.name(), EventKind::ModelFailed, layout::CASSETTE);
-        self.journal.record(Entry { role, event, key, path, body }).map(drop)
+        self.journal.record(Entry { role, event, key, path, body })
     }
 
     /// What commands printed and no event tells of yet, with the digest of each log.
-    fn new_logs(&self) -> Result<BTreeMap<String, Digest>, RunError> {
-        let events = self.journal.events();
+    fn new_logs(&mut self) -> Result<BTreeMap<String, Digest>, RunError> {
+        let events = self.journal.events()?;
         let told = |path: &str| {
             events.iter().any(|event| event.body.get(FILES).is_some_and(|files| files.get(path).is_some()))
         };
@@ -461,6 +474,11 @@ impl Duty<'_> {
             }
         };
     }
+}
+
+/// Where an evidence file lies in the run directory.
+fn evidence_path(name: &str) -> String {
+    format!("outbox/{name}")
 }
 
 /// The parameters of try `number`: each has its own seed, and every later one is a little warmer, because a

@@ -22,7 +22,7 @@ use crate::gatekeeper::{self, Ground, Judged};
 use crate::journal::{Entry, FILES};
 use crate::layout::{self, attempt_file};
 use crate::role::patchmaker::{self, Brief};
-use crate::trial::{self, Yardstick, or_base_gone};
+use crate::trial::{self, Yardstick, keep_logs, or_base_gone};
 
 const SAME_PATCH_TWICE: Code = Code::new("run-same-patch-twice");
 const OUT_OF_ATTEMPTS: Code = Code::new("run-out-of-attempts");
@@ -39,14 +39,15 @@ impl Engine<'_> {
         plan: &Plan,
         pack: &ContextPack,
     ) -> Result<(), RunError> {
-        for outcome in attempt::recorded(&self.dir, self.journal.events())? {
+        for outcome in attempt::recorded(&self.dir, self.journal.committed())? {
             self.record_attempt(&outcome)?;
+            self.journal.commit()?;
         }
+        let mut ended = attempt::recorded(&self.dir, self.journal.committed())?;
         loop {
-            let ended = attempt::recorded(&self.dir, self.journal.events())?;
             let last = ended.last();
             if last.is_some_and(|outcome| outcome.end == AttemptEnd::Verified) {
-                return attempt::check_copies(&self.dir, self.journal.events());
+                return attempt::check_copies(&self.dir, self.journal.events()?);
             }
             let proposed_by = last.and_then(|last| self.served_by(proposer(last.number)));
             let proposed_by = Service::of(proposed_by.as_deref().unwrap_or_default());
@@ -85,6 +86,7 @@ impl Engine<'_> {
                 Asked::Waiting => return Ok(()),
                 Asked::Answered(answer) => self.try_answer(number, format, plan, analysis, &answer).await?,
             }
+            ended = attempt::recorded(&self.dir, self.journal.events()?)?;
         }
     }
 
@@ -107,7 +109,7 @@ impl Engine<'_> {
     ) -> Result<(), RunError> {
         let text = &answer.text;
         let key = |step| attempt_key(number, step);
-        self.journal.witness().working("patch gate", "judging the answer");
+        self.journal.working("patch gate", "judging the answer")?;
         let judged = match &answer.unread {
             Some(finding) => Judged::refused(finding.clone()),
             None => {
@@ -134,8 +136,12 @@ impl Engine<'_> {
             output: String::new(),
         };
         if let Some(patch) = &judged.patch {
-            self.dir.write(&attempt_file(number, attempt::PATCH), patch)?;
-            self.dir.write(layout::PATCH, patch)?;
+            self.dir.write_recorded(&attempt_file(number, attempt::PATCH), patch)?;
+            // Where a person writes the next one, what a crash left of this copy would be taken for it.
+            match self.served_by(proposer(number)).as_deref() {
+                Some(MANUAL_OUTBOX) => self.dir.write(layout::PATCH, patch)?,
+                Some(_) | None => self.dir.write_recorded(layout::PATCH, patch)?,
+            };
             self.journal.record_file(
                 "crucible",
                 EventKind::PatchProposed,
@@ -145,10 +151,10 @@ impl Engine<'_> {
         }
         let review =
             Review::from_verdict("patch gate", outcome.patch.unwrap_or(outcome.answer), &judged.verdict);
-        self.dir.write(&attempt_file(number, attempt::REVIEW), review.render().as_bytes())?;
-        self.dir.write(layout::REVIEW_PATCH, review.render().as_bytes())?;
+        self.dir.write_recorded(&attempt_file(number, attempt::REVIEW), review.render().as_bytes())?;
+        self.dir.write_recorded(layout::REVIEW_PATCH, review.render().as_bytes())?;
         for finding in judged.verdict.errors() {
-            self.journal.witness().note(&format!("  refused: {finding}"));
+            self.journal.note(&format!("  refused: {finding}"))?;
         }
         if let (Some(change), true) = (&judged.change, judged.verdict.passes()) {
             let path = attempt_file(number, attempt::REVIEW);
@@ -160,7 +166,7 @@ impl Engine<'_> {
             )?;
             self.verify(plan, analysis, change, &mut outcome).await?;
         }
-        self.dir.write_json(&attempt_file(number, attempt::OUTCOME), &outcome)?;
+        self.dir.write_json_recorded(&attempt_file(number, attempt::OUTCOME), &outcome)?;
         self.record_attempt(&outcome)
     }
 
@@ -182,7 +188,7 @@ impl Engine<'_> {
             body,
         };
         self.journal.record(entry)?;
-        self.journal.witness().working("verifier", "running the gates on the patched copy");
+        self.journal.working("verifier", "running the gates on the patched copy")?;
         let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
         let by = Yardstick {
             git: &self.git,
@@ -192,17 +198,17 @@ impl Engine<'_> {
             analysis,
             level: GateLevel::Lite,
         };
-        let witness = self.journal.witness();
+        let witness = self.journal.witness()?;
         let (trial, report) = trial::verify(self.world, by, room.path(), change, outcome, witness).await?;
-        self.dir.write(layout::STDOUT_LOG, &trial.stdout)?;
-        self.dir.write(layout::STDERR_LOG, &trial.stderr)?;
-        self.dir.write(&attempt_file(number, attempt::STDOUT), &trial.stdout)?;
-        self.dir.write(&attempt_file(number, attempt::STDERR), &trial.stderr)?;
-        self.dir.write_json(&attempt_file(number, attempt::REPORT), &report)?;
-        self.dir.write_json(layout::VERIFY_REPORT, &report)?;
+        let (stdout, stderr) = (attempt_file(number, attempt::STDOUT), attempt_file(number, attempt::STDERR));
+        keep_logs(&self.dir, [(&stdout, &trial.stdout), (&stderr, &trial.stderr)])?;
+        self.dir.write_recorded(layout::STDOUT_LOG, &trial.stdout)?;
+        self.dir.write_recorded(layout::STDERR_LOG, &trial.stderr)?;
+        self.dir.write_json_recorded(&attempt_file(number, attempt::REPORT), &report)?;
+        self.dir.write_json_recorded(layout::VERIFY_REPORT, &report)?;
         let passed = report.result == VerifyResult::Pass;
         for result in &trial.results {
-            self.journal.witness().note(&format!("  gate {}: {}", result.id, result.end));
+            self.journal.note(&format!("  gate {}: {}", result.id, result.end))?;
         }
         outcome.end = if passed { AttemptEnd::Verified } else { AttemptEnd::VerifyFailed };
         outcome.findings.extend(trial.verdict.findings().iter().cloned());

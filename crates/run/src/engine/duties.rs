@@ -61,7 +61,7 @@ impl Engine<'_> {
             };
             let pages = self.ask_until(clients, name, &wanted, |_| Vec::new(), read).await?;
             let Some(pages) = pages else { return Ok(None) };
-            self.dir.write(layout::FIND_WEB, pages.as_bytes())?;
+            self.dir.write_recorded(layout::FIND_WEB, pages.as_bytes())?;
         }
         let (role, event) = (RunRole::Researcher.name(), EventKind::PagesTaken);
         self.journal.record_file(role, event, "find-web", layout::FIND_WEB)?;
@@ -98,10 +98,10 @@ impl Engine<'_> {
         let read = |answer: &Untrusted, _| asked::read_files(answer, &record, &tracked);
         let request: Option<FileRequest> = self.ask_until(clients, name, &wanted, chat, read).await?;
         let Some(request) = request else { return Ok(false) };
-        self.dir.write_json(layout::LEFT_OUT, &not_asked.without(&request))?;
+        self.dir.write_json_recorded(layout::LEFT_OUT, &not_asked.without(&request))?;
         let role = RunRole::Chair.name();
         self.journal.record_file(role, EventKind::FilesLeftOut, "left-out", layout::LEFT_OUT)?;
-        self.dir.write_json(layout::FILE_REQUEST, &request)?;
+        self.dir.write_json_recorded(layout::FILE_REQUEST, &request)?;
         Ok(true)
     }
 
@@ -167,7 +167,7 @@ impl Engine<'_> {
                 let read = |answer: &Untrusted, _| asked::read_review(answer, role, subject);
                 let review: Option<Review> = self.ask_until(clients, &name, &wanted, chat, read).await?;
                 let Some(review) = review else { return Ok(false) };
-                self.dir.write(path, review.render().as_bytes())?;
+                self.dir.write_recorded(path, review.render().as_bytes())?;
             }
             self.journal.record_file(role.name(), event, event.name(), path)?;
             let said = Review::parse_verdict(&self.dir.read_text(path)?);
@@ -231,7 +231,7 @@ impl Engine<'_> {
                         let refused =
                             judged.err().map(|verdict| verdict.errors().cloned().collect::<Vec<_>>());
                         for finding in refused.iter().flatten() {
-                            self.journal.witness().note(&format!("  refused: {finding}"));
+                            self.journal.note(&format!("  refused: {finding}"))?;
                         }
                         let body = match &refused {
                             Some(findings) => serde_json::json!({ REFUSED: findings }),

@@ -1,7 +1,7 @@
 //! Takes a run as far as it goes.
 //!
 //! Each step looks whether its artifact is there, makes it when not, and then makes sure that it is recorded:
-//! so a step that was cut off between the two is only recorded, and a step that was done is not done again. Whoever
+//! so a step that was cut off between the two is made again, and a step that was recorded is not done again. Whoever
 //! serves a role is asked in one way ([`ask`]); where that is a person, the run stops until the answer lies there. After the
 //! signed plan attempts follow one another until one is verified or none is left.
 
@@ -26,7 +26,7 @@ use crate::journal::{Entry, Journal, Witness};
 use crate::layout::{self, RunDir};
 use crate::receipt;
 use crate::recording::Opening;
-use crate::start::{record_beginning, register};
+use crate::start::{DISPATCH_WRITTEN, GUARDRAILS_WRITTEN, record_beginning, restore_beginning, row};
 use crate::state::RunState;
 use crate::status::{answers_used, progress};
 use crate::trial::{self, Trial};
@@ -53,9 +53,10 @@ pub async fn advance<C: Clients>(
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
     world.outside_of(git.top())?;
     let journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
+    restore_beginning(dir, &record, &journal)?;
     let dispatch = dir.read_document(layout::DISPATCH)?;
     let mut engine = Engine { world, dir: dir.clone(), record, git, journal, dispatch };
-    let calls = allowed(&engine.record, engine.journal.events());
+    let calls = allowed(&engine.record, engine.journal.events()?);
     // What was edited is told before anything is made of it.
     let whole = engine.journal.check_files().and_then(|()| answers_used(dir));
     let opened = whole.and_then(|answered| {
@@ -88,11 +89,16 @@ impl Engine<'_> {
         self.journal.record_file(
             "crucible",
             EventKind::GuardrailsWritten,
-            "guardrails",
+            GUARDRAILS_WRITTEN,
             layout::GUARDRAILS,
         )?;
-        self.journal.record_file("crucible", EventKind::DispatchWritten, "dispatch", layout::DISPATCH)?;
-        match progress(&self.dir, self.journal.events())?.state() {
+        self.journal.record_file(
+            "crucible",
+            EventKind::DispatchWritten,
+            DISPATCH_WRITTEN,
+            layout::DISPATCH,
+        )?;
+        match progress(&self.dir, self.journal.events()?)?.state() {
             RunState::Landed => return Ok(()),
             // What was recorded last may lack its bundle; nothing else is left.
             RunState::Failed => return self.bundle("failed-bundle"),
@@ -118,10 +124,11 @@ impl Engine<'_> {
 
     /// Brings what is derived from files and events up to date, and tells the state.
     fn note_down(&mut self) -> Result<RunState, RunError> {
-        let reached = progress(&self.dir, self.journal.events())?.state();
+        let reached = progress(&self.dir, self.journal.events()?)?.state();
         self.journal.write_trace()?;
-        receipt::write(&self.dir, &self.record, self.journal.events())?;
-        register(&self.record, reached, self.journal.ledger(), self.world)?;
+        receipt::write(&self.dir, &self.record, self.journal.events()?)?;
+        self.journal.list(row(&self.record, reached, self.world));
+        self.journal.commit()?;
         Ok(reached)
     }
 
@@ -138,7 +145,7 @@ impl Engine<'_> {
             return Ok(());
         }
         self.journal.write_trace()?;
-        let accounted = AccountedFiles::of(self.journal.events());
+        let accounted = AccountedFiles::of(self.journal.events()?);
         let bytes = crucible_verify::failure_bundle(self.dir.root(), &|path| accounted.has(path))?;
         let digest = self.dir.write(layout::BUNDLE, &bytes)?;
         let body = serde_json::json!({ "digest": digest });
@@ -149,12 +156,12 @@ impl Engine<'_> {
             path: layout::BUNDLE,
             body,
         };
-        self.journal.record(entry).map(drop)
+        self.journal.record(entry)
     }
 
     fn fail(&mut self, failure: &Finding) -> Result<(), RunError> {
         if !self.is_made("failed", layout::FAILURE) {
-            self.dir.write_json(layout::FAILURE, failure)?;
+            self.dir.write_json_recorded(layout::FAILURE, failure)?;
         }
         self.journal.record_file("crucible", EventKind::RunFailed, "failed", layout::FAILURE)?;
         self.bundle("failed-bundle")
@@ -164,6 +171,6 @@ impl Engine<'_> {
     async fn trial(&mut self) -> Result<Trial, RunError> {
         let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
         let (git, record, level) = (&self.git, &self.record, GateLevel::Lite);
-        trial::run(self.world, git, record, level, room.path(), None, self.journal.witness()).await
+        trial::run(self.world, git, record, level, room.path(), None, self.journal.witness()?).await
     }
 }

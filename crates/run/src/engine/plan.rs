@@ -17,6 +17,7 @@ use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::layout;
 use crate::role::{chair, reviewers};
+use crate::status::SIGNED;
 
 impl Engine<'_> {
     /// Drafts the plan; nothing where a person has to draft it first.
@@ -43,9 +44,9 @@ impl Engine<'_> {
                     .dir
                     .malformed(layout::PLAN_DRAFT, "a path in it cannot be written as a plan's line"));
             }
-            self.dir.write(layout::REASONS, chair::reasons(&self.record.goal).as_bytes())?;
-            self.dir.write(layout::EXPECTED_RESULTS, chair::expected_results().as_bytes())?;
-            self.dir.write(layout::PLAN_DRAFT, plan.render().as_bytes())?;
+            self.dir.write_recorded(layout::REASONS, chair::reasons(&self.record.goal).as_bytes())?;
+            self.dir.write_recorded(layout::EXPECTED_RESULTS, chair::expected_results().as_bytes())?;
+            self.dir.write_recorded(layout::PLAN_DRAFT, plan.render().as_bytes())?;
         }
         let role = RunRole::Chair.name();
         self.journal.record_file(role, EventKind::ReasonsWritten, "reasons", layout::REASONS)?;
@@ -90,7 +91,7 @@ impl Engine<'_> {
         ] {
             if !self.is_made(event.name(), path) {
                 let review = Review::from_verdict(role.name(), subject, &verdict);
-                self.dir.write(path, review.render().as_bytes())?;
+                self.dir.write_recorded(path, review.render().as_bytes())?;
             }
             self.journal.record_file(role.name(), event, event.name(), path)?;
             // What was recorded decides, whatever would be said today.
@@ -116,12 +117,12 @@ impl Engine<'_> {
         let plan = Plan { status: PlanStatus::Signed, ..draft.clone() };
         let text = plan.render();
         if !self.is_made("plan", layout::PLAN) {
-            self.dir.write(layout::PLAN, text.as_bytes())?;
+            self.dir.write_recorded(layout::PLAN, text.as_bytes())?;
         }
         if self.dir.read(layout::PLAN)? != text.as_bytes() {
             return Err(RunError::Edited { path: self.dir.path(layout::PLAN) });
         }
-        if !self.is_made("signature", layout::SIGNATURE) {
+        if !self.is_made(SIGNED, layout::SIGNATURE) {
             let mut reviews = BTreeMap::new();
             for (path, event) in layout::REVIEWS.into_iter().zip(EventKind::REVIEWS) {
                 if self.is_made(event.name(), path) {
@@ -130,10 +131,10 @@ impl Engine<'_> {
             }
             let schema_version = SignatureVersion::V1;
             let signature = Signature { schema_version, plan: Digest::of(text.as_bytes()), reviews };
-            self.dir.write_json(layout::SIGNATURE, &signature)?;
+            self.dir.write_json_recorded(layout::SIGNATURE, &signature)?;
         }
         self.journal.record_file("crucible", EventKind::PlanWritten, "plan", layout::PLAN)?;
-        self.journal.record_file("crucible", EventKind::PlanSigned, "signature", layout::SIGNATURE)?;
+        self.journal.record_file("crucible", EventKind::PlanSigned, SIGNED, layout::SIGNATURE)?;
         Ok(plan)
     }
 }

@@ -37,7 +37,7 @@ impl Engine<'_> {
             let tracked = self.git.tracked_files().await?;
             let gates = counted(self.record.settings.gates.len() as u64, "gate");
             let what = format!("running {gates} before any change");
-            self.journal.witness().working("verifier", &what);
+            self.journal.working("verifier", &what)?;
             let trial = self.trial().await?;
             if let Some((gate, message)) = trial.unusable() {
                 return Err(RunError::GateUnusable { gate, message });
@@ -77,13 +77,13 @@ impl Engine<'_> {
                 gates: self.record.settings.gates.clone(),
                 baseline: trial.results,
             };
-            self.dir.write_json(layout::ANALYSIS, &analysis)?;
+            self.dir.write_json_recorded(layout::ANALYSIS, &analysis)?;
             if !analysis.left_out.is_empty() {
                 let count = analysis.left_out.len();
-                self.journal.witness().note(&format!(
+                self.journal.note(&format!(
                     "  left out of the gates' copies: {count} tracked files; see {}",
                     layout::ANALYSIS
-                ));
+                ))?;
             }
         }
         self.journal.record_file("crucible", EventKind::RepositoryAnalysed, "analysis", layout::ANALYSIS)?;
@@ -96,11 +96,11 @@ impl Engine<'_> {
         let workflows = Workflows::read(&self.record.repo, &tracked)?;
         if !self.is_made("find-result", layout::FIND_RESULT) {
             for note in workflows.notes() {
-                self.journal.witness().note(&format!("  {note}"));
+                self.journal.note(&format!("  {note}"))?;
             }
             let facts = RepoFacts::of(tracked.iter().filter_map(|file| file.path.to_str()));
             let result = resolve(&self.record.goal, &facts, &workflows, &self.record.past);
-            self.dir.write_json(layout::FIND_RESULT, &result)?;
+            self.dir.write_json_recorded(layout::FIND_RESULT, &result)?;
         }
         let (event, key) = (EventKind::WorkflowFound, "find-result");
         self.journal.record_file("crucible", event, key, layout::FIND_RESULT)?;
@@ -119,7 +119,7 @@ impl Engine<'_> {
                     && let Err(verdict) = check_web(&there, &guardrails, self.world.clock.now())
                 {
                     for finding in verdict.findings() {
-                        self.journal.witness().note(&format!("  not read: {finding}"));
+                        self.journal.note(&format!("  not read: {finding}"))?;
                     }
                 }
                 None
@@ -150,13 +150,13 @@ impl Engine<'_> {
             }
         } else if !self.is_made("file-request", layout::FILE_REQUEST) {
             let (tracked, unfit) = chair::candidates(self.git.tracked_files().await?);
-            self.journal.witness().working("chair", "ranking the files of the repository");
+            self.journal.working("chair", "ranking the files of the repository")?;
             let (request, mut not_asked) = chair::file_request(&self.record, analysis, &tracked);
             not_asked.files.extend(unfit);
-            self.dir.write_json(layout::LEFT_OUT, &not_asked)?;
+            self.dir.write_json_recorded(layout::LEFT_OUT, &not_asked)?;
             let role = RunRole::Chair.name();
             self.journal.record_file(role, EventKind::FilesLeftOut, "left-out", layout::LEFT_OUT)?;
-            self.dir.write_json(layout::FILE_REQUEST, &request)?;
+            self.dir.write_json_recorded(layout::FILE_REQUEST, &request)?;
         }
         self.journal.record_file(
             RunRole::Chair.name(),
@@ -167,18 +167,18 @@ impl Engine<'_> {
         let request = FileRequest::parse(&self.dir.read(layout::FILE_REQUEST)?)
             .map_err(|error| self.dir.malformed(layout::FILE_REQUEST, &error.to_string()))?;
         if !self.is_made("context-pack", layout::CONTEXT_PACK) {
-            self.journal.witness().working(RunRole::Librarian.name(), "packing what the model may see");
+            self.journal.working(RunRole::Librarian.name(), "packing what the model may see")?;
             let RunRecord { repo, repo_slug, settings, .. } = &self.record;
             let pack = pack_context(repo, repo_slug, &settings.context, &request)?;
             require_base(&self.git, &self.record).await?;
-            self.dir.write(layout::CONTEXT_PACK, &pack.to_bytes()?)?;
+            self.dir.write_recorded(layout::CONTEXT_PACK, &pack.to_bytes()?)?;
             let not_asked: Option<NotAsked> = self
                 .dir
                 .has(layout::LEFT_OUT)
                 .then(|| self.dir.read_document(layout::LEFT_OUT))
                 .transpose()?;
             if let Some(told) = not_asked.and_then(|not_asked| chair::told_of(&pack, &not_asked)) {
-                self.journal.witness().note(&told);
+                self.journal.note(&told)?;
             }
         }
         self.journal.record_file(

@@ -18,6 +18,7 @@ use crate::journal::{is_pinned, line, recorded_files, trace};
 use crate::land::Landing;
 use crate::layout;
 use crate::receipt::RunReceipt;
+use crate::restore::review_of;
 use crate::state::RunState;
 use crate::status::{owed, told_state};
 
@@ -286,9 +287,7 @@ impl<'r> Judge<'r> {
     /// The digest of the review that a refused attempt amounts to.
     fn review_of(&self, outcome: &str) -> Option<Digest> {
         let outcome: AttemptOutcome = document::read(self.file(outcome).bytes()?).ok()?;
-        let verdict = Verdict::new(outcome.findings);
-        let review = Review::from_verdict("patch gate", outcome.patch.unwrap_or(outcome.answer), &verdict);
-        Some(Digest::of(review.render().as_bytes()))
+        Some(Digest::of(review_of(&outcome).as_bytes()))
     }
 
     fn compare_copy(&mut self, copy: &str, says: Option<Digest>, original: &str) {

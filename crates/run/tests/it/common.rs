@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crucible_host::clock::SystemClock;
@@ -90,14 +90,26 @@ impl Along for Nothing {}
 pub(crate) struct Counted {
     pub(crate) workings: AtomicU64,
     pub(crate) instants: AtomicU64,
+    /// How often something was recorded: what goes into the ledger together is told without a look at the clock in between.
+    pub(crate) commits: AtomicU64,
+    last: AtomicU64,
+    is_told: AtomicBool,
 }
 
 impl Along for Counted {
+    fn event(&self, event: &EventRecord) {
+        let is_new = self.last.fetch_max(event.seq, Ordering::Relaxed) < event.seq;
+        if is_new && !self.is_told.swap(true, Ordering::Relaxed) {
+            self.commits.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     fn working(&self, _: &str) {
         self.workings.fetch_add(1, Ordering::Relaxed);
     }
 
     fn instant(&self) {
+        self.is_told.store(false, Ordering::Relaxed);
         self.instants.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -16,6 +16,8 @@ mod kill_roles;
 #[cfg(test)]
 mod meanwhile;
 #[cfg(test)]
+mod power;
+#[cfg(test)]
 mod prompts;
 #[cfg(test)]
 mod together;

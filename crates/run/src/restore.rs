@@ -1,0 +1,164 @@
+//! What a crash of the machine took from a run directory is put back from the ledger.
+//!
+//! A file whose bytes the ledger holds is written without waiting for the disk ([`RunDir::write_recorded`]), so when the machine goes
+//! down it can be missing, empty, cut off, or end in zeros, although its event stands. Whenever a run is opened for work, each such file is
+//! written again from the ledger; so are the copies of an attempt's files, and the review of a refused patch, which its outcome tells.
+//!
+//! What always holds: only a file that is missing, or of which nothing is left but its beginning, gives way; one that says anything else was
+//! edited, stays as it is, and is refused by whoever checks it. What is put back has the digest that its event names.
+
+use crucible_ledger::{EventRecord, Ledger, LedgerError};
+use crucible_model::{Digest, Verdict};
+use serde_json::Value;
+
+use crate::attempt::{self, AttemptEnd, AttemptOutcome};
+use crate::contract::Review;
+use crate::dispatch::outbox::TARGET;
+use crate::error::RunError;
+use crate::event_kind::EventKind;
+use crate::journal::recorded_files;
+use crate::layout::{RunDir, attempt_file};
+use crate::state::RunState;
+use crate::status::told_state;
+
+/// What stands where a file of a run belongs.
+enum Present {
+    Missing,
+    File(Vec<u8>),
+    /// A link, a directory, something too large: for others to refuse.
+    Other,
+}
+
+/// Puts back what is missing or cut off, and gives the paths.
+pub(crate) fn restore(
+    dir: &RunDir,
+    ledger: &Ledger,
+    events: &[EventRecord],
+) -> Result<Vec<String>, RunError> {
+    let mut restored = Vec::new();
+    for (path, digest) in recorded_files(events) {
+        let Ok(digest) = digest.parse::<Digest>() else { continue };
+        let present = Present::at(dir, path);
+        if !present.is_whole(&digest)
+            && let Some(recorded) = bytes_of(ledger, &digest)?
+        {
+            restored.extend(present.put_back(dir, path, &recorded)?);
+        }
+    }
+    restored.extend(restore_of_attempts(dir, events)?);
+    Ok(restored)
+}
+
+/// Puts a file back that has to hold `whole`, where it is missing or cut off; gives its path where it was.
+pub(crate) fn restore_file(dir: &RunDir, path: &str, whole: &[u8]) -> Result<Option<String>, RunError> {
+    Present::at(dir, path).put_back(dir, path, whole)
+}
+
+/// Whether `present` is what a crash can have left of `whole`: its beginning, with or without zeros in place of what follows. A file
+/// that is whole is not.
+pub(crate) fn is_torn(present: &[u8], whole: &[u8]) -> bool {
+    let zeros = present.iter().rev().take_while(|byte| **byte == 0).count();
+    let kept = &present[..present.len() - zeros];
+    present.len() <= whole.len() && present != whole && whole.starts_with(kept)
+}
+
+/// The text of the review that a refused attempt amounts to.
+pub(crate) fn review_of(outcome: &AttemptOutcome) -> String {
+    let verdict = Verdict::new(outcome.findings.clone());
+    Review::from_verdict("patch gate", outcome.patch.unwrap_or(outcome.answer), &verdict).render()
+}
+
+impl Present {
+    fn at(dir: &RunDir, path: &str) -> Self {
+        match dir.read(path) {
+            Ok(bytes) => Self::File(bytes),
+            Err(error) if error.is_not_found() => Self::Missing,
+            Err(_) => Self::Other,
+        }
+    }
+
+    fn is_whole(&self, digest: &Digest) -> bool {
+        matches!(self, Self::File(bytes) if Digest::of(bytes) == *digest)
+    }
+
+    fn put_back(&self, dir: &RunDir, path: &str, whole: &[u8]) -> Result<Option<String>, RunError> {
+        let gives_way = match self {
+            Self::Missing => true,
+            Self::File(bytes) => is_torn(bytes, whole),
+            Self::Other => false,
+        };
+        if gives_way {
+            dir.write_recorded(path, whole)?;
+        }
+        Ok(gives_way.then(|| path.to_owned()))
+    }
+}
+
+/// What has this digest, where it is known. What was edited in the ledger is not.
+fn bytes_of(ledger: &Ledger, digest: &Digest) -> Result<Option<Vec<u8>>, RunError> {
+    if *digest == Digest::of(b"") {
+        return Ok(Some(Vec::new()));
+    }
+    match ledger.artifact(digest) {
+        Err(LedgerError::Damaged { .. }) => Ok(None),
+        other => Ok(other?),
+    }
+}
+
+/// The review of a refused patch is recorded by what its outcome says; what lies outside of `attempts/` is a copy.
+fn restore_of_attempts(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<String>, RunError> {
+    let mut restored = Vec::new();
+    let attempts = attempt::recorded(dir, events)?;
+    for outcome in attempts.iter().filter(|outcome| outcome.end == AttemptEnd::Refused) {
+        let path = attempt_file(outcome.number, attempt::REVIEW);
+        restored.extend(restore_file(dir, &path, review_of(outcome).as_bytes())?);
+    }
+    let is_verified = attempts.last().is_some_and(|last| last.end == AttemptEnd::Verified);
+    let has_ended = is_verified || told_state(events).is_some_and(RunState::is_end);
+    let recorded = recorded_files(events);
+    for (copy, name) in attempt::COPIES {
+        // Where a person writes what is owed next, what lies there is the person's until the run has ended.
+        if !has_ended && is_prompted_for(events, copy) {
+            continue;
+        }
+        let original = attempts.iter().rev().find_map(|outcome| {
+            let path = attempt_file(outcome.number, name);
+            let told = recorded.get(path.as_str()).and_then(|digest| digest.parse().ok());
+            let of_review = || Digest::of(review_of(outcome).as_bytes());
+            let is_refused_review = name == attempt::REVIEW && outcome.end == AttemptEnd::Refused;
+            told.or_else(|| is_refused_review.then(of_review)).map(|digest| (path, digest))
+        });
+        let Some((original, digest)) = original else { continue };
+        // A copy of what was edited is none.
+        if let Some(bytes) = dir.read_if_there(&original)?.filter(|bytes| Digest::of(bytes) == digest) {
+            restored.extend(restore_file(dir, copy, &bytes)?);
+        }
+    }
+    Ok(restored)
+}
+
+/// Whether a person was asked to write this file.
+fn is_prompted_for(events: &[EventRecord], target: &str) -> bool {
+    let prompts = events.iter().filter(|event| event.event == EventKind::OutboxPrompted.name());
+    prompts
+        .filter_map(|event| event.body.get(TARGET).and_then(Value::as_str))
+        .any(|prompted| prompted == target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beginnings_and_zeros_are_torn_and_all_else_is_not() {
+        let whole = b"one\ntwo\0\0three\n";
+        for torn in [&b""[..], b"o", b"one\ntwo", b"one\ntwo\0", b"one\0\0\0", &[0; 15], &whole[..14]] {
+            assert!(is_torn(torn, whole), "{torn:?}");
+        }
+        let longer = [whole.as_slice(), b"\0"].concat();
+        for edited in [&whole[..], b"one\ntwO", b"One", b"one\0two", b" ", &longer, &[0; 16]] {
+            assert!(!is_torn(edited, whole), "{edited:?}");
+        }
+        assert!(!is_torn(b"", b""));
+    }
+}
