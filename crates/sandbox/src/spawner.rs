@@ -173,12 +173,16 @@ impl Drop for Running {
             Register::lock().remove(self.pid);
         }
         // Strays are killed now, and looked for again until they are gone, without keeping the caller.
-        if tree::sweep().is_empty() {
+        if tree::is_childless() {
             return;
         }
+        tree::sweep();
         let job: Job = Box::new(|| {
+            // As in `settle`: one look may miss a process that moves.
+            let mut quiet = 0;
             for _ in 0..DROPPED_SWEEPS {
-                if tree::sweep().is_empty() {
+                quiet = if tree::sweep().is_empty() { quiet + 1 } else { 0 };
+                if quiet == 2 || tree::is_childless() {
                     break;
                 }
                 std::thread::sleep(Duration::from_millis(2));

@@ -16,7 +16,9 @@ use std::time::Duration;
 
 use crucible_host::process::ProcessStat;
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, waitid, waitpid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group, waitid, waitpid,
+};
 
 use crate::sys;
 
@@ -63,6 +65,9 @@ pub(crate) fn kill_tree(root: Pid) {
         }
         std::thread::sleep(ROUND);
     }
+    // A program that was stopped in the middle of a fork has a child by now that no look has found. The kernel sends the signal to
+    // the whole group or lets no such fork succeed.
+    let _ = kill_process_group(root, Signal::KILL);
     let _ = kill_process(root, Signal::KILL);
 }
 

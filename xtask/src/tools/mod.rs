@@ -26,9 +26,9 @@ pub(crate) use cargo::{deny, nextest};
 pub(crate) use llama::llama;
 #[cfg(feature = "bench")]
 pub(crate) use repomix::{Repomix, repomix};
-#[cfg(feature = "bench")]
-pub(crate) use system::ripgrep;
 pub(crate) use system::{is_root, packages};
+#[cfg(feature = "bench")]
+pub(crate) use system::{ripgrep, strace};
 pub(crate) use weights::weights;
 
 use crate::error::TaskError;

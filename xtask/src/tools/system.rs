@@ -42,6 +42,13 @@ pub(crate) fn ripgrep(root: &Root) -> Result<(), TaskError> {
     install(root, &[Package { name: "ripgrep", probe: &["rg", "--version"], what }])
 }
 
+/// The tool that counts what a program asks of the system.
+#[cfg(feature = "bench")]
+pub(crate) fn strace(root: &Root) -> Result<(), TaskError> {
+    let what = "strace (which programs are started, and what is flushed)";
+    install(root, &[Package { name: "strace", probe: &["strace", "--version"], what }])
+}
+
 /// The authority on diffs and trees.
 pub(crate) fn git(root: &Root) -> Result<(), TaskError> {
     if Call::new(root, "git").args(["--version"]).succeeds() {

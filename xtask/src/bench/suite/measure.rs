@@ -49,6 +49,13 @@ pub(super) enum Goal {
         /// The most there may be.
         most: u64,
     },
+    /// Our process and its children made at most so many calls of the system; the times only stand beside it.
+    CallsAtMost {
+        /// How many were seen.
+        seen: usize,
+        /// The most there may be.
+        most: usize,
+    },
     /// We run at least at this share of the other's speed.
     SpeedAtLeast(f64),
     /// We get through this many bytes at no less than so many megabytes (10⁶) a second.
@@ -71,6 +78,7 @@ impl Case {
                 median(&self.pair.ours) <= median(&self.pair.beside).saturating_add(most)
             }
             Goal::MemoryAtMost { peak, most } => peak <= most,
+            Goal::CallsAtMost { seen, most } => seen <= most,
             Goal::SpeedAtLeast(least) => 1.0 / self.pair.ratio() >= least,
             Goal::BytesPerSecond { bytes, megabytes } => rate(bytes, median(&self.pair.ours)) >= megabytes,
         }
@@ -95,6 +103,7 @@ impl Case {
             Goal::MemoryAtMost { peak, most } => {
                 (format!("{} resident", megabytes(peak)), format!("at most {}", megabytes(most)))
             }
+            Goal::CallsAtMost { seen, most } => (format!("{seen} calls"), format!("at most {most}")),
             Goal::SpeedAtLeast(least) => {
                 (format!("{:.2} of its speed", 1.0 / self.pair.ratio()), format!("at least {least:.2}"))
             }

@@ -3,7 +3,9 @@
 //! The model is a server on loopback that answers at once with the right file, and the gate is `true`, so what is measured is
 //! the program: its start, the looks at the repository, the plan, the sandbox, two trials of the gate and all records. Nothing
 //! is taken off for the two calls of `true` and the answer; they are a few milliseconds. A run goes as far as
-//! `verified`; the last case lands it, too. The ledger is one that has seen runs.
+//! `verified`; the third case lands it, too. The ledger is one that has seen runs.
+//!
+//! The last cases count what a run that asks a person starts and flushes: this holds on any machine, whatever its disk.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,14 +15,21 @@ use std::time::Duration;
 use crucible_patch::is_test_path;
 use tempfile::TempDir;
 
-use super::measure::{Case, Goal, side_by_side, timed};
+use super::measure::{Case, Goal, Pair, side_by_side, timed};
 use super::model_server::ModelServer;
 use super::tree::{Repository, SourceTree, read, scratch, succeed};
 use super::{Bench, Context, unmeasured};
 use crate::error::TaskError;
+use crate::tools;
 
 /// The longest that a run takes besides models and gates.
 const MOST: Duration = Duration::from_millis(300);
+
+/// The most programs that a run starts until a person is asked, itself included.
+const MOST_PROGRAMS: usize = 8;
+
+/// The most flushes until then.
+const MOST_FLUSHES: usize = 25;
 
 const BESIDE: &str = "git commit of the same change";
 
@@ -64,9 +73,52 @@ impl Bench for WholeRun {
                 goal: Goal::TimeAtMost(MOST),
             });
         }
+        cases.extend(calls(context, &program, &small)?);
         drop(folder);
         Ok(cases)
     }
+}
+
+/// What a run that asks a person starts and flushes, as the system saw it.
+fn calls(context: &Context<'_>, program: &Path, tree: &SourceTree) -> Result<[Case; 2], TaskError> {
+    tools::strace(context.root)?;
+    let desk = Desk::new(program, tree)?;
+    let words = ["run", "start", "change what it says", "--mode", "manual_outbox", "--repo"];
+    let start = || {
+        let mut start = desk.command(&words);
+        start.arg(desk.repository.path());
+        timed(|| start.status().map_err(TaskError::io("start", program)))
+    };
+    // The ledger is made by the first.
+    start().1?;
+    let (time, ended) = start();
+    ended?;
+    let log = desk.home.path().join("calls");
+    let mut traced =
+        desk.command_of(Path::new("strace"), &["-f", "-qq", "-e", "trace=execve,fsync,fdatasync", "-o"]);
+    traced.arg(&log).arg(program).args(words).arg(desk.repository.path());
+    // It waits for the person, which is no success.
+    traced.status().map_err(TaskError::io("start", "strace"))?;
+    let log = String::from_utf8_lossy(&read(&log)?).into_owned();
+    let counted = |names: &[&str]| log.lines().filter(|line| began(line, names)).count();
+    let case = |what: &str, seen, most| Case {
+        bench: "run",
+        ours: format!("{what} of run start until a person is asked: {}", tree.name),
+        beside: "the same run, untraced".to_owned(),
+        pair: Pair { ours: vec![time], beside: vec![time] },
+        goal: Goal::CallsAtMost { seen, most },
+    };
+    Ok([
+        case("programs started", counted(&["execve"]), MOST_PROGRAMS),
+        case("flushes", counted(&["fsync", "fdatasync"]), MOST_FLUSHES),
+    ])
+}
+
+/// Whether a line of strace's, `PID NAME(…) = RESULT`, begins one of these calls. What is tried along `PATH` in vain starts nothing.
+fn began(line: &str, names: &[&str]) -> bool {
+    let call = line.split_once(' ').map_or("", |(_, call)| call.trim_start());
+    let name = call.split_once('(').map_or("", |(name, _)| name);
+    names.contains(&name) && !call.contains("ENOENT")
 }
 
 /// How far a run goes.
@@ -152,7 +204,11 @@ impl<'a> Desk<'a> {
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(self.program);
+        self.command_of(self.program, words)
+    }
+
+    fn command_of(&self, program: &Path, words: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(words)
             .current_dir(self.home.path())
@@ -218,6 +274,15 @@ mod tests {
         assert!(after.starts_with(SMALL[1].1.as_bytes()) && after.ends_with(b"anew.\n"));
         let none = SourceTree { files: Vec::new(), ..tree };
         assert!(change(&none).is_err());
+    }
+
+    #[test]
+    fn calls_are_counted_once_and_only_where_they_start_something() {
+        let started = r#"12 execve("/usr/bin/git", ["git"], 0x7ffd /* 20 vars */) = 0"#;
+        assert!(began(started, &["execve"]) && !began(started, &["fsync"]));
+        assert!(began("12 fsync(7 <unfinished ...>", &["fsync"]));
+        assert!(!began("12 <... fsync resumed>) = 0", &["fsync"]));
+        assert!(!began(r#"12 execve("/a/git", ["git"], 0x7ffd) = -1 ENOENT (No such file)"#, &["execve"]));
     }
 
     #[test]
