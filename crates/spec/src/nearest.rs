@@ -1,6 +1,6 @@
 //! Names that are there and like the one that was asked for.
 
-use similar::get_close_matches;
+use similar::{Algorithm, capture_diff_slices, diff_ratio};
 
 /// How many names of a directory are looked at.
 pub(crate) const MOST_NAMES: usize = 2_000;
@@ -13,11 +13,30 @@ const ALIKE: f32 = 0.6;
 
 /// The names, among `there`, that are most like `wanted`, capitals aside: five at most, in the order of `there`; none where none is like it.
 pub(crate) fn nearest<'a>(wanted: &str, there: &[&'a str]) -> Vec<&'a str> {
-    let lower: Vec<String> = there.iter().map(|name| name.to_lowercase()).collect();
-    let all: Vec<&str> = lower.iter().map(String::as_str).collect();
-    let near = get_close_matches(wanted.to_lowercase().as_str(), &all, TOLD, ALIKE);
-    let told = there.iter().zip(&all).filter(|(_, lower)| near.contains(lower));
-    told.map(|(name, _)| *name).take(TOLD).collect()
+    let letters = |name: &str| name.to_lowercase().chars().map(u32::from).collect::<Vec<_>>();
+    let wanted = letters(wanted);
+    let mut alike: Vec<(usize, f32)> = there
+        .iter()
+        .map(|name| likeness(&wanted, &letters(name)))
+        .enumerate()
+        .filter(|(_, likeness)| *likeness >= ALIKE)
+        .collect();
+    alike.sort_by(|a, b| b.1.total_cmp(&a.1));
+    alike.truncate(TOLD);
+    alike.sort_by_key(|(at, _)| *at);
+    alike.iter().filter_map(|(at, _)| there.get(*at).copied()).collect()
+}
+
+/// The share of letters that two words have in common, in the same order: 1 where they are equal.
+fn likeness(one: &[u32], other: &[u32]) -> f32 {
+    let (shorter, both) = (one.len().min(other.len()), one.len() + other.len());
+    // Most names of a large directory are ruled out by their length alone.
+    #[expect(clippy::cast_precision_loss, reason = "lengths of names, far below 2^24")]
+    let most = if both == 0 { 1.0 } else { 2.0 * shorter as f32 / both as f32 };
+    if most < ALIKE {
+        return most;
+    }
+    diff_ratio(&capture_diff_slices(Algorithm::Myers, one, other), one.len(), other.len())
 }
 
 #[cfg(test)]

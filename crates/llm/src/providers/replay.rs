@@ -13,7 +13,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use crucible_model::Digest;
 use crucible_model::{EditFormat, to_canonical_json};
-use similar::TextDiff;
+use similar::{Algorithm, DiffOp, capture_diff_slices_deadline, group_diff_ops};
+use tokio::time::Instant;
 
 use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
 use crate::capability::{Capabilities, StructuredOutput};
@@ -259,9 +260,14 @@ fn nearest<'a>(shown: &str, recorded: impl Iterator<Item = &'a RecordedRequest>)
 
 /// The differing lines with one line around them, cut to what a terminal shows.
 fn short_diff(recorded: &str, asked: &str) -> String {
-    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(recorded, asked);
-    let unified = diff.unified_diff().context_radius(1).header("recorded", "asked now").to_string();
-    let mut lines = unified.lines();
+    let (old, new): (Vec<&str>, Vec<&str>) = (recorded.lines().collect(), asked.lines().collect());
+    let deadline = Instant::now().into_std() + DIFF_TIME;
+    let ops = capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(deadline));
+    let mut unified = vec!["--- recorded".to_owned(), "+++ asked now".to_owned()];
+    for group in group_diff_ops(ops, 1) {
+        unified.extend(hunk(&group, &old, &new));
+    }
+    let mut lines = unified.iter();
     let mut text = String::new();
     for line in lines.by_ref().take(DIFF_LINES) {
         text.extend(line.chars().take(DIFF_LINE_CHARS));
@@ -273,4 +279,32 @@ fn short_diff(recorded: &str, asked: &str) -> String {
     }
     text.truncate(text.trim_end().len());
     text
+}
+
+/// The lines of one hunk, with their marks.
+fn hunk(ops: &[DiffOp], old: &[&str], new: &[&str]) -> Vec<String> {
+    let marked =
+        |mark: char, lines: &[&str]| lines.iter().map(|line| format!("{mark}{line}")).collect::<Vec<_>>();
+    let (Some(first), Some(last)) = (ops.first(), ops.last()) else {
+        return Vec::new();
+    };
+    let range = |start: usize, end: usize| match end - start {
+        0 => format!("{start},0"),
+        1 => format!("{}", start + 1),
+        count => format!("{},{count}", start + 1),
+    };
+    let before = range(first.old_range().start, last.old_range().end);
+    let after = range(first.new_range().start, last.new_range().end);
+    let mut lines = vec![format!("@@ -{before} +{after} @@")];
+    for op in ops {
+        let (before, after) = (&old[op.old_range()], &new[op.new_range()]);
+        match op {
+            DiffOp::Equal { .. } => lines.extend(marked(' ', before)),
+            DiffOp::Delete { .. } | DiffOp::Insert { .. } | DiffOp::Replace { .. } => {
+                lines.extend(marked('-', before));
+                lines.extend(marked('+', after));
+            }
+        }
+    }
+    lines
 }
