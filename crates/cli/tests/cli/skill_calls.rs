@@ -2,6 +2,8 @@
 //! superuser and as an ordinary user.
 //!
 //! The table holds one call of each kind; `crucible-sandbox` tries the others, by the same walls and as the same users.
+//!
+//! Slow because each call of the table is one skill that is verified, promoted and run.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,6 @@
 //! What a run may see of the machine and leave in the project, and what `run`, `show`, `list`, `propose` and `promote` tell of it.
+//!
+//! Slow because each run is one start of Python behind the walls.
 
 use std::os::unix::fs::PermissionsExt;
 

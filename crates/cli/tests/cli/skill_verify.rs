@@ -1,4 +1,6 @@
 //! Verifying a skill as a user does it, with the real tools and behind the real walls.
+//!
+//! Slow because each verification starts ruff, mypy and pytest; mypy takes seconds of CPU for the smallest file.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};

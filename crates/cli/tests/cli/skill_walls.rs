@@ -1,4 +1,6 @@
 //! What a trusted skill can do: that of its class, whatever it tries, and whatever it gives back. Its system calls have a file of their own.
+//!
+//! Slow because each attempt is one start of Python behind the walls.
 
 use std::net::TcpListener;
 use std::path::Path;

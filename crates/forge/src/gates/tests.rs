@@ -1,4 +1,6 @@
 //! The gates with the real tools: what passes, and what does not get past them. What walls do is tested where they stand, in `cli`.
+//!
+//! Slow because mypy takes seconds of CPU for the smallest file.
 #![expect(clippy::disallowed_methods, reason = "a test lays out a project, and reads PATH to find Python")]
 
 use std::path::PathBuf;

@@ -1,4 +1,6 @@
 //! Somebody edits the database behind the ledger's back. Every edit of the chain is found and named.
+//!
+//! Slow because each case edits a database of its own and verifies it whole.
 
 use crate::common::{filled, place, tamper};
 use crucible_ledger::{Anchor, Ledger};

@@ -2,6 +2,8 @@
 //!
 //! The disk is a small file system in memory, mounted where only this test sees it (a mount namespace, with a user
 //! namespace of its own where the test is not root). At each event of a run it is filled to the last byte.
+//!
+//! Slow because each event takes a whole run, with its gates in the sandbox, to a full disk and on to its end.
 #![expect(clippy::disallowed_methods, reason = "these tests fill a disk from a process of their own")]
 
 use std::collections::BTreeMap;

@@ -3,6 +3,8 @@
 //! The points are the ones where a difference could arise: right after each event, right before each event with its
 //! artifact written, and at the beginning of each long step. On top of these come kills at arbitrary instants, many to
 //! one run, and kills that come while the user's repository is written.
+//!
+//! Slow because each kill takes a whole run, with its gates in the sandbox, to its end.
 #![expect(clippy::disallowed_methods, reason = "kills at arbitrary instants are told by a clock")]
 
 use std::collections::BTreeSet;

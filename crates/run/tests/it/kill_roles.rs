@@ -2,6 +2,8 @@
 //!
 //! One run is killed each time that it recorded something, and kept. From there, or from a second kill right before that, with the
 //! artifacts written, another process takes it to its end, which is that of an undisturbed run.
+//!
+//! Slow because each kill takes a whole run, with its gates in the sandbox, to its end.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,6 @@
 //! A run's directory goes, or leads elsewhere, between two events of one process.
+//!
+//! Slow because each event is one whole run.
 #![expect(clippy::disallowed_methods, reason = "these tests take directories away")]
 
 use std::os::unix::fs::symlink;

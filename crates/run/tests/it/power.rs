@@ -3,6 +3,8 @@
 //! A run is copied whenever something was recorded, and whenever an event is about to be, with its artifact written. Each copy is what a
 //! process that ended there leaves. Then every file of the run that no flush protects is taken away, emptied, cut, or cut with zeros behind,
 //! or stays, each by turns, and the run goes on from there. What is flushed is listed below; the ledger flushes itself.
+//!
+//! Slow because each crash takes a whole run, with its gates in the sandbox, to its end.
 #![expect(clippy::disallowed_methods, reason = "these tests damage files")]
 
 use std::path::Path;

@@ -1,4 +1,6 @@
 //! System calls by class: each class is tried with what it may do, what fails, and what ends the program.
+//!
+//! Slow because each call is one start of Python in a sandbox of its own.
 
 use crucible_sandbox::{Calls, Completed, End, IsolationLevel, Layer, Network, Strength};
 
