@@ -215,12 +215,16 @@ pub fn append_unflushed(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
 #[expect(clippy::disallowed_methods, reason = "host owns the writing of files")]
 fn append_to(path: &Path, bytes: &[u8]) -> Result<File, FsError> {
     let fail = |source| FsError::io("append to", path, source);
-    let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
+    // A pipe is not waited at.
+    let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();
     let open = File::options().append(true).create(true).custom_flags(flags).open(path);
     let mut file = open.map_err(|source| match path.symlink_metadata() {
         Ok(meta) if meta.is_symlink() => fail(link_stands()),
         _ => fail(source),
     })?;
+    if !file.metadata().map_err(fail)?.is_file() {
+        return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, NoRegularFile)));
+    }
     file.write_all(bytes).map_err(fail)?;
     Ok(file)
 }
@@ -587,6 +591,11 @@ mod tests {
         let link = dir.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert!(append_durable(&link, b"x").unwrap_err().is_link());
+        let pipe = dir.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+        assert!(append_durable(&pipe, b"x").is_err(), "a pipe that nobody reads is not waited at");
+        let _reader = open_at_once(&pipe).unwrap();
+        assert!(append_durable(&pipe, b"x").unwrap_err().is_no_file());
         assert!(append_unflushed(&link, b"x").unwrap_err().is_link());
     }
 }

@@ -284,7 +284,7 @@ impl Git {
     }
 }
 
-/// Reads objects of a store on a thread of its own. Nothing where git has to be asked, also after a panic there.
+/// Reads objects of a store on a thread of its own. Nothing where git has to be asked, after a panic as well in a build that unwinds.
 async fn read_in<T: Send + 'static>(
     store: Option<&Arc<Store>>,
     private: Option<PathBuf>,

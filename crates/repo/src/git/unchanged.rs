@@ -1,8 +1,8 @@
 //! Whether every file of the work tree is as git's index noted it, told by `lstat` alone.
 //!
-//! The rules are git's with `core.trustctime=true` and `core.checkStat=default`, and stricter where git is built in two ways: parts of
-//! a second count. A file that was written at the time of the index or later may have changed without a trace, so it is "not
-//! known" here, and git compares its content.
+//! The rules are git's with `core.trustctime=true` and `core.checkStat=default`; parts of a second count in the comparison of a file with its
+//! entry. A file that was written in the second of the index or later may have changed without a trace, so it is "not known" here, and git
+//! compares its content.
 //!
 //! What always holds: "unchanged" is said only of plain files and links that lie in real directories; submodules, open merges and
 //! whatever the index hides or intends are git's to look at.
@@ -25,7 +25,7 @@ pub(super) fn all_unchanged(top: &Path, index: &Metadata, entries: &[IndexEntry]
         };
         directories.are_real(entry.path.parent().unwrap_or(Path::new("")))
             && fs::symlink_metadata(top.join(&entry.path)).is_ok_and(|now| {
-                is_settled(noted, &now, index) && is_noted(noted, &now) && has_mode(entry.mode, &now)
+                is_settled(noted, index) && is_noted(noted, &now) && has_mode(entry.mode, &now)
             })
             // An index that knows nothing of a file has a size of 0.
             && (noted.size != 0 || is_empty_blob(entry))
@@ -58,14 +58,10 @@ impl Directories {
     }
 }
 
-/// Whether the index was written after the file. Times of two file systems are compared by whole seconds.
-fn is_settled(noted: Stat, now: &Metadata, index: &Metadata) -> bool {
-    let (seconds, nanoseconds) = (i64::from(noted.modified.0), i64::from(noted.modified.1));
-    if now.dev() == index.dev() {
-        (index.mtime(), index.mtime_nsec()) > (seconds, nanoseconds)
-    } else {
-        index.mtime() > seconds
-    }
+/// Whether the index was written in a later second than the file. Less is not enough: the clock of a file system ticks every few
+/// milliseconds, and a file that is changed in the tick in which git looked at it keeps its times, however much later the index is written.
+fn is_settled(noted: Stat, index: &Metadata) -> bool {
+    index.mtime() > i64::from(noted.modified.0.max(noted.changed.0))
 }
 
 fn is_noted(noted: Stat, now: &Metadata) -> bool {

@@ -64,6 +64,7 @@ async fn what_is_checked_out_is_told_whatever_its_name() {
 #[tokio::test]
 async fn an_index_that_nobody_wrote_is_listed_once() {
     let repo = Repo::with(&[("a", "a\n"), ("dir/b", "b\n")]);
+    assert_eq!(changed(&repo.open().await).await, []);
     repo.settle();
     let (git, calls) = counted(&repo, &repo.top).await;
     for _ in 0..3 {

@@ -4,6 +4,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -329,7 +330,7 @@ async fn every_change_is_seen_that_git_sees() {
     std::fs::set_permissions(keep("a"), std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     repo.settle();
     repo.remove("link");
-    std::os::unix::fs::symlink("b", keep("link")).unwrap();
+    std::os::unix::fs::symlink("dir/b", keep("link")).unwrap();
     assert!(!same_state(&repo).await);
     repo.git(["checkout", "-q", "link"]);
     repo.settle();
@@ -377,4 +378,19 @@ async fn file_changed_at_the_time_of_the_index_is_compared() {
         assert!(!git.tracked_state().await.unwrap().changed.is_empty(), "{round}");
         assert!(!same_state(&repo).await);
     }
+}
+
+#[tokio::test]
+async fn edit_without_a_trace_in_the_second_of_the_index_is_seen() {
+    let repo = Repo::with(&[("a", "one\n")]);
+    repo.settle();
+    let index = repo.top.join(".git/index");
+    let changed = std::fs::metadata(repo.top.join("a")).unwrap();
+    let (git, calls) = counted(&repo, &repo.top).await;
+    // Any later part of that second: an edit in the tick in which git looked would have left the same times.
+    let same_second = std::time::UNIX_EPOCH
+        + std::time::Duration::new(u64::try_from(changed.ctime()).unwrap(), 999_999_999);
+    std::fs::File::open(index).unwrap().set_modified(same_second).unwrap();
+    assert_eq!(git.tracked_state().await.unwrap().changed, []);
+    assert_eq!(calls(), 1, "git compares the contents");
 }

@@ -8,7 +8,7 @@
 //! and no more is taken for a delta than [`pack`] allows. Only regular files are opened. Whatever cannot be found or read here is
 //! [`Unread::AskGit`]: git's command line then decides, and its failure is the one that is reported.
 //!
-//! Reading waits for the disk, so callers run it on a thread for blocking work; a panic in a decoder ends there, too.
+//! Reading waits for the disk, so callers run it on a thread for blocking work. In a build that unwinds, a panic in a decoder ends there as well; a release aborts.
 
 mod loose;
 mod pack;
