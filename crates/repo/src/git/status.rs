@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use super::checked_out::checked_out;
 use super::index::IndexEntry;
 use super::store::{Reader, Unread, oid_from};
-use super::unchanged::all_unchanged;
+use super::unchanged::{Bytes, all_unchanged};
 use super::{Branch, Call, Git, Output, as_path};
 use crate::error::RepoError;
 use crate::oid::Oid;
@@ -98,10 +98,15 @@ impl Git {
         let Ok(index) = self.place.git_dir.join("index").symlink_metadata() else { return Ok(None) };
         let Ok((branch, commit)) = checked_out(&self.place, store.hash()) else { return Ok(None) };
         let Some(list) = self.index_here()?.filter(|_| index.is_file()) else { return Ok(None) };
+        let bytes = if self.converts() || self.info_attributes().symlink_metadata().is_ok() {
+            Bytes::PerhapsOther
+        } else {
+            Bytes::Same
+        };
         let (top, asked) = (self.top().to_owned(), commit.clone());
         let is_clean = self.read(&[], move |reader| {
             let tree = reader.tree_of_commit(&asked)?;
-            Ok(all_unchanged(&top, &index, &list.entries)
+            Ok(all_unchanged(&top, &index, &list.entries, bytes)
                 && (list.tree.as_ref() == Some(&tree) || holds(reader, &tree, &list.entries)?))
         });
         Ok(is_clean.await?.unwrap_or(false).then_some(TrackedState { commit, branch, changed: Vec::new() }))

@@ -1,31 +1,49 @@
 //! Whether every file of the work tree is as git's index noted it, told by `lstat` alone.
 //!
 //! The rules are git's with `core.trustctime=true` and `core.checkStat=default`; parts of a second count in the comparison of a file with its
-//! entry. A file that was written in the second of the index or later may have changed without a trace, so it is "not known" here, and git
-//! compares its content.
+//! entry. A file that was written in the second of the index or later may have changed without a trace, so its content is compared with
+//! its name; where attributes or settings may ask for other bytes in the work tree, or there is much to read, that is left to git.
 //!
 //! What always holds: "unchanged" is said only of plain files and links that lie in real directories; submodules, open merges and
 //! whatever the index hides or intends are git's to look at.
 
 use std::fs::{self, Metadata};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use crucible_host::fs::read_regular_up_to;
+use crucible_model::ByteLimit;
 use crucible_patch::FileMode;
 
 use super::index::IndexEntry;
 use crate::index_file::{Stat, Watch};
 
+/// How much is read where times say too little; git reads more.
+const MOST_READ: u64 = 16 << 20;
+
+/// Whether the work tree may hold other bytes of a file than the repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bytes {
+    /// Only where attributes in the work tree say so.
+    Same,
+    /// Settings or attributes outside of it may say so.
+    PerhapsOther,
+}
+
 /// Whether all these files are as noted in an index that has the metadata `index`.
-pub(super) fn all_unchanged(top: &Path, index: &Metadata, entries: &[IndexEntry]) -> bool {
+pub(super) fn all_unchanged(top: &Path, index: &Metadata, entries: &[IndexEntry], bytes: Bytes) -> bool {
     let mut directories = Directories { top: top.to_owned(), checked: PathBuf::new() };
+    let mut room = if bytes == Bytes::Same { MOST_READ } else { 0 };
     entries.iter().all(|entry| {
         let Some(noted) = entry.stat.filter(|_| entry.stage == 0 && entry.watch == Watch::Looked) else {
             return false;
         };
         directories.are_real(entry.path.parent().unwrap_or(Path::new("")))
             && fs::symlink_metadata(top.join(&entry.path)).is_ok_and(|now| {
-                is_settled(noted, index) && is_noted(noted, &now) && has_mode(entry.mode, &now)
+                is_noted(noted, &now)
+                    && has_mode(entry.mode, &now)
+                    && (is_settled(noted, index) || has_content(top, entry, &mut room))
             })
             // An index that knows nothing of a file has a size of 0.
             && (noted.size != 0 || is_empty_blob(entry))
@@ -56,6 +74,24 @@ impl Directories {
         directory.clone_into(&mut self.checked);
         true
     }
+}
+
+/// Whether the file holds the bytes that the entry names, and no attribute in the work tree speaks of it; takes what is read from `room`.
+fn has_content(top: &Path, entry: &IndexEntry, room: &mut u64) -> bool {
+    let has_attributes =
+        |directory: &Path| top.join(directory).join(".gitattributes").symlink_metadata().is_ok();
+    let path = top.join(&entry.path);
+    if *room == 0 || entry.path.ancestors().skip(1).any(has_attributes) {
+        return false;
+    }
+    let content = match entry.mode {
+        FileMode::Symlink => fs::read_link(&path).ok().map(|target| target.into_os_string().into_vec()),
+        _ => read_regular_up_to(&path, ByteLimit(*room)).ok(),
+    };
+    content.is_some_and(|content| {
+        *room = room.saturating_sub(content.len() as u64);
+        super::store::has_name(&entry.oid, b"blob", &content)
+    })
 }
 
 /// Whether the index was written in a later second than the file. Less is not enough: the clock of a file system ticks every few

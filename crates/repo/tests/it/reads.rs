@@ -392,5 +392,39 @@ async fn edit_without_a_trace_in_the_second_of_the_index_is_seen() {
         + std::time::Duration::new(u64::try_from(changed.ctime()).unwrap(), 999_999_999);
     std::fs::File::open(index).unwrap().set_modified(same_second).unwrap();
     assert_eq!(git.tracked_state().await.unwrap().changed, []);
-    assert_eq!(calls(), 1, "git compares the contents");
+    assert_eq!(calls(), 0, "the contents are compared here");
+    repo.write(".gitattributes", "* text=auto\n");
+    assert_eq!(git.tracked_state().await.unwrap().changed, []);
+    assert_eq!(calls(), 1, "git knows what attributes ask for");
+}
+
+#[tokio::test]
+async fn other_content_with_the_same_times_in_the_second_of_the_index_is_seen() {
+    let repo = Repo::with(&[("a", "one\n")]);
+    let index = repo.top.join(".git/index");
+    let times = std::fs::metadata(repo.top.join("a")).unwrap();
+    let (before, noted) = (repo.git(["rev-parse", "HEAD:a"]), std::fs::read(&index).unwrap());
+    // The commit gets another content of the same size; then the index does, with all that it noted of the file.
+    repo.write("other", "eno\n");
+    let after = repo.git(["hash-object", "-w", "other"]);
+    repo.remove("other");
+    repo.git(["update-index", "--cacheinfo", &format!("100644,{},a", after.trim())]);
+    let tree = repo.git(["write-tree"]);
+    let commit = repo.git(["commit-tree", "-m", "other", tree.trim()]);
+    repo.git(["update-ref", "HEAD", commit.trim()]);
+    let raw = |name: &str| -> Vec<u8> {
+        (0..40).step_by(2).map(|at| u8::from_str_radix(&name[at..at + 2], 16).unwrap()).collect()
+    };
+    let (before, after) = (raw(&before), raw(&after));
+    let at = noted.windows(20).position(|part| part == before).unwrap();
+    let mut forged = noted[..noted.len() - 20].to_vec();
+    forged[at..at + 20].copy_from_slice(&after);
+    std::fs::write(&index, &forged).unwrap();
+    let sum = Command::new("sha1sum").arg(&index).output().unwrap().stdout;
+    forged.extend(raw(std::str::from_utf8(&sum).unwrap()));
+    std::fs::write(&index, &forged).unwrap();
+    let second = std::time::Duration::new(u64::try_from(times.mtime()).unwrap(), 999_999_999);
+    std::fs::File::open(&index).unwrap().set_modified(std::time::UNIX_EPOCH + second).unwrap();
+    let changed = repo.open().await.tracked_state().await.unwrap().changed;
+    assert_eq!(changed.iter().map(|entry| entry.path.as_path()).collect::<Vec<_>>(), [Path::new("a")]);
 }
