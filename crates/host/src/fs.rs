@@ -160,7 +160,7 @@ pub fn write_unflushed(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FsErr
     temporary.persist(path).map(drop).map_err(|error| fail(error.error))
 }
 
-/// Writes a new file whole and durably, for this user alone; what stands there already stays.
+/// Writes a new file whole and durably, for this user alone; an existing file is kept.
 ///
 /// # Errors
 ///

@@ -115,7 +115,7 @@ impl Ledger {
     }
 
     /// Does several writes in one transaction: all of them are on the disk when this returns, or none is made. For what belongs
-    /// together, and costs one flush so instead of one for each. Other writers wait meanwhile, so `work` does nothing else.
+    /// together, and costs one flush instead of one for each. Other writers wait meanwhile, so `work` does nothing else.
     ///
     /// # Errors
     ///

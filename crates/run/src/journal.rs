@@ -295,7 +295,7 @@ impl<'a> Journal<'a> {
         Ok(self.ledger)
     }
 
-    /// Whom to tell of what happens. Whoever is told anything was told of every event before it, so each of them is in the ledger
+    /// The observer of progress. Every event is reported to it before anything that follows, so each of them is in the ledger
     /// when a long step begins.
     pub(crate) fn witness(&mut self) -> Result<&mut dyn Witness, RunError> {
         self.commit()?;

@@ -5,7 +5,7 @@
 //! written again from the ledger; so are the copies of an attempt's files, and the review of a refused patch, which its outcome tells.
 //!
 //! What always holds: only a file that is missing, or of which nothing is left but its beginning, gives way; one that says anything else was
-//! edited, stays as it is, and is refused by whoever checks it. What is put back has the digest that its event names.
+//! edited, stays as it is, and is refused by the checks of the caller. What is put back has the digest that its event names.
 
 use crucible_ledger::{EventRecord, Ledger, LedgerError};
 use crucible_model::{Digest, Verdict};
@@ -129,7 +129,7 @@ fn restore_of_attempts(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<Strin
             told.or_else(|| is_refused_review.then(of_review)).map(|digest| (path, digest))
         });
         let Some((original, digest)) = original else { continue };
-        // A copy of what was edited is none.
+        // An edited original is not copied.
         if let Some(bytes) = dir.read_if_there(&original)?.filter(|bytes| Digest::of(bytes) == digest) {
             restored.extend(restore_file(dir, copy, &bytes)?);
         }

@@ -100,7 +100,7 @@ fn tip(common_dir: &Path, name: &str) -> Result<Oid, Unread> {
     Err(Unread::AskGit)
 }
 
-/// A small file that is there and no link; nothing where there is none.
+/// Reads a small file that is not a link; `None` if it does not exist.
 fn read_small(path: &Path) -> Result<Option<Vec<u8>>, Unread> {
     match path.symlink_metadata() {
         Ok(meta) if meta.is_file() => {}

@@ -1,7 +1,7 @@
 //! Reading what the repository holds: blobs by name, files of a tree by path.
 //!
 //! All is read in this process where it can be (`store`), and else by git: one call for all that was asked for. What always holds: bytes
-//! that do not hash to the name of their object are an error, whoever read them.
+//! that do not hash to the name of their object are an error, also when git read them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -48,7 +48,7 @@ async fn object_that_is_stored_under_another_name_is_an_error() {
     assert!(matches!(blob(&git, &a).await, Err(RepoError::DamagedObject { oid }) if oid == a));
     let files = git.files_at(&repo.oid("HEAD"), &["a".parse().unwrap()], LIMIT).await;
     assert!(matches!(files, Err(RepoError::DamagedObject { .. })), "{files:?}");
-    // A commit written over is none.
+    // An overwritten commit is not a commit.
     let commit = repo.oid("HEAD");
     repo.commit("second");
     let git = repo.open().await;

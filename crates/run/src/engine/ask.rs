@@ -356,7 +356,7 @@ impl Engine<'_> {
             question,
         });
         let digest = self.dir.write_recorded(&path, text.as_bytes())?;
-        // Whoever reads the prompt may wait for long: it is on the disk before anybody is told of it, and so is what it speaks of.
+        // A person may read the prompt much later, so the prompt and the files it names are on disk before it is announced.
         let laid: Vec<String> = evidence::names().map(evidence_path).chain([path.clone()]).collect();
         self.dir
             .flush(&laid.iter().map(String::as_str).filter(|path| self.dir.has(path)).collect::<Vec<_>>())?;

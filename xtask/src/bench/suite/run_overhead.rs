@@ -114,7 +114,7 @@ fn calls(context: &Context<'_>, program: &Path, tree: &SourceTree) -> Result<[Ca
     ])
 }
 
-/// Whether a line of strace's, `PID NAME(…) = RESULT`, begins one of these calls. What is tried along `PATH` in vain starts nothing.
+/// Whether a line of strace's, `PID NAME(…) = RESULT`, begins one of these calls. A failed try along `PATH` starts nothing.
 fn began(line: &str, names: &[&str]) -> bool {
     let call = line.split_once(' ').map_or("", |(_, call)| call.trim_start());
     let name = call.split_once('(').map_or("", |(name, _)| name);

@@ -89,7 +89,7 @@ pub(super) fn list(
 }
 
 impl Pack {
-    /// Where an object begins; nothing where the pack has it not, or cannot be read.
+    /// The offset of an object; `None` if the pack lacks it or cannot be read.
     pub(super) fn find(&self, id: &ObjectId) -> Option<Entry> {
         let offset = self.index.pack_offset_at_index(self.index.lookup(id)?);
         self.data()?.entry(offset).ok()

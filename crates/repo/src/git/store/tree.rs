@@ -177,7 +177,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What differs between two trees: each path with what stands there before and after, sorted by their bytes.
+    /// What differs between two trees: each path with its entry before and after, sorted by bytes.
     pub(crate) fn differences(&mut self, old: &Oid, new: &Oid) -> Result<Vec<Difference>, Unread> {
         let mut found: Vec<Difference> = Vec::new();
         let mut left = vec![(Vec::new(), Some(old.clone()), Some(new.clone()))];
