@@ -15,6 +15,7 @@ mod classify;
 mod gate;
 mod judge;
 mod report;
+mod results;
 mod run;
 mod tally;
 mod text;
@@ -35,6 +36,7 @@ pub use report::{
     CommandRow, Failure, GateIsolation, GateLevel, ReportInput, ReportPaths, ReportVersion, VerifyReport,
     VerifyResult, report,
 };
+pub use results::{MAX_TESTS, TestResults, TestStatus};
 pub use run::{GateObserver, GateSetting, Logs, Silent, logs, run_gates};
 pub use tally::{TallyBasis, TestCounts, TestRunner, TestTally};
 pub use text::{Normaliser, excerpt, normalise};
