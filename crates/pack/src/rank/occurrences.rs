@@ -50,15 +50,20 @@ impl Occurrences {
             for (state, byte) in states.iter_mut().zip([one, two, three, four]) {
                 *state = self.automaton.next_state(Anchored::No, *state, *byte);
             }
-            for (number, state) in states.into_iter().enumerate() {
-                self.tell(state, number * part + at + 1, &mut found);
+            // Nearly every step ends here, so all four are asked at once.
+            if states.into_iter().fold(false, |any, state| any | self.automaton.is_special(state)) {
+                for (number, state) in states.into_iter().enumerate() {
+                    self.tell(state, number * part + at + 1, &mut found);
+                }
             }
         }
         // What is left behind the parts: a few bytes, or a short text.
         let mut state = self.after(start, self.up_to(text, PARTS * part));
         for (at, byte) in text.iter().enumerate().skip(PARTS * part) {
             state = self.automaton.next_state(Anchored::No, state, *byte);
-            self.tell(state, at + 1, &mut found);
+            if self.automaton.is_special(state) {
+                self.tell(state, at + 1, &mut found);
+            }
         }
     }
 
@@ -73,7 +78,7 @@ impl Occurrences {
 
     /// Tells what ends at `end`.
     fn tell(&self, state: StateID, end: usize, found: &mut impl FnMut(usize, usize, usize)) {
-        if !self.automaton.is_special(state) || !self.automaton.is_match(state) {
+        if !self.automaton.is_match(state) {
             return;
         }
         for index in 0..self.automaton.match_len(state) {
