@@ -12,6 +12,7 @@
 mod class;
 mod goal;
 mod history;
+mod occurrences;
 mod parts;
 mod words;
 
@@ -283,7 +284,9 @@ mod tests {
     fn ranked(goal: &str, files: &[(&str, &str)], limits: &RankLimits) -> Ranking {
         let goal = Goal::new(goal);
         let look = |(path, text): &(&str, &str)| {
-            goal.look_at(path.parse().unwrap(), text.len() as u64, Some(text.as_bytes()))
+            let path: RepoPath = path.parse().unwrap();
+            let class = FileClass::of(&path);
+            goal.look_at(path, class, text.len() as u64, Some(text.as_bytes()))
         };
         let candidates = files.iter().map(look).collect();
         rank(&goal, candidates, limits)
@@ -398,7 +401,9 @@ mod tests {
     fn ranked_with(goal: &str, files: &[(&str, &str)], commits: Vec<PastChange>) -> Ranking {
         let goal = Goal::new(goal);
         let look = |(path, text): &(&str, &str)| {
-            goal.look_at(path.parse().unwrap(), text.len() as u64, Some(text.as_bytes()))
+            let path: RepoPath = path.parse().unwrap();
+            let class = FileClass::of(&path);
+            goal.look_at(path, class, text.len() as u64, Some(text.as_bytes()))
         };
         let limits = RankLimits { max_files: FileLimit(7), max_total_bytes: ByteLimit(1000) };
         rank_with_history(&goal, files.iter().map(look).collect(), &limits, &History { commits })
@@ -454,7 +459,11 @@ mod tests {
     #[test]
     fn what_is_withheld_takes_no_room_and_what_is_in_anyway_costs_nothing() {
         let goal = Goal::new("parser");
-        let look = |path: &str| goal.look_at(path.parse().unwrap(), 40, None);
+        let look = |path: &str| {
+            let path: RepoPath = path.parse().unwrap();
+            let class = FileClass::of(&path);
+            goal.look_at(path, class, 40, None)
+        };
         let limits = RankLimits { max_files: FileLimit(1), max_total_bytes: ByteLimit(40) };
         let candidates = vec![
             look("parser.env").withheld("holds a secret"),

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use crucible_model::RepoPath;
 
 use super::class::FileClass;
+use super::occurrences::Occurrences;
 use super::parts::ScoreParts;
+use super::words::WordStem;
 use super::{GoalCut, words};
 
 /// The most words and the most paths of a goal that are looked for; the first ones count.
@@ -47,7 +48,7 @@ const DEFINING: [&[u8]; 14] = [
 pub struct Goal {
     patterns: Vec<Pattern>,
     mentions: Vec<String>,
-    automaton: Option<AhoCorasick>,
+    occurrences: Option<Occurrences>,
     cut: GoalCut,
 }
 
@@ -165,15 +166,9 @@ impl Goal {
                 }
             }
         }
-        let automaton = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .match_kind(MatchKind::Standard)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(patterns.iter().map(|pattern| &pattern.text))
-            .ok()
-            .filter(|_| !patterns.is_empty());
+        let occurrences = Occurrences::of(patterns.iter().map(|pattern| pattern.text.as_str()));
         let cut = GoalCut { bytes: (whole - goal.len()) as u64, names: dropped.len() as u64 };
-        Self { patterns, mentions, automaton, cut }
+        Self { patterns, mentions, occurrences, cut }
     }
 
     /// What of the goal is not looked for.
@@ -182,14 +177,14 @@ impl Goal {
         self.cut
     }
 
-    /// Looks at one file. `text` is its content or the beginning of it, where the caller has read it; at most
-    /// 256 KiB of it are searched. Needs no order: files can be looked at side by
-    /// side.
+    /// Looks at one file. `class` is what [`FileClass::of`] says of its path, which whoever chooses what to read has asked already.
+    /// `text` is its content or the beginning of it, where the caller has read it; at most 256 KiB of it are searched. Needs no
+    /// order: files can be looked at side by side.
     #[must_use]
-    pub fn look_at(&self, path: RepoPath, size: u64, text: Option<&[u8]>) -> Candidate {
+    pub fn look_at(&self, path: RepoPath, class: FileClass, size: u64, text: Option<&[u8]>) -> Candidate {
         let text = text.unwrap_or_default();
         let binary = memchr::memchr(0, &text[..text.len().min(BINARY_PROBE)]).is_some();
-        let class = if binary { FileClass::Generated } else { FileClass::of(&path) };
+        let class = if binary { FileClass::Generated } else { class };
         let text_hits = if binary { Vec::new() } else { self.search(&text[..text.len().min(MAX_TEXT)]) };
         Candidate {
             mention_points: self.mention_points(&path),
@@ -284,6 +279,7 @@ impl Goal {
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
         let in_stem = words::split(stem);
         let in_directories = words::split(directories);
+        let (stems, stems_above) = (words::stems(&in_stem), words::stems(&in_directories));
         let whole = stem.to_lowercase();
         let mut hits = Vec::new();
         for (pattern, wanted) in self.patterns.iter().enumerate() {
@@ -294,11 +290,11 @@ impl Goal {
                 continue;
             } else if in_stem.contains(text) {
                 (NamePlace::Name, 150)
-            } else if in_stem.iter().any(|word| words::related(word, text)) {
+            } else if stems.contains(&WordStem::of(text)) {
                 (NamePlace::Name, 100)
             } else if in_directories.contains(text) {
                 (NamePlace::Directory, 60)
-            } else if in_directories.iter().any(|word| words::related(word, text)) {
+            } else if stems_above.contains(&WordStem::of(text)) {
                 (NamePlace::Directory, 30)
             } else {
                 continue;
@@ -310,20 +306,19 @@ impl Goal {
 
     /// Counts the patterns in a text, where they begin a word; identifiers only where they also end it.
     fn search(&self, text: &[u8]) -> Vec<TextHit> {
-        let Some(automaton) = &self.automaton else {
+        let Some(occurrences) = &self.occurrences else {
             return Vec::new();
         };
         let mut hits: Vec<TextHit> = Vec::new();
-        for found in automaton.find_overlapping_iter(text) {
-            let pattern = found.pattern().as_usize();
-            if !begins_word(text, found.start()) {
-                continue;
+        occurrences.each(text, |pattern, start, end| {
+            if !begins_word(text, start) {
+                return;
             }
-            let ends = !text.get(found.end()).is_some_and(|next| is_name_byte(*next));
+            let ends = !text.get(end).is_some_and(|next| is_name_byte(*next));
             if self.patterns[pattern].kind == Kind::Identifier && !ends {
-                continue;
+                return;
             }
-            let defined = u64::from(ends && is_defined(text, found.start()));
+            let defined = u64::from(ends && is_defined(text, start));
             match hits.iter_mut().find(|hit| hit.pattern == pattern) {
                 Some(hit) => {
                     hit.count += 1;
@@ -331,7 +326,7 @@ impl Goal {
                 }
                 None => hits.push(TextHit { pattern, count: 1, definitions: defined }),
             }
-        }
+        });
         hits.sort_unstable_by_key(|hit| hit.pattern);
         hits
     }

@@ -121,9 +121,9 @@ pub(super) fn split(name: &str) -> Vec<String> {
     words
 }
 
-/// Whether two lowercase words are forms of one: `parse`, `parser`, `parsing`.
-pub(super) fn related(one: &str, other: &str) -> bool {
-    WordStem::of(one) == WordStem::of(other)
+/// What each of these lowercase words has in common with its other forms.
+pub(super) fn stems(words: &[String]) -> Vec<WordStem<'_>> {
+    words.iter().map(|word| WordStem::of(word)).collect()
 }
 
 /// What a lowercase word has in common with its other forms; at least three letters of it.
@@ -187,6 +187,10 @@ fn flush(word: &mut String, words: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn related(one: &str, other: &str) -> bool {
+        WordStem::of(one) == WordStem::of(other)
+    }
 
     #[test]
     fn stop_words_are_sorted_for_the_search_and_stand_in_one_list() {

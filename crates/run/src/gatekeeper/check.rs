@@ -3,8 +3,8 @@
 //! It judges as a run does: as text, and on what git makes of it. Only the tree as a whole is not made, which nobody needs
 //! here and which costs most in a large repository.
 
-use crucible_model::{Outcome, Verdict};
-use crucible_patch::{Policy, Proposal, apply, judge_places, parse};
+use crucible_model::{ByteLimit, Outcome, RepoPath, Verdict};
+use crucible_patch::{Patch, Policy, Proposal, apply, judge_places, parse};
 use crucible_repo::{Git, ProducedChanges, RepoError, changes_agree};
 
 use super::{may_read, names_apart, not_applicable, only_files, spares_guarded, too_large};
@@ -46,35 +46,58 @@ pub(super) async fn check(git: &Git, policy: &Policy, bytes: &[u8]) -> Result<Ch
         Ok(limit) => limit,
         Err(refusal) => return Ok(Checked::refused(refusal)),
     };
-    // None needs another, and all wait for git.
-    let (there, spared, apart) = tokio::join!(
-        git.patch_index(base, &paths, limit),
+    // None needs another. The one that reads and judges comes last: git answers the others meanwhile.
+    let (spared, apart, judged) = tokio::join!(
         spares_guarded(git, policy, &patch),
-        names_apart(git, base, &patch)
+        names_apart(git, base, &patch),
+        try_out(git, policy, &patch, bytes, &paths, (places, limit))
     );
-    let (before, index) = match there {
-        Ok(there) => there,
-        Err(error) => return Ok(Checked::refused(too_large(places, error)?)),
+    let (mut verdict, produced) = match judged? {
+        Tried::Refused(verdict) => return Ok(Checked::refused(verdict)),
+        Tried::Made { verdict, produced } => (verdict, produced),
     };
-    let after = match apply(&proposal, &before) {
-        Ok(after) => after,
-        Err(error) => return Ok(Checked::refused(Verdict::new(vec![error.finding()]))),
-    };
-    let mut verdict = crucible_patch::judge(&patch, policy, &before, &after);
-    if verdict.outcome() == Outcome::Fail {
-        return Ok(Checked::refused(verdict));
-    }
-    let produced = match git.changes_after_patch(index, bytes).await {
-        Ok(produced) => produced,
-        Err(RepoError::PatchRefused { detail }) => {
-            return Ok(Checked::refused(Verdict::new(vec![not_applicable(&detail)])));
-        }
-        Err(error) => return Ok(Checked::refused(too_large(verdict, error)?)),
-    };
-    verdict.merge(changes_agree(bytes, &patch, &before, &produced));
     verdict.merge(only_files(&produced.changes));
     verdict.merge(spared);
     verdict.merge(apart?);
     let changes = verdict.passes().then_some(produced);
     Ok(Checked { verdict, changes })
+}
+
+/// What became of a patch that was judged as text and given to git.
+enum Tried {
+    Refused(Verdict),
+    Made { verdict: Verdict, produced: ProducedChanges },
+}
+
+/// Judges the patch as text and, unless that refuses it, on what git makes of it. Its places were judged: how much may be read is said
+/// beside what was found.
+async fn try_out(
+    git: &Git,
+    policy: &Policy,
+    patch: &Patch,
+    bytes: &[u8],
+    paths: &[RepoPath],
+    (places, limit): (Verdict, ByteLimit),
+) -> Result<Tried, RunError> {
+    let (before, index) = match git.patch_index(&git.opened_at().commit, paths, limit).await {
+        Ok(there) => there,
+        Err(error) => return Ok(Tried::Refused(too_large(places, error)?)),
+    };
+    let after = match apply(&Proposal::Diff(bytes.to_vec()), &before) {
+        Ok(after) => after,
+        Err(error) => return Ok(Tried::Refused(Verdict::new(vec![error.finding()]))),
+    };
+    let mut verdict = crucible_patch::judge(patch, policy, &before, &after);
+    if verdict.outcome() == Outcome::Fail {
+        return Ok(Tried::Refused(verdict));
+    }
+    let produced = match git.changes_after_patch(index, bytes).await {
+        Ok(produced) => produced,
+        Err(RepoError::PatchRefused { detail }) => {
+            return Ok(Tried::Refused(Verdict::new(vec![not_applicable(&detail)])));
+        }
+        Err(error) => return Ok(Tried::Refused(too_large(verdict, error)?)),
+    };
+    verdict.merge(changes_agree(bytes, patch, &before, &produced));
+    Ok(Tried::Made { verdict, produced })
 }

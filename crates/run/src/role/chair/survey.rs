@@ -120,26 +120,28 @@ impl Eye<'_> {
     }
 
     fn look_at(&self, file: &Listed, text: &mut Vec<u8>) -> Look {
-        if !is_wanted(&file.path) {
-            return self.by_path(file, Seen::PathOnly);
+        let class = FileClass::of(&file.path);
+        if !is_wanted(&file.path, class) {
+            return self.by_path(file, class, Seen::PathOnly);
         }
         let read = self.reader.as_ref().map(|reader| reader.read_prefix(&file.path, READ, text));
         match read {
             Some(Ok(size)) => Look {
-                candidate: self.named(self.goal.look_at(file.path.clone(), size, Some(text))),
+                candidate: self.named(self.goal.look_at(file.path.clone(), class, size, Some(text))),
                 size,
                 seen: Seen::Text(text.len() as u64),
             },
-            Some(Err(_)) | None => self.by_path(file, Seen::PathOnly),
+            Some(Err(_)) | None => self.by_path(file, class, Seen::PathOnly),
         }
     }
 
     /// A file that is not read because of what came before it.
     fn pass_over(&self, file: &Listed) -> Look {
-        self.by_path(file, if is_wanted(&file.path) { Seen::Unread } else { Seen::PathOnly })
+        let class = FileClass::of(&file.path);
+        self.by_path(file, class, if is_wanted(&file.path, class) { Seen::Unread } else { Seen::PathOnly })
     }
 
-    fn by_path(&self, file: &Listed, mut seen: Seen) -> Look {
+    fn by_path(&self, file: &Listed, class: FileClass, mut seen: Seen) -> Look {
         let size = file.size.unwrap_or_else(|| match self.reader.as_ref().map(|it| it.look(&file.path)) {
             Some(FoundAt::File { size } | FoundAt::Linked { size, .. }) => size,
             Some(FoundAt::Missing) => {
@@ -155,7 +157,7 @@ impl Eye<'_> {
             )
             | None => 0,
         });
-        Look { candidate: self.named(self.goal.look_at(file.path.clone(), size, None)), size, seen }
+        Look { candidate: self.named(self.goal.look_at(file.path.clone(), class, size, None)), size, seen }
     }
 
     fn named(&self, candidate: Candidate) -> Candidate {
@@ -171,8 +173,8 @@ impl Eye<'_> {
 }
 
 /// Whether the text of a file at this path says anything, and may be looked at.
-fn is_wanted(path: &RepoPath) -> bool {
-    FileClass::of(path) != FileClass::Generated
+fn is_wanted(path: &RepoPath, class: FileClass) -> bool {
+    class != FileClass::Generated
         && denied_place(path, Denial::Shown).is_none()
         && !is_secret_file(path.as_str())
 }
