@@ -20,6 +20,7 @@ mod engine;
 mod error;
 mod event_kind;
 mod find;
+mod found;
 mod gate_files;
 mod gatekeeper;
 mod hidden;
@@ -68,6 +69,7 @@ pub use find::{
     WebResult, Workflow, WorkflowAdvice, WorkflowFault, WorkflowFits, WorkflowOrigin, Workflows,
     WorkflowsError, check_web, externals, resolve,
 };
+pub use found::{directory_in, found_gates, no_gates};
 pub use gatekeeper::{AppliedPatch, SignedPlan, apply_patch, check_patch, plan_policy, run_of, signed_plan};
 pub use journal::Witness;
 pub use land::{LEDGER_TRAILER, Landing, LandingVersion, land};
