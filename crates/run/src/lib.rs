@@ -12,6 +12,7 @@ mod attempt;
 mod budget;
 mod call_book;
 mod catalogue;
+mod check_gates;
 mod clients;
 mod contract;
 mod dispatch;
@@ -47,6 +48,7 @@ pub use attempt::{AttemptEnd, AttemptOutcome, AttemptVersion};
 pub use budget::raise_budget;
 pub use call_book::LedgerBook;
 pub use catalogue::{check_repository_behaviors, listed_behaviors};
+pub use check_gates::{GateCheck, GateState, check_gates};
 pub use clients::{Clients, stand_in};
 pub use contract::{
     API_AGENT, AgentCommands, AgentNetwork, COUNCIL, ContextSettings, ContractDocuments, DispatchBudgets,
