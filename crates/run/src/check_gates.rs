@@ -5,11 +5,12 @@
 
 use std::time::Duration;
 
-use crucible_host::fs::create_dir_all;
 use crucible_host::WorkDir;
+use crucible_host::fs::create_dir_all;
+use crucible_model::counted;
 use crucible_repo::Git;
 use crucible_sandbox::Strength;
-use crucible_verify::{GateId, GateLevel, GateOutcome, GateRun, GateSpec, TestTally, judge_run};
+use crucible_verify::{GateEnd, GateId, GateLevel, GateOutcome, GateRun, GateSpec, TestTally, judge_run};
 
 use crate::error::RunError;
 use crate::journal::Witness;
@@ -106,7 +107,13 @@ fn state(run: &GateRun, end: &str, excerpt: &str) -> GateState {
         return GateState::Passes;
     }
     let failed = TestTally::read(run).runners.values().map(|counts| counts.failed).sum::<u64>();
-    let end = if failed > 0 { format!("{end} ({failed} failed)") } else { end.to_owned() };
+    let end = match &run.end {
+        GateEnd::Exited(code) if failed > 0 => {
+            format!("exit code {code}, {} failed", counted(failed, "test"))
+        }
+        GateEnd::Exited(code) => format!("exit code {code}"),
+        _ => end.to_owned(),
+    };
     GateState::Fails { end, tests: failed_tests(run), excerpt: excerpt.to_owned() }
 }
 

@@ -123,7 +123,7 @@ pub(crate) fn gate_files(
         moves |= gate.cwd.is_some();
         // A variable can name a file that is loaded first.
         let values = gate.env.values().flat_map(|value| value.split([':', ',', ';', '=']));
-        for word in values.flat_map(|value| words(value)) {
+        for word in values.flat_map(words) {
             asked.push((word.to_owned(), None));
         }
         for command in gate.setup.iter().chain([&gate.command]) {
