@@ -123,10 +123,12 @@ fn failed_tests(run: &GateRun) -> Vec<String> {
     let name = |line: &str| {
         let line = line.trim();
         let pytest = line.strip_prefix("FAILED ").and_then(|rest| rest.split(" - ").next());
+        let pytest = pytest.filter(|name| name.contains("::"));
         let libtest = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"));
         let go = line.strip_prefix("--- FAIL: ").and_then(|rest| rest.split(" (").next());
         let tap = line.strip_prefix("not ok ").and_then(|rest| rest.split_once(" - ")).map(|(_, name)| name);
         let unittest = line.strip_prefix("FAIL: ").or_else(|| line.strip_prefix("ERROR: "));
+        let unittest = unittest.filter(|name| name.ends_with(')'));
         pytest.or(libtest).or(go).or(tap).or(unittest).map(str::to_owned)
     };
     let mut names: Vec<String> = Vec::new();
@@ -136,4 +138,29 @@ fn failed_tests(run: &GateRun) -> Vec<String> {
         }
     }
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_sandbox::{Captured, Extent};
+
+    use super::*;
+
+    #[test]
+    fn failed_tests_are_named_as_their_runners_print_them() {
+        let text = "FAILED tests/test_a.py::test_b - assert 1\ntest m::c ... FAILED\ntest m::c ... FAILED\n--- FAIL: TestD (0.00s)\n\
+            not ok 3 - e\nFAIL: test_f (t.T.test_f)\nFAILED (failures=1)\nERROR: no such option\ntest result: FAILED. 1 passed\n";
+        let stdout = Captured { bytes: text.into(), total: text.len() as u64, extent: Extent::Whole };
+        let run = GateRun {
+            id: "x".parse().unwrap(),
+            command: vec!["x".to_owned()],
+            end: GateEnd::Exited(1),
+            duration: Duration::ZERO,
+            stdout,
+            stderr: Captured::default(),
+            isolation: None,
+        };
+        let expected = ["tests/test_a.py::test_b", "m::c", "TestD", "e", "test_f (t.T.test_f)"];
+        assert_eq!(failed_tests(&run), expected);
+    }
 }

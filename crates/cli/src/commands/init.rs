@@ -9,7 +9,8 @@ use clap::Args;
 use crucible_host::config::Config;
 use crucible_host::fs::{create_dir_all, read_regular_up_to, write_atomic};
 use crucible_model::{ByteLimit, ExitStatus};
-use crucible_run::{GateCheck, GateState, found_gates};
+use crucible_repo::RepoError;
+use crucible_run::{GateCheck, GateState, RunError, found_gates};
 use crucible_verify::GateSpec;
 use serde::Serialize;
 
@@ -238,14 +239,20 @@ fn try_gates(
     gates: &[GateSpec],
     missing: &mut Vec<Missing>,
 ) -> Result<Vec<GateCheck>, CommandError> {
-    match checked(app, config, top, gates, strength(config)?) {
-        Err(error) if error.status != ExitStatus::Interrupted => {
+    let lack = match checked(app, config, top, gates, strength(config)?)? {
+        Ok(checks) => return Ok(checks),
+        Err(RunError::Repo(RepoError::Empty { .. })) => Missing {
+            what: "the repository has no commit yet; a run needs one".to_owned(),
+            command: "git add --all && git commit -m \"Begin\"".to_owned(),
+        },
+        Err(error) => {
+            let error = CommandError::from(error);
             let command = error.hints.join(" ");
-            missing.push(Missing { what: format!("the gates were not run: {}", error.message), command });
-            Ok(Vec::new())
+            Missing { what: format!("the gates were not run: {}", error.message), command }
         }
-        checks => checks,
-    }
+    };
+    missing.push(lack);
+    Ok(Vec::new())
 }
 
 /// What a run here would lack.

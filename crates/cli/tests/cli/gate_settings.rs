@@ -359,7 +359,11 @@ fn init_takes_a_command_and_lists_what_is_missing() {
     let gates = desk.call(["gates", "--json"]).current_dir(repo.path()).run().ok().json();
     assert_eq!(gates["gates"][0]["command"], json!(["no-such-program-here", "its"]));
     assert_eq!(gates["gates"][0]["env"], json!(["X"]));
+    let unborn = tempfile::tempdir().unwrap();
+    repo.git(["init", "--quiet", unborn.path().to_str().unwrap()]);
     let words = ["init", "--json", "--test", "true"];
+    let told = desk.call(words).current_dir(unborn.path()).run().ok().json();
+    assert_eq!(told["missing"][0]["command"], "git add --all && git commit -m \"Begin\"");
     assert!(
         desk.call(words).current_dir(repo.path()).run().exits(2).message().contains("names gates already")
     );

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use crucible_host::config::Config;
-use crucible_model::{Code, ExitStatus, Finding, Verdict};
-use crucible_run::{GateCheck, GateState, check_gates};
+use crucible_model::{Code, ExitStatus, Finding, Outcome, Verdict, VerdictReport};
+use crucible_run::{GateCheck, GateState, RunError, check_gates};
 use crucible_sandbox::Strength;
 use crucible_verify::GateSpec;
 use serde::Serialize;
@@ -57,6 +57,22 @@ pub(crate) struct Gates {
     sandbox: Option<String>,
 }
 
+/// What `--json` prints.
+#[derive(Serialize)]
+struct GatesShown {
+    schema_version: &'static str,
+    gates: Vec<GateShown>,
+}
+
+/// What `--run --json` prints.
+#[derive(Serialize)]
+struct RunShown {
+    schema_version: String,
+    verdict: Outcome,
+    findings: Vec<Finding>,
+    gates: Vec<GateShown>,
+}
+
 /// One gate, as `--json` prints it.
 #[derive(Serialize)]
 pub(crate) struct GateShown {
@@ -97,7 +113,7 @@ impl Gates {
             show(app, &gates)?;
             return Ok(ExitStatus::Success);
         }
-        let checks = checked(app, &config, &top, &gates, strength(&config)?)?;
+        let checks = checked(app, &config, &top, &gates, strength(&config)?)??;
         report(app, &gates, &checks)
     }
 
@@ -115,20 +131,22 @@ impl Gates {
     }
 }
 
-/// Runs these gates on copies of the repository at `top`.
+/// Runs these gates on copies of the repository at `top`. The inner error is what stands in the way of a copy.
 pub(crate) fn checked(
     app: &App,
     config: &Config,
     top: &Path,
     gates: &[GateSpec],
     strength: Strength,
-) -> Result<Vec<GateCheck>, CommandError> {
+) -> Result<Result<Vec<GateCheck>, RunError>, CommandError> {
     let sandbox = shared_sandbox(app);
     let world = world(app, &sandbox, config)?;
     let mut progress = Progress::new(&app.output);
     let checks = app.block_on(async {
-        let git = world.repository(top).await?;
-        Ok(check_gates(&world, git, gates, strength, &mut progress).await?)
+        Ok(match world.repository(top).await {
+            Ok(git) => check_gates(&world, git, gates, strength, &mut progress).await,
+            Err(error) => Err(error),
+        })
     });
     progress.finish();
     checks
@@ -137,9 +155,7 @@ pub(crate) fn checked(
 fn show(app: &App, gates: &[GateSpec]) -> Result<(), CommandError> {
     if app.output.is_json() {
         let gates: Vec<GateShown> = gates.iter().map(|gate| shown(gate, None)).collect();
-        return app
-            .output
-            .json(&serde_json::json!({ "schema_version": "crucible-gates-v1", "gates": gates }));
+        return app.output.json(&GatesShown { schema_version: "crucible-gates-v1", gates });
     }
     for (index, gate) in gates.iter().enumerate() {
         if index > 0 {
@@ -198,13 +214,10 @@ fn result(check: &GateCheck) -> ResultShown {
 /// Prints how the gates fare, and turns it into the way the process ends.
 fn report(app: &App, gates: &[GateSpec], checks: &[GateCheck]) -> Result<ExitStatus, CommandError> {
     if app.output.is_json() {
-        let verdict = verdict(checks).report("crucible-gates-run-v1");
-        let gates: Vec<GateShown> =
-            gates.iter().zip(checks).map(|(gate, check)| shown(gate, Some(check))).collect();
-        app.output.json(&serde_json::json!({
-            "schema_version": "crucible-gates-run-v1", "verdict": verdict.verdict,
-            "findings": verdict.findings, "gates": gates,
-        }))?;
+        let VerdictReport { schema_version, verdict, findings } =
+            verdict(checks).report("crucible-gates-run-v1");
+        let gates = gates.iter().zip(checks).map(|(gate, check)| shown(gate, Some(check))).collect();
+        app.output.json(&RunShown { schema_version, verdict, findings, gates })?;
     } else {
         show_results(app, checks);
     }
