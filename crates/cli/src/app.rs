@@ -165,6 +165,15 @@ impl App {
         Sandbox::new(launcher, &self.env)
     }
 
+    /// The top of the git repository around a directory. As git does, it goes up no further than `GIT_CEILING_DIRECTORIES` lets it.
+    pub(crate) fn repository_of(&self, start: &Path) -> Option<PathBuf> {
+        let found = crucible_spec::repository_of(start)?;
+        let ceilings = self.env.get_os("GIT_CEILING_DIRECTORIES").unwrap_or_default();
+        let stops =
+            |ceiling: &PathBuf| start != ceiling && start.starts_with(ceiling) && ceiling.starts_with(found);
+        (!std::env::split_paths(&ceilings).any(|ceiling| stops(&ceiling))).then(|| found.to_owned())
+    }
+
     /// A path from the command line, made absolute.
     pub(crate) fn absolute(&self, path: &Path) -> PathBuf {
         self.env.working_directory().join(path).components().collect()

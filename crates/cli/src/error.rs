@@ -247,6 +247,11 @@ impl From<RunError> for CommandError {
                     command.hint("The run is kept as it is; go on with `crucible run advance`.")
                 };
             }
+            RunError::NoGates { .. } => {
+                return Self::usage(error.to_string())
+                    .hint("Name the command that tests it: crucible run start \"GOAL\" --test \"./run-tests\"")
+                    .hint("Or for every run: `crucible init --test \"./run-tests\"`; `crucible gates` shows what a run uses.");
+            }
             RunError::Pack(PackError::BudgetTooSmall { .. }) => ExitStatus::OverLimit,
             RunError::Pack(
                 PackError::MandatoryMissing { .. }
@@ -257,7 +262,6 @@ impl From<RunError> for CommandError {
             | RunError::RunInsideRepository { .. }
             | RunError::DirtyRepository { .. }
             | RunError::UnderWay { .. }
-            | RunError::NoGates
             | RunError::NoClient { .. }
             | RunError::Workflows(_)
             | RunError::GateUnusable { .. }

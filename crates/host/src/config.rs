@@ -40,6 +40,9 @@ const SECOND_VARIABLES: [(&str, &str); 1] = [("llm.budget.calls", "CRUCIBLE_LLM_
 /// Lists that are commands: a variable holds such a one in words, as on a command line, and not between commas.
 const COMMANDS: [&str; 3] = ["dispatch.plan_command", "dispatch.patch_command", "dispatch.agent_command"];
 
+/// Keys that take a table of texts with names of the user's own, such as variables. They are set as a whole, in a file.
+const TABLES: [&str; 1] = ["gates.*.env"];
+
 /// Variables that are read elsewhere and set no key.
 const OTHER_VARIABLES: [&str; 2] = ["CRUCIBLE_HOME", "CRUCIBLE_CLOCK"];
 
@@ -348,6 +351,14 @@ impl Config {
         list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
+    /// A table of texts, by name.
+    #[must_use]
+    pub fn table(&self, key: &str) -> BTreeMap<String, String> {
+        let table = self.settings.get(key).and_then(|setting| setting.value.as_table());
+        let text = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+        table.into_iter().flatten().filter_map(text).collect()
+    }
+
     /// The names that users gave to tables below `table`, such as the gates.
     #[must_use]
     pub fn names_below(&self, table: &str) -> Vec<String> {
@@ -479,7 +490,8 @@ impl Config {
                 Value::Array(words.into_iter().map(Value::from).collect())
             }
             Value::Array(_) => Value::Array(text.split(',').map(|item| Value::from(item.trim())).collect()),
-            Value::String(_) | Value::Datetime(_) | Value::Table(_) => Value::from(text),
+            Value::Table(_) => return Err(wrong("a table of texts, which only a file can hold")),
+            Value::String(_) | Value::Datetime(_) => Value::from(text),
         })
     }
 
@@ -506,6 +518,9 @@ impl Config {
         }
         if matches!(&value, Value::Array(items) if !items.iter().all(Value::is_str)) {
             return Err(wrong("a list of texts"));
+        }
+        if matches!(&value, Value::Table(items) if !items.iter().all(|(_, item)| item.is_str())) {
+            return Err(wrong("a table of texts"));
         }
         if let Some((pattern, _)) = self.templates.iter().find(|(pattern, _)| matches_template(pattern, key))
         {
@@ -621,13 +636,13 @@ fn parse(origin: &str, text: &str) -> Result<toml::Table, ConfigError> {
     })
 }
 
-/// Every leaf of a table with its dotted key. Names that themselves hold a dot keep it; no key of ours has one.
+/// Every leaf of a table with its dotted key; what takes a table is a leaf. Names that themselves hold a dot keep it; no key of ours has one.
 fn flatten(table: toml::Table) -> Vec<(String, Value)> {
     let mut leaves = Vec::new();
     let mut open: Vec<(String, Value)> = table.into_iter().collect();
     while let Some((key, value)) = open.pop() {
         match value {
-            Value::Table(inner) => {
+            Value::Table(inner) if !TABLES.iter().any(|pattern| matches_template(pattern, &key)) => {
                 open.extend(inner.into_iter().map(|(name, value)| (format!("{key}.{name}"), value)))
             }
             leaf => leaves.push((key, leaf)),
@@ -645,7 +660,7 @@ fn name_of_type(value: &Value) -> &'static str {
         Value::Boolean(_) => "true or false",
         Value::Array(_) => "a list of texts",
         Value::Datetime(_) => "an instant",
-        Value::Table(_) => "a table",
+        Value::Table(_) => "a table of texts",
     }
 }
 
@@ -681,6 +696,7 @@ mod tests {
         max_iterations = 3
         [gates."*"]
         command = []
+        env = {}
         timeout_s = 600
         [sandbox]
         strength = "required"
@@ -733,6 +749,25 @@ mod tests {
         let error = load("[run]\nmax_iteration = 3", &[], &[]).unwrap_err().to_string();
         assert!(error.contains("did you mean `run.max_iterations`"), "{error}");
         assert!(load("", &[("CRUCIBLE_RUN_MAX_ITERATIONS", "many")], &[]).is_err());
+    }
+
+    #[test]
+    fn table_of_texts_is_set_as_a_whole() {
+        let file = "[gates.x]\ncommand = [\"a\"]\n[gates.x.env]\ncommand = \"b\"\n\"a.b\" = \"c\"\n";
+        let config = load(file, &[], &[]).unwrap();
+        assert_eq!(config.names_below("gates"), ["x"]);
+        let expected = [("a.b", "c"), ("command", "b")].map(|(name, value)| (name.into(), value.into()));
+        assert_eq!(config.table("gates.x.env"), expected.into());
+        assert_eq!(
+            load("[gates.x]\ncommand = [\"a\"]", &[], &[]).unwrap().table("gates.x.env"),
+            BTreeMap::new()
+        );
+        for bad in ["env = { A = 1 }", "env = { A = { B = \"c\" } }", "env = [\"A=b\"]", "env = \"A=b\""] {
+            let error = load(&format!("[gates.x]\n{bad}"), &[], &[]).unwrap_err().to_string();
+            assert!(error.contains("`gates.x.env` takes a table of texts"), "{bad}: {error}");
+        }
+        let variable = [("CRUCIBLE_GATES_X_ENV", "A=b")];
+        assert!(load(file, &variable, &[]).unwrap_err().to_string().contains("only a file can hold"));
     }
 
     #[test]

@@ -147,9 +147,14 @@ pub enum RunError {
     },
     /// There is no gate to prove a change.
     #[error(
-        "no gate was found: Crucible knows cargo, npm, pytest, go and make; name the command in .crucible/config.toml, for example\n\n    [gates.tests]\n    command = [\"./run-tests\"]\n"
+        "no gate was found in {looked_in}, so nothing could prove a change; Crucible looked for {looked_for}"
     )]
-    NoGates,
+    NoGates {
+        /// The directories.
+        looked_in: String,
+        /// The kinds of gates.
+        looked_for: String,
+    },
     /// A file that the run depends on was edited after it had been recorded.
     #[error("{} was changed after it was recorded; put it back as it was recorded, or start a new run", path.display())]
     Edited {

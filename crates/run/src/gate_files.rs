@@ -119,17 +119,26 @@ pub(crate) fn gate_files(
     let mut moves = false;
     let mut runs_programs = false;
     for gate in gates {
-        // Every word of the command itself: some of them are scripts in a shape of their own, `sh -c` for one.
-        for word in gate.command.iter().flat_map(|word| words(word)) {
+        // Where a gate runs elsewhere than at the top, so does all that it starts.
+        moves |= gate.cwd.is_some();
+        // A variable can name a file that is loaded first.
+        let values = gate.env.values().flat_map(|value| value.split([':', ',', ';', '=']));
+        for word in values.flat_map(words) {
             asked.push((word.to_owned(), None));
         }
-        let texts = gate.command.iter().cloned().chain([gate.command.join(" ")]);
-        for text in texts {
-            moves |= moves_away(&text);
-            asked.extend(run_by(&text).into_iter().map(|candidate| (candidate, None)));
+        for command in gate.setup.iter().chain([&gate.command]) {
+            // Every word of the command itself: some of them are scripts in a shape of their own, `sh -c` for one.
+            for word in command.iter().flat_map(|word| words(word)) {
+                asked.push((word.to_owned(), None));
+            }
+            let texts = command.iter().cloned().chain([command.join(" ")]);
+            for text in texts {
+                moves |= moves_away(&text);
+                asked.extend(run_by(&text).into_iter().map(|candidate| (candidate, None)));
+            }
+            let program = command.first().map_or("", |program| file_name(program));
+            runs_programs |= program.ends_with("sh") && program != "pwsh";
         }
-        let program = gate.command.first().map_or("", |program| file_name(program));
-        runs_programs |= program.ends_with("sh") && program != "pwsh";
     }
     let mut next = 0;
     loop {

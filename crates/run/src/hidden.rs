@@ -13,15 +13,20 @@ use std::path::{Path, PathBuf};
 use crucible_host::env::Environment;
 use crucible_host::fs::read_up_to;
 use crucible_model::ByteLimit;
+use crucible_verify::GateSpec;
 
-use crate::contract::RunRecord;
 use crate::world::World;
 
-/// The paths to cover for the gates of a run that get the variables `env`.
-pub(crate) fn hidden(world: &World<'_>, record: &RunRecord, env: &[(OsString, OsString)]) -> Vec<PathBuf> {
+/// The paths to cover for these gates of the repository at `repo`, which get the variables `env`.
+pub(crate) fn hidden(
+    world: &World<'_>,
+    repo: &Path,
+    gates: &[GateSpec],
+    env: &[(OsString, OsString)],
+) -> Vec<PathBuf> {
     let mut hidden = vec![world.runs_root.clone(), world.tmp.clone()];
-    for place in kin(&record.repo) {
-        let mut tools = tools(&place, env, record);
+    for place in kin(repo) {
+        let mut tools = tools(&place, env, gates);
         // The copy lies there, and a cover over it would be a contradiction.
         tools.extend(
             [world.runs_root.clone(), world.tmp.clone()].into_iter().filter(|own| own.starts_with(&place)),
@@ -67,10 +72,11 @@ fn pointed(file: &Path, mark: &[u8], from: &Path) -> Option<PathBuf> {
 }
 
 /// The places inside the repository that the gates' variables and programs lead to.
-fn tools(repo: &Path, env: &[(OsString, OsString)], record: &RunRecord) -> Vec<PathBuf> {
+fn tools(repo: &Path, env: &[(OsString, OsString)], gates: &[GateSpec]) -> Vec<PathBuf> {
     let pairs = env.iter().map(|(name, value)| (name.clone(), value.clone()));
     let programs = Environment::from_pairs(pairs, "/").path_dirs();
-    let named = record.settings.gates.iter().filter_map(|gate| Path::new(gate.command.first()?).parent());
+    let commands = gates.iter().flat_map(|gate| gate.setup.iter().chain([&gate.command]));
+    let named = commands.filter_map(|command| Path::new(command.first()?).parent());
     let programs = programs.into_iter().chain(named.map(Path::to_owned));
     // A directory of programs stands beside its libraries: the directory above is the installation.
     let installations = programs.filter_map(|programs| {

@@ -12,6 +12,7 @@ mod attempt;
 mod budget;
 mod call_book;
 mod catalogue;
+mod check_gates;
 mod clients;
 mod contract;
 mod dispatch;
@@ -20,6 +21,7 @@ mod engine;
 mod error;
 mod event_kind;
 mod find;
+mod found;
 mod gate_files;
 mod gatekeeper;
 mod hidden;
@@ -46,6 +48,7 @@ pub use attempt::{AttemptEnd, AttemptOutcome, AttemptVersion};
 pub use budget::raise_budget;
 pub use call_book::LedgerBook;
 pub use catalogue::{check_repository_behaviors, listed_behaviors};
+pub use check_gates::{GateCheck, GateState, check_gates};
 pub use clients::{Clients, stand_in};
 pub use contract::{
     API_AGENT, AgentCommands, AgentNetwork, COUNCIL, ContextSettings, ContractDocuments, DispatchBudgets,
@@ -68,6 +71,7 @@ pub use find::{
     WebResult, Workflow, WorkflowAdvice, WorkflowFault, WorkflowFits, WorkflowOrigin, Workflows,
     WorkflowsError, check_web, externals, resolve,
 };
+pub use found::{directory_in, found_gates, no_gates};
 pub use gatekeeper::{AppliedPatch, SignedPlan, apply_patch, check_patch, plan_policy, run_of, signed_plan};
 pub use journal::Witness;
 pub use land::{LEDGER_TRAILER, Landing, LandingVersion, land};

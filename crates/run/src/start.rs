@@ -1,19 +1,18 @@
 //! A run begins: the repository is fit for it, the goal is fit to be recorded, the limits are written down.
 
-use std::path::Path;
 use std::time::Duration;
 
 use crucible_ledger::{Ledger, RunRow};
 use crucible_llm::ReceiptWarning;
-use crucible_model::{Digest, RunId};
+use crucible_model::{Digest, RepoPath, RunId};
 use crucible_repo::{Git, TrackedState};
 use crucible_secrets::Scanner;
-use crucible_verify::{GateLevel, GateSpec};
 
 use crate::contract::{FindMode, Guardrails, RunRecord, RunSettings, RunVersion};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::find::PastRuns;
+use crate::found::{found_gates, no_gates};
 use crate::journal::{Entry, Journal, Witness};
 use crate::layout::{self, RunDir, json_line};
 use crate::recording::AnswersFrom;
@@ -37,6 +36,8 @@ pub struct RunOptions {
     pub settings: RunSettings,
     /// How long a gate may take that Crucible finds by itself.
     pub found_gate_timeout: Duration,
+    /// The directory inside the repository in which gates are looked for first; absent for its top.
+    pub started_in: Option<RepoPath>,
     /// Who answers.
     pub answers: AnswersFrom,
     /// What the run's receipts warn of.
@@ -70,12 +71,12 @@ pub async fn create(
     let now = git.tracked_state().await?;
     require_clean(&now)?;
     let gates = if options.settings.gates.is_empty() {
-        found_gates(git.top(), options.found_gate_timeout)?
+        found_gates(git.top(), options.started_in.as_ref(), options.found_gate_timeout)?
     } else {
         options.settings.gates.clone()
     };
     if gates.is_empty() {
-        return Err(RunError::NoGates);
+        return Err(no_gates(options.started_in.as_ref()));
     }
     let created_at = world.clock.now();
     let begun_with = format!(
@@ -192,20 +193,4 @@ fn require_clean(now: &TrackedState) -> Result<(), RunError> {
         None => Ok(()),
         Some(first) => Err(RunError::DirtyRepository { count: now.changed.len(), first: named(first) }),
     }
-}
-
-/// The gates that the repository's own build files name.
-fn found_gates(top: &Path, timeout: Duration) -> Result<Vec<GateSpec>, RunError> {
-    let mut gates = Vec::new();
-    for found in crucible_repo::detect(top)? {
-        let id = found.id.parse().map_err(|_| RunError::NoGates)?;
-        gates.push(GateSpec {
-            id,
-            command: found.command,
-            timeout,
-            source: found.why,
-            level: GateLevel::Lite,
-        });
-    }
-    Ok(gates)
 }

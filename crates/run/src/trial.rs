@@ -11,19 +11,19 @@ use std::sync::{Arc, Mutex};
 use crucible_host::fs;
 use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Verdict};
 use crucible_patch::{FileMode, is_test_path};
-use crucible_repo::{DirtyEntry, Git, Omission, SnapshotOptions, Untracked, snapshot};
-use crucible_sandbox::{CONFINED_HOME, base_env, toolchain_env};
+use crucible_repo::{DirtyEntry, Git, Oid, Omission, SnapshotOptions, Untracked, snapshot};
+use crucible_sandbox::{CONFINED_HOME, Strength, base_env, toolchain_env};
 use crucible_verify::{
     Baseline, BehaviorCatalogCheck, Gate, GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOutcome,
-    GateSetting, GateSpec, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements,
-    TestFiles, TestTally, VerifyReport, excerpt, judge_run, judge_run_after, logs, missing_installation,
-    report, run_gates,
+    GateRun, GateSetting, GateSpec, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths,
+    Requirements, TestFiles, TestTally, VerifyReport, excerpt, judge_run, judge_run_after, logs,
+    missing_installation, report, run_gates,
 };
 
 use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
 use crate::attempt::AttemptOutcome;
 use crate::catalogue::{judge_changed, read_copy};
-use crate::contract::{BehaviorFiles, Plan, PlanDocuments, RunRecord, check_behaviors};
+use crate::contract::{BehaviorFiles, Plan, PlanDocuments, RunRecord, RunSettings, check_behaviors};
 use crate::error::RunError;
 use crate::gatekeeper::Change;
 use crate::hidden::hidden;
@@ -64,6 +64,23 @@ pub(crate) struct Trial {
     tree: Option<String>,
 }
 
+/// What gates are run on, and how.
+#[derive(Clone, Copy)]
+pub(crate) struct TrialBase<'b> {
+    pub(crate) repo: &'b Path,
+    /// The commit that the work tree has to be at, without changes; absent where it is taken as it is.
+    pub(crate) commit: Option<&'b Oid>,
+    pub(crate) gates: &'b [GateSpec],
+    pub(crate) sandbox: Strength,
+}
+
+impl<'b> From<&'b RunRecord> for TrialBase<'b> {
+    fn from(record: &'b RunRecord) -> Self {
+        let RunSettings { gates, sandbox, .. } = &record.settings;
+        Self { repo: &record.repo, commit: Some(&record.base_commit), gates, sandbox: *sandbox }
+    }
+}
+
 /// A change, and what the gates on it are compared with.
 pub(crate) struct Tried<'t> {
     pub(crate) change: &'t Change,
@@ -98,7 +115,7 @@ pub(crate) async fn verify(
     let tests = if edits_tests { TestFiles::Editable } else { TestFiles::Fixed };
     let baseline = Baseline { gates: &gates, tests };
     let tried = Tried { change, baseline };
-    let mut trial = run(world, by.git, by.record, by.level, room, Some(&tried), witness).await?;
+    let mut trial = run(world, by.git, by.record.into(), by.level, room, Some(&tried), witness).await?;
     trial.before = before;
     if by.analysis.baseline.iter().all(|gate| gate.passed) {
         let hint = "Every gate passed before the change, too: they show that nothing broke, not that the goal is reached.";
@@ -121,7 +138,7 @@ async fn before_full(
         return Ok(Vec::new());
     }
     witness.working("verifier", "running the gates of level `full` before the change, to compare with");
-    let before = run(world, by.git, by.record, by.level, room, None, witness).await?;
+    let before = run(world, by.git, by.record.into(), by.level, room, None, witness).await?;
     for gate in before.results.iter().filter(|gate| !gate.passed) {
         witness.note(&format!("  gate {} fails without the change, too: {}", gate.id, gate.end));
     }
@@ -133,7 +150,7 @@ async fn before_full(
 pub(crate) async fn run(
     world: &World<'_>,
     git: &Git,
-    record: &RunRecord,
+    base: TrialBase<'_>,
     level: GateLevel,
     room: &Path,
     change: Option<&Tried<'_>>,
@@ -149,11 +166,11 @@ pub(crate) async fn run(
         GateLevel::Lite => gate.level.is_lite(),
         GateLevel::Full => change.is_some() || !gate.level.is_lite(),
     };
-    for gate in record.settings.gates.iter().filter(belongs) {
+    for gate in base.gates.iter().filter(belongs) {
         fs::remove_dir_all(&copy)?;
-        require_base(git, record).await?;
+        require_commit(git, base.commit).await?;
         omitted = copy_base(git, &copy).await?;
-        require_base(git, record).await?;
+        require_commit(git, base.commit).await?;
         if let Some(tried) = change {
             write_change(&copy, tried.change)?;
         }
@@ -161,14 +178,14 @@ pub(crate) async fn run(
             behaviors = Some(read_copy(git, &copy, change.map(|tried| tried.change)).await?);
         }
         let env = environment(world);
-        let mut masked = hidden(world, record, &env);
+        let mut masked = hidden(world, base.repo, base.gates, &env);
         masked.push(copy.join(".git/"));
         let setting = GateSetting {
             copy: copy.clone(),
             writable: Vec::new(),
             masked,
             env,
-            strength: record.settings.sandbox,
+            strength: base.sandbox,
             log_limit: MAX_LOG,
         };
         let observer = Told(Mutex::new(&mut *witness));
@@ -236,16 +253,22 @@ pub(crate) fn named(changed: &DirtyEntry) -> String {
 /// Refuses to go on when the repository is no longer at the run's base: what would be read or tried now is not what the
 /// run speaks of.
 pub(crate) async fn require_base(git: &Git, record: &RunRecord) -> Result<(), RunError> {
+    require_commit(git, Some(&record.base_commit)).await
+}
+
+/// The same for a commit; any state will do where none is given.
+async fn require_commit(git: &Git, commit: Option<&Oid>) -> Result<(), RunError> {
+    let Some(base) = commit else { return Ok(()) };
     let now = git.tracked_state().await?;
-    if now.commit == record.base_commit && now.changed.is_empty() {
+    if now.commit == *base && now.changed.is_empty() {
         return Ok(());
     }
     match now.changed.first() {
-        Some(first) if now.commit == record.base_commit => {
+        Some(first) if now.commit == *base => {
             let (count, first) = (now.changed.len(), named(first));
             Err(RunError::BaseDirty { count, first, then: ADVANCE })
         }
-        _ => Err(RunError::RepositoryChanged { base: record.base_commit.to_string(), then: ADVANCE }),
+        _ => Err(RunError::RepositoryChanged { base: base.to_string(), then: ADVANCE }),
     }
 }
 
@@ -262,10 +285,7 @@ impl Trial {
     /// reason.
     pub(crate) fn unusable(&self) -> Option<(String, String)> {
         self.outcomes.iter().find_map(|outcome| match outcome {
-            GateOutcome::Ran(run) => match &run.end {
-                GateEnd::NotStarted { message, .. } => Some((run.id.to_string(), message.clone())),
-                _ => missing_installation(run).map(|message| (run.id.to_string(), message)),
-            },
+            GateOutcome::Ran(run) => could_not_run(run).map(|message| (run.id.to_string(), message)),
             GateOutcome::Judged { .. } => None,
         })
     }
@@ -307,6 +327,14 @@ impl Trial {
             patch_digest: outcome.patch,
             tree: self.tree.clone(),
         }))
+    }
+}
+
+/// Why a gate could not run at all, with what to do; nothing where it did.
+pub(crate) fn could_not_run(run: &GateRun) -> Option<String> {
+    match &run.end {
+        GateEnd::NotStarted { message, .. } => Some(message.clone()),
+        _ => missing_installation(run),
     }
 }
 
@@ -400,7 +428,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use crucible_sandbox::{Captured, Extent};
-    use crucible_verify::{GateRun, VerifyResult};
+    use crucible_verify::VerifyResult;
 
     use super::*;
     use crate::attempt::{AttemptEnd, AttemptVersion};

@@ -63,7 +63,11 @@ pub fn classify(run: &GateRun) -> FailureClass {
         GateEnd::DiskLimit { .. } => FailureClass::DiskLimit,
         GateEnd::Signalled(_) => FailureClass::Killed,
         GateEnd::NotStarted { why: NotStarted::Sandbox, .. } => FailureClass::Sandbox,
-        GateEnd::NotStarted { .. } => FailureClass::ToolMissing,
+        // What its setup printed is all there is to tell by.
+        GateEnd::NotStarted { why: NotStarted::Setup, .. } => by_words(run),
+        GateEnd::NotStarted { why: NotStarted::EmptyCommand | NotStarted::ToolMissing, .. } => {
+            FailureClass::ToolMissing
+        }
         // Shells, make and npm pass this on from a program that they could not find or run.
         GateEnd::Exited(126 | 127) => FailureClass::ToolMissing,
         // Inside the sandbox a program that a signal ended shows as 128 and the signal.

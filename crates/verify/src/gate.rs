@@ -9,6 +9,7 @@ mod lite;
 mod outcome;
 mod patch_check;
 mod plan_check;
+mod variable;
 
 use crucible_model::Verdict;
 
@@ -18,6 +19,7 @@ pub use lite::Lite;
 pub use outcome::{GateEnd, GateInput, GateOutcome, GateRun, GateSpec, NotStarted};
 pub use patch_check::PatchCheck;
 pub use plan_check::PlanCheck;
+pub use variable::{VariableError, check_variable};
 
 /// One gate that a plan can declare.
 pub trait Gate: Sync {

@@ -200,6 +200,9 @@ fn failure(run: &GateRun) -> Option<(Code, String)> {
         GateEnd::NotStarted { why: NotStarted::EmptyCommand | NotStarted::ToolMissing, message } => {
             Some((Code::new("verify-tool-missing"), message.clone()))
         }
+        GateEnd::NotStarted { why: NotStarted::Setup, message } => {
+            Some((Code::new("verify-gate-setup"), message.clone()))
+        }
         GateEnd::NotStarted { why: NotStarted::Sandbox, message } => {
             Some((Code::new("verify-sandbox-refused"), message.clone()))
         }

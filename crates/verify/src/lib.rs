@@ -27,7 +27,7 @@ pub use bundle::{
 pub use classify::{FailureClass, classify, missing_installation};
 pub use gate::{
     BehaviorCatalogCheck, Gate, GateEnd, GateId, GateIdError, GateInput, GateOutcome, GateRun, GateSpec,
-    Lite, NotStarted, PatchCheck, PlanCheck, builtin_gates,
+    Lite, NotStarted, PatchCheck, PlanCheck, VariableError, builtin_gates, check_variable,
 };
 pub use judge::{
     Baseline, GateBefore, Requirements, TestFiles, judge, judge_run, judge_run_after, no_tests_ran,

@@ -1,10 +1,13 @@
 //! Runs the gates, one after the other, each command in the sandbox.
+//!
+//! A gate's setup commands run before it in the same copy, with the same variables, limits and walls. What always holds: no command
+//! reaches a network but its own loopback, which belongs to its sandbox alone, and none starts in a directory outside of the copy.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crucible_model::ByteLimit;
+use crucible_model::{ByteLimit, RepoPath};
 use crucible_sandbox::{
     Calls, Cap, Captured, Completed, Confinement, End, FORBIDDEN_SIGNAL, Keep, Limits, Network, Profile,
     Redaction, Resources, Sandbox, SandboxError, Spawn, Stdin, Stdout, Strength,
@@ -24,7 +27,7 @@ pub struct GateSetting {
     pub masked: Vec<PathBuf>,
     /// The whole environment of the commands.
     pub env: Vec<(OsString, OsString)>,
-    /// How strong the sandbox must be. The network is never reachable.
+    /// How strong the sandbox must be. No network is reachable but the command's own loopback.
     pub strength: Strength,
     /// How much of each output stream is kept, from its end.
     pub log_limit: ByteLimit,
@@ -114,9 +117,67 @@ fn append(log: &mut Vec<u8>, run: &GateRun, captured: &Captured) {
     }
 }
 
+/// Runs a gate's setup, then its command.
 async fn run_command(
     sandbox: &Sandbox,
     spec: &GateSpec,
+    setting: &GateSetting,
+    resources: Resources,
+) -> GateRun {
+    let cwd = match spec.cwd.as_ref().map_or(Some(setting.copy.clone()), |path| inside(&setting.copy, path)) {
+        Some(cwd) => cwd,
+        None => {
+            let named = spec.cwd.as_ref().map_or("", RepoPath::as_str);
+            let message = format!(
+                "its directory {named:?} is not in the repository's copy; correct gates.{}.cwd",
+                spec.id
+            );
+            return not_started(spec, NotStarted::Setup, message);
+        }
+    };
+    for words in &spec.setup {
+        let step = GateSpec { command: words.clone(), ..spec.clone() };
+        let run = run_words(sandbox, &step, &cwd, setting, resources).await;
+        if run.end != GateEnd::Exited(0) {
+            return setup_failed(spec, run);
+        }
+    }
+    run_words(sandbox, spec, &cwd, setting, resources).await
+}
+
+/// The directory `path` in the copy, where it is one and no link leads out of the copy.
+fn inside(copy: &Path, path: &RepoPath) -> Option<PathBuf> {
+    let real = std::fs::canonicalize(copy.join(path)).ok()?;
+    (real.is_dir() && real.starts_with(std::fs::canonicalize(copy).ok()?)).then_some(real)
+}
+
+/// The gate's end where a setup command ended as `run`: what it printed is kept.
+fn setup_failed(spec: &GateSpec, run: GateRun) -> GateRun {
+    let command = run.command_line();
+    let how = match &run.end {
+        GateEnd::NotStarted { message, .. } => message.clone(),
+        GateEnd::TimedOut { after } => format!("it was ended after {} s", after.as_secs_f64()),
+        _ => {
+            let text = [run.stderr.text(), run.stdout.text()].concat();
+            let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+            let said: String = last.chars().take(200).collect();
+            let said = if said.is_empty() { String::new() } else { format!(" and printed {said:?}") };
+            format!("it ended with exit code {}{said}", run.exit_code())
+        }
+    };
+    let message = format!("its setup command `{command}` failed: {how}; correct gates.{}.setup", spec.id);
+    GateRun {
+        command: spec.command.clone(),
+        end: GateEnd::NotStarted { why: NotStarted::Setup, message },
+        ..run
+    }
+}
+
+/// Runs one command: the gate's own, or one of its setup in place of it.
+async fn run_words(
+    sandbox: &Sandbox,
+    spec: &GateSpec,
+    cwd: &Path,
     setting: &GateSetting,
     resources: Resources,
 ) -> GateRun {
@@ -126,11 +187,14 @@ async fn run_command(
     };
     let mut writable = vec![setting.copy.clone()];
     writable.extend_from_slice(&setting.writable);
+    let mut env = setting.env.clone();
+    env.retain(|(name, _)| !name.to_str().is_some_and(|name| spec.env.contains_key(name)));
+    env.extend(spec.env.iter().map(|(name, value)| (name.into(), value.into())));
     let spawn = Spawn {
         program: PathBuf::from(program),
         args: args.iter().map(OsString::from).collect(),
-        cwd: setting.copy.clone(),
-        env: setting.env.clone(),
+        cwd: cwd.to_owned(),
+        env,
         stdin: Stdin::Empty,
         stdout: Stdout::Memory,
         limits: Limits {
@@ -247,13 +311,8 @@ mod tests {
             log_limit: ByteLimit(4096),
         };
         let script = "while :; do head -c 4000000 /dev/zero >> big; sleep 0.02; done";
-        let spec = GateSpec {
-            id: "fill".parse().unwrap(),
-            command: ["sh", "-c", script].map(str::to_owned).to_vec(),
-            timeout: Duration::from_secs(30),
-            source: "test".to_owned(),
-            level: crate::GateLevel::Lite,
-        };
+        let command = ["sh", "-c", script].map(str::to_owned).to_vec();
+        let spec = GateSpec::new("fill".parse().unwrap(), command, Duration::from_secs(30), "test");
         let resources = Resources { disk: Cap::At(20 << 20), ..Resources::DEFAULT };
         let run = run_command(&Sandbox::new(None, &env), &spec, &setting, resources).await;
         assert_eq!(run.end, GateEnd::DiskLimit { most: ByteLimit(20 << 20) });

@@ -60,13 +60,8 @@ fn command(id: &str, words: &[&str]) -> GateInput {
 }
 
 fn timed(id: &str, words: &[&str], timeout: Duration) -> GateInput {
-    GateInput::Command(GateSpec {
-        id: id.parse().unwrap(),
-        command: words.iter().map(|word| (*word).to_owned()).collect(),
-        timeout,
-        source: "test".to_owned(),
-        level: GateLevel::Lite,
-    })
+    let words = words.iter().map(|word| (*word).to_owned()).collect();
+    GateInput::Command(GateSpec::new(id.parse().unwrap(), words, timeout, "test"))
 }
 
 fn shell(id: &str, script: &str) -> GateInput {
@@ -159,6 +154,69 @@ async fn a_gate_that_cannot_run_has_failed() {
         assert_eq!(classify(&run), FailureClass::ToolMissing);
         let text = format!("{:?}", judge_run(&run));
         assert!(!text.contains(scene.dir.path().to_str().unwrap()), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn gate_runs_after_its_setup_with_its_variables_in_its_directory() {
+    let scene = Scene::new();
+    std::fs::create_dir_all(scene.dir.path().join("packages/x")).unwrap();
+    let words = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
+    let script =
+        "test \"$MODE\" = fast && test \"$PATH\" && test \"$(cat generated)\" = fast && basename \"$PWD\"";
+    let spec = GateSpec {
+        env: [("MODE".to_owned(), "fast".to_owned())].into(),
+        cwd: Some("packages/x".parse().unwrap()),
+        setup: vec![words("echo $MODE > generated"), words("test -s generated")],
+        ..GateSpec::new("x".parse().unwrap(), words(script), Duration::from_secs(30), "test")
+    };
+    let run = scene.run_one(GateInput::Command(spec)).await;
+    assert_eq!((run.end, run.stdout.text().as_ref()), (GateEnd::Exited(0), "x\n"));
+    assert!(scene.dir.path().join("packages/x/generated").exists());
+}
+
+#[tokio::test]
+async fn gate_whose_setup_fails_could_not_run() {
+    let scene = Scene::new();
+    let words = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
+    let spec = |setup: Vec<String>| GateSpec {
+        setup: vec![setup],
+        ..GateSpec::new("x".parse().unwrap(), words("touch ran"), Duration::from_millis(300), "test")
+    };
+    let missing = vec!["no-such-program-anywhere".to_owned()];
+    for (setup, says) in [
+        (words("echo no generator here >&2; exit 3"), "exit code 3 and printed \"no generator here\""),
+        (words("sleep 9"), "it was ended after 0.3 s"),
+        (missing, "was not found on PATH"),
+    ] {
+        let run = scene.run_one(GateInput::Command(spec(setup))).await;
+        let GateEnd::NotStarted { why: NotStarted::Setup, message } = &run.end else {
+            panic!("{:?}", run.end)
+        };
+        assert!(message.contains("its setup command `") && message.contains(says), "{message}");
+        assert!(message.contains("gates.x.setup"), "{message}");
+        assert_eq!((run.exit_code(), run.command), (126, words("touch ran")));
+    }
+    assert!(!scene.dir.path().join("ran").exists());
+}
+
+#[tokio::test]
+async fn gate_starts_in_no_directory_outside_of_its_copy() {
+    let scene = Scene::new();
+    std::os::unix::fs::symlink("/usr", scene.dir.path().join("out")).unwrap();
+    std::fs::write(scene.dir.path().join("file"), "").unwrap();
+    for cwd in ["out", "out/bin", "file", "none"] {
+        let spec = GateSpec {
+            cwd: Some(cwd.parse().unwrap()),
+            ..GateSpec::new("x".parse().unwrap(), vec!["true".to_owned()], Duration::from_secs(9), "test")
+        };
+        let run = scene.run_one(GateInput::Command(spec)).await;
+        assert!(
+            matches!(run.end, GateEnd::NotStarted { why: NotStarted::Setup, .. }),
+            "{cwd}: {:?}",
+            run.end
+        );
+        assert!(!judge_run(&run).passes());
     }
 }
 

@@ -203,6 +203,7 @@ fn options(provider: &str, model: String) -> RunOptions {
         goal: GOAL.to_owned(),
         settings,
         found_gate_timeout: GATE_TIMEOUT,
+        started_in: None,
         answers: AnswersFrom::Provider,
         warnings: Vec::new(),
     }

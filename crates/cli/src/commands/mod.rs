@@ -9,6 +9,7 @@ mod crawl;
 mod demo;
 mod doctor;
 mod gate;
+mod gates;
 mod init;
 mod ledger;
 mod model;
@@ -27,7 +28,6 @@ mod verify;
 
 use clap::{Parser, Subcommand};
 use crucible_model::ExitStatus;
-pub(crate) use crucible_spec::repository_of;
 
 pub(crate) use self::spec::place::SecretInName;
 use crate::app::App;
@@ -62,6 +62,7 @@ pub(crate) enum Command {
     Models(models::Models),
     #[command(subcommand)]
     Run(run::Run),
+    Gates(gates::Gates),
     Crawl(crawl::Crawl),
     Ask(council::ask::Ask),
     Chat(council::chat::Chat),
@@ -112,6 +113,7 @@ impl Command {
             Self::Doctor(command) => command.run(app),
             Self::Models(command) => command.run(app),
             Self::Run(command) => command.run(app),
+            Self::Gates(command) => command.run(app),
             Self::Crawl(command) => command.run(app),
             Self::Ask(command) => command.run(app),
             Self::Chat(command) => command.run(app),

@@ -20,14 +20,20 @@ fn a_project_begins_with_a_file_of_comments() {
     std::fs::create_dir(desk.home().join(".git")).unwrap();
     insta::assert_snapshot!(text(&desk, &desk.run(["init"])), @r#"
     wrote ~/.crucible/config.toml
+    missing:
+      no gate was found, so nothing could prove a change
+        to do: crucible init --test "./run-tests"
     next: crucible run start "what to change" --provider gateway
     or:   crucible spec NAME, with the idea on standard input
     exit 0
     "#);
-    insta::assert_snapshot!(text(&desk, &desk.run(["init"])), @r"
+    insta::assert_snapshot!(text(&desk, &desk.run(["init"])), @r#"
     ~/.crucible/config.toml is there already and was left as it is
+    missing:
+      no gate was found, so nothing could prove a change
+        to do: crucible init --test "./run-tests"
     exit 0
-    ");
+    "#);
     let written = std::fs::read_to_string(desk.home().join(".crucible/config.toml")).unwrap();
     assert!(written.lines().all(|line| line.is_empty() || line.starts_with(['#', '['])), "{written}");
     desk.run(["config", "show"]).ok();
@@ -107,7 +113,11 @@ fn the_configuration_in_force_names_its_sources() {
     insta::assert_snapshot!(rows.join("\n"), @r#"
     setting value source
     gates.tests.command ["sh", "./check.sh"] R/.crucible/config.toml
+    gates.tests.cwd "" default
+    gates.tests.env {} default
     gates.tests.level "lite" default
+    gates.tests.network "loopback" default
+    gates.tests.setup [] default
     gates.tests.timeout_s 600 default
     llm.provider "gateway" environment CRUCIBLE_LLM_PROVIDER
     run.edit_format "" default

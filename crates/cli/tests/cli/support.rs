@@ -173,6 +173,8 @@ impl Desk {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.home())
+            // The desk lies in this project's own repository, which is none of its business.
+            .env("GIT_CEILING_DIRECTORIES", self.directory.path())
             .env("CRUCIBLE_HOME", self.data())
             .env("CRUCIBLE_LLM_PROVIDER", "gateway")
             .env("CRUCIBLE_GATEWAY_BASE_URL", &self.base_url);

@@ -223,6 +223,7 @@ fn a_run_by_hand_of_an_older_program_goes_on_without_the_provider_it_names() {
     let options = RunOptions {
         goal: GOAL.to_owned(),
         found_gate_timeout: std::time::Duration::from_secs(60),
+        started_in: None,
         settings,
         answers: AnswersFrom::Provider,
         warnings: Vec::new(),

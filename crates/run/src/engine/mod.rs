@@ -170,7 +170,7 @@ impl Engine<'_> {
     /// Runs the gates on a copy of the base as it is.
     async fn trial(&mut self) -> Result<Trial, RunError> {
         let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
-        let (git, record, level) = (&self.git, &self.record, GateLevel::Lite);
-        trial::run(self.world, git, record, level, room.path(), None, self.journal.witness()?).await
+        let (git, base, level) = (&self.git, (&self.record).into(), GateLevel::Lite);
+        trial::run(self.world, git, base, level, room.path(), None, self.journal.witness()?).await
     }
 }

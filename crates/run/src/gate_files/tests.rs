@@ -5,9 +5,15 @@ use std::collections::BTreeMap;
 use super::*;
 
 fn found(command: &[&str], files: &[(&str, &str)]) -> Vec<String> {
+    found_with(serde_json::json!({}), command, files)
+}
+
+/// The same for a gate with these settings.
+fn found_with(settings: serde_json::Value, command: &[&str], files: &[(&str, &str)]) -> Vec<String> {
     let files: BTreeMap<&str, &str> = files.iter().copied().collect();
-    let gate =
+    let mut gate =
         serde_json::json!({"id": "tests", "command": command, "timeout_ms": 1000, "source": "the test"});
+    gate.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
     let gates = [serde_json::from_value(gate).unwrap()];
     let read = |path: &RepoPath| files.get(path.as_str()).map(|text| text.as_bytes().to_vec());
     let tracked: Vec<(&str, Mode)> = files.keys().map(|path| (*path, Mode::Plain)).collect();
@@ -22,6 +28,30 @@ fn a_makefile_leads_to_the_script_that_it_runs() {
         ("src/total.py", ""),
     ];
     assert_eq!(found(&["make", "test"], &files), ["Makefile", "tools/verify.py"]);
+}
+
+#[test]
+fn setup_and_variables_of_a_gate_belong_to_it() {
+    let files =
+        [("gen.sh", "python3 tools/gen.py\n"), ("tools/gen.py", ""), ("hook.js", ""), ("src/a.js", "")];
+    let setup = serde_json::json!({"setup": [["sh", "gen.sh"]]});
+    assert_eq!(found_with(setup, &["node", "--test"], &files), ["gen.sh", "tools/gen.py"]);
+    let env = serde_json::json!({"env": {"NODE_OPTIONS": "--require=./hook.js", "MODE": "fast"}});
+    assert_eq!(found_with(env, &["node", "--test"], &files), ["hook.js"]);
+    assert_eq!(found(&["node", "--test"], &files), [""; 0]);
+}
+
+#[test]
+fn files_of_a_gate_are_found_from_its_directory() {
+    let files = [
+        ("packages/x/Makefile", "test:\n\tsh scripts/all.sh\n"),
+        ("packages/x/scripts/all.sh", "sh ./lib.sh\n"),
+        ("packages/x/lib.sh", ""),
+        ("packages/x/src/a.py", ""),
+    ];
+    let cwd = serde_json::json!({"cwd": "packages/x"});
+    let expected = ["packages/x/Makefile", "packages/x/lib.sh", "packages/x/scripts/all.sh"];
+    assert_eq!(found_with(cwd, &["make", "test"], &files), expected);
 }
 
 #[test]

@@ -604,13 +604,12 @@ fn options(cast: Cast) -> RunOptions {
         ]),
         model_timeout_s: 20,
         max_calls: cast.calls(),
-        gates: vec![GateSpec {
-            id: "tests".parse().unwrap(),
-            command: vec!["sh".to_owned(), "check.sh".to_owned()],
-            timeout: Duration::from_secs(20),
-            source: "the test".to_owned(),
-            level: crucible_verify::GateLevel::Lite,
-        }],
+        gates: vec![GateSpec::new(
+            "tests".parse().unwrap(),
+            vec!["sh".to_owned(), "check.sh".to_owned()],
+            Duration::from_secs(20),
+            "the test",
+        )],
         sandbox: Strength::BestEffort,
         patch: PatchLimits { max_files: 5, max_added_lines: 100 },
         max_files: 10,
@@ -627,6 +626,7 @@ fn options(cast: Cast) -> RunOptions {
         goal: "total must add up the prices".to_owned(),
         settings,
         found_gate_timeout: Duration::from_secs(20),
+        started_in: None,
         answers: AnswersFrom::Provider,
         warnings: Vec::new(),
     }

@@ -1,9 +1,10 @@
 //! What goes into checking a gate and what comes out of it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crucible_host::words::shell_word;
-use crucible_model::{ByteLimit, Verdict};
+use crucible_model::{ByteLimit, RepoPath, Verdict};
 use crucible_sandbox::{Captured, IsolationReceipt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -26,6 +27,38 @@ pub struct GateSpec {
     /// Which set it belongs to: the quick one, which every attempt at a change is tried with, or only the full one.
     #[serde(default, skip_serializing_if = "GateLevel::is_lite")]
     pub level: GateLevel,
+    /// Environment variables of its own; see [`check_variable`](super::check_variable) for the names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// The directory in which it runs; absent for the repository's top.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<RepoPath>,
+    /// Commands that run before it, in the same copy and under the same limits. If one fails, the gate could not run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub setup: Vec<Vec<String>>,
+}
+
+impl GateSpec {
+    /// Returns a gate of the quick set that runs `command` at the repository's top, without settings of its own.
+    #[must_use]
+    pub fn new(id: GateId, command: Vec<String>, timeout: Duration, source: impl Into<String>) -> Self {
+        Self {
+            id,
+            command,
+            timeout,
+            source: source.into(),
+            level: GateLevel::Lite,
+            env: BTreeMap::new(),
+            cwd: None,
+            setup: Vec::new(),
+        }
+    }
+
+    /// Returns the command on one line, its words quoted where a shell would need it.
+    #[must_use]
+    pub fn command_line(&self) -> String {
+        command_line(&self.command)
+    }
 }
 
 /// A gate to be checked.
@@ -112,6 +145,8 @@ pub enum NotStarted {
     ToolMissing,
     /// The sandbox could not be set up as demanded.
     Sandbox,
+    /// Its directory is missing, or one of its setup commands failed.
+    Setup,
 }
 
 impl GateOutcome {
@@ -133,7 +168,7 @@ impl GateRun {
     }
 
     /// The exit code as shells spell it: the command's own; 128 and the signal; 124 for time, 125 for output
-    /// or disk, 126 for a sandbox that refused, 127 for a program that is not there.
+    /// or disk, 126 for a sandbox that refused or a failed setup, 127 for a program that is not there.
     #[must_use]
     pub fn exit_code(&self) -> i32 {
         match &self.end {
@@ -141,7 +176,7 @@ impl GateRun {
             GateEnd::Signalled(signal) => 128 + signal,
             GateEnd::TimedOut { .. } => 124,
             GateEnd::OutputLimit | GateEnd::DiskLimit { .. } => 125,
-            GateEnd::NotStarted { why: NotStarted::Sandbox, .. } => 126,
+            GateEnd::NotStarted { why: NotStarted::Sandbox | NotStarted::Setup, .. } => 126,
             GateEnd::NotStarted { why: NotStarted::ToolMissing | NotStarted::EmptyCommand, .. } => 127,
         }
     }
@@ -171,16 +206,29 @@ mod tests {
 
     #[test]
     fn a_spec_is_plain_json() {
-        let spec = GateSpec {
-            id: "lite".parse().unwrap(),
-            command: vec!["true".to_owned()],
-            timeout: Duration::from_secs(2),
-            level: GateLevel::Lite,
-            source: "Cargo.toml".to_owned(),
-        };
+        let command = vec!["true".to_owned()];
+        let spec = GateSpec::new("lite".parse().unwrap(), command, Duration::from_secs(2), "Cargo.toml");
         let text = serde_json::to_string(&spec).unwrap();
         assert_eq!(text, r#"{"id":"lite","command":["true"],"timeout_ms":2000,"source":"Cargo.toml"}"#);
         assert_eq!(serde_json::from_str::<GateSpec>(&text).unwrap(), spec);
         assert!(serde_json::from_str::<GateSpec>(&text.replace("lite", "../x")).is_err());
+    }
+
+    #[test]
+    fn spec_with_settings_round_trips() {
+        let command = vec!["true".to_owned()];
+        let spec = GateSpec {
+            env: BTreeMap::from([("MODE".to_owned(), "fast".to_owned())]),
+            cwd: Some("packages/x".parse().unwrap()),
+            setup: vec![vec!["make".to_owned(), "gen".to_owned()]],
+            ..GateSpec::new("x".parse().unwrap(), command, Duration::from_secs(2), "test")
+        };
+        let text = serde_json::to_string(&spec).unwrap();
+        assert!(
+            text.ends_with(r#""env":{"MODE":"fast"},"cwd":"packages/x","setup":[["make","gen"]]}"#),
+            "{text}"
+        );
+        assert_eq!(serde_json::from_str::<GateSpec>(&text).unwrap(), spec);
+        assert!(serde_json::from_str::<GateSpec>(&text.replace("packages/x", "../x")).is_err());
     }
 }

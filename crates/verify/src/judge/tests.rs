@@ -74,6 +74,7 @@ fn every_bad_end_has_its_own_code() {
         (not_started(NotStarted::ToolMissing), "verify-tool-missing"),
         (not_started(NotStarted::EmptyCommand), "verify-tool-missing"),
         (not_started(NotStarted::Sandbox), "verify-sandbox-refused"),
+        (not_started(NotStarted::Setup), "verify-gate-setup"),
     ];
     for (end, code) in ends {
         let verdict = judge(&[GateOutcome::Ran(Box::new(run_of("x", end, "", "")))], &required(&[]));

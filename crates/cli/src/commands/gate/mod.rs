@@ -23,7 +23,6 @@ use crucible_spec::{
 };
 
 use crate::app::App;
-use crate::commands::repository_of;
 use crate::commands::run::shared_sandbox;
 use crate::commands::spec::fixups::to_look_at;
 use crate::commands::spec::hooks::{HookOutcome, Hooks};
@@ -215,7 +214,7 @@ impl Places {
     fn of(project: &SpecProject, spec: &SpecId) -> Self {
         let root = project.root();
         let dir = project.spec(spec);
-        let repository = repository_of(root).unwrap_or(root);
+        let repository = crucible_spec::repository_of(root).unwrap_or(root);
         let below: &Path = dir.strip_prefix(repository).unwrap_or(&dir);
         let names = below.components().map(|name| name.as_os_str().to_string_lossy().into_owned());
         Self { spec: names.collect::<Vec<_>>().join("/") }

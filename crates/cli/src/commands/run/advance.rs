@@ -25,7 +25,7 @@ const BUDGET: &str = "llm.budget.calls";
 #[derive(Args)]
 #[command(after_help = ENDS)]
 pub(crate) struct Advance {
-    /// The run's id or its beginning; without it the newest
+    /// The run's id or its beginning; without it the newest of this repository
     run: Option<String>,
     /// The recording that answers, for a run of the provider `replay`; without it the copy that the run keeps
     #[arg(long, value_name = "FILE")]

@@ -13,11 +13,11 @@ use crate::progress::Progress;
 ///
 /// Exactly the verified bytes are applied. The branch must still be where the run started, and no tracked file may
 /// differ from the last commit. Gates of level `full` run first, on a copy. The commit's trailers name the run, the plan, the report and the ledger's head.
-/// `crucible run list` shows the ids.
+/// `crucible run list` shows the ids. For example, in the repository: `crucible run land`
 #[derive(Args)]
 pub(crate) struct Land {
-    /// The run's id or its beginning
-    run: String,
+    /// The run's id or its beginning; without it the newest of this repository
+    run: Option<String>,
 }
 
 impl Land {
@@ -25,7 +25,12 @@ impl Land {
         let sandbox = shared_sandbox(app);
         let config = app.config(app.env.working_directory(), &[])?;
         let world = world(app, &sandbox, &config)?;
-        let (mut ledger, dir) = find(app, &world, Some(&self.run))?;
+        let here = app.env.working_directory();
+        if self.run.is_none() && app.repository_of(here).is_none() {
+            return Err(CommandError::usage(format!("{} is in no git repository", here.display()))
+                .hint("Name the run, or go to its repository; `crucible run list` shows the ids."));
+        }
+        let (mut ledger, dir) = find(app, &world, self.run.as_deref())?;
         let mut progress = Progress::new(&app.output);
         let landed = app.block_on(async { Ok(land(&world, &dir, &mut ledger, &mut progress).await?) });
         progress.finish();

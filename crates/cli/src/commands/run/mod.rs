@@ -82,8 +82,8 @@ pub(crate) fn world<'a>(
     Ok(World { env: &app.env, clock: app.clock.as_ref(), sandbox: Arc::clone(sandbox), runs_root, tmp })
 }
 
-/// The ledger and the directory of the run that is named by its id or by how that begins; of the newest run where
-/// none is named.
+/// The ledger and the directory of the run that is named by its id or by how that begins; where none is named, of the newest run of
+/// the repository around the working directory, and outside of any of the newest at all.
 pub(crate) fn find(
     app: &App,
     world: &World<'_>,
@@ -94,7 +94,16 @@ pub(crate) fn find(
     if ledger.is_none() && holds_something(&world.runs_root) {
         return Err(app.no_ledger()?);
     }
-    let newest = runs.iter().max_by_key(|run| run.created).map(|run| run.id.as_str());
+    let here = app.repository_of(app.env.working_directory());
+    let here = here.map(|top| std::fs::canonicalize(&top).unwrap_or(top));
+    let is_here = |repo: &str| here.as_deref().is_none_or(|top| Path::new(repo) == top);
+    let newest = runs.iter().filter(|run| is_here(&run.repo)).max_by_key(|run| run.created);
+    let newest = newest.map(|run| run.id.as_str());
+    if let (None, None, false, Some(top)) = (named, newest, runs.is_empty(), &here) {
+        return Err(CommandError::usage(format!("there is no run of the repository {} yet", top.display()))
+            .hint("Start one: crucible run start \"what to change\" --provider gateway")
+            .hint("Or name a run of another repository; `crucible run list` shows all of them."));
+    }
     let meant = named.map(|named| known(named, runs.iter().map(|run| run.id.as_str()))).transpose()?;
     let dir = meant.or(newest).map(|id| world.open_run(id)).transpose()?;
     ledger.zip(dir).ok_or_else(|| {

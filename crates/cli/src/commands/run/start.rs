@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, RangedI64ValueParser};
@@ -13,20 +12,20 @@ use crucible_llm::{Backend, Origin, ReceiptWarning};
 use crucible_model::{EditFormat, ExitStatus, RepoPath, is_hidden};
 use crucible_run::{
     FindMode, Opening, RunDir, RunError, RunOptions, RunSettings, advance, create, is_definition_name,
-    parameters_of_recording, required_gates,
+    parameters_of_recording,
 };
 use crucible_sandbox::Sandbox;
-use crucible_verify::{GateLevel, GateSpec};
 
 use crate::app::{App, strength, strengths};
 use crate::commands::context::context_settings;
+use crate::commands::gates::settings::{GateChoice, default_timeout};
+use crate::commands::model;
 use crate::commands::patch::patch_limits;
 use crate::commands::run::clients::RunClient;
 use crate::commands::run::council::Seated;
 use crate::commands::run::dispatch::{self, Cast, Proposer};
 use crate::commands::run::find::find_settings;
 use crate::commands::run::{ENDS, conclude, shared_sandbox, world};
-use crate::commands::{model, repository_of};
 use crate::error::CommandError;
 use crate::progress::Progress;
 
@@ -56,6 +55,10 @@ pub(crate) struct Options {
     /// A file that may change, relative to the repository's top; without it Crucible chooses. May be given several times
     #[arg(long = "file", value_name = "PATH")]
     pub(crate) files: Vec<String>,
+    /// A command that proves the change, split into words without a shell; replaces the gates that are configured or found. It runs
+    /// in the directory that the run starts in. May be given several times
+    #[arg(long = "test", value_name = "CMD")]
+    pub(crate) tests: Vec<String>,
     /// A definition that may go or get another name, such as `helper`; what the goal says to remove or rename may go
     /// without it. May be given several times
     #[arg(long = "may-drop", value_name = "NAME", value_parser = definition_name)]
@@ -79,6 +82,9 @@ pub(crate) struct Options {
 ///
 /// Your files stay as they are until `crucible run land`. For example:
 /// `crucible run start "fix the failing test in parser" --repo . --provider gateway`
+///
+/// What proves the change: `--test "npm test"`, else [gates] in the configuration, else what `crucible gates` finds from the
+/// directory that you start in.
 #[derive(Args)]
 #[command(after_help = ENDS)]
 pub(crate) struct Start {
@@ -218,7 +224,7 @@ fn named(app: &App, options: &Options, repo: &Path) -> Result<Vec<RepoPath>, Com
         if named.contains(&path) {
             continue;
         }
-        match repository_of(repo).map(|top| top.join(path.as_str())) {
+        match app.repository_of(repo).map(|top| top.join(path.as_str())) {
             Some(place) if place.is_dir() => {
                 return Err(CommandError::usage(format!("--file {file:?}: this is a directory"))
                     .hint("Name files; the option may be given several times."));
@@ -241,6 +247,8 @@ fn run_options(
     cast: &Cast,
 ) -> Result<RunOptions, CommandError> {
     let proposer = proposer(app, options, config, cast);
+    let start = app.absolute(&options.repo);
+    let choice = GateChoice::new(&options.tests, app.repository_of(&start).as_deref(), &start);
     let agents = dispatch::agents(app, config, cast.dispatch.as_ref())?;
     let wanted = edit_format(config)?;
     let settings = RunSettings {
@@ -257,7 +265,7 @@ fn run_options(
         role_models: proposer.of_roles,
         model_timeout_s: limit(config, "llm.timeout_s")?,
         max_calls: config.number("llm.budget.calls"),
-        gates: gates(config)?,
+        gates: choice.named(config)?,
         sandbox: strength(config)?,
         patch: patch_limits(config),
         max_files: limit(config, "run.max_files")?,
@@ -273,11 +281,11 @@ fn run_options(
             FindMode::ResolverPlusWeb(web) => Some(web),
         },
     };
-    let found_gate_timeout = Duration::from_secs(config.template_number("gates.*.timeout_s"));
     Ok(RunOptions {
         goal: options.goal.clone(),
         settings,
-        found_gate_timeout,
+        found_gate_timeout: default_timeout(config),
+        started_in: choice.directory,
         answers: cast.answers.clone(),
         warnings: cast.fell_back.iter().map(ReceiptWarning::fallback).collect(),
     })
@@ -364,43 +372,4 @@ fn edit_format(config: &Config) -> Result<Option<EditFormat>, CommandError> {
         CommandError::usage(format!("run.edit_format is {name:?}"))
             .hint("It takes whole-file, search-replace, definitions or unified-diff.")
     })
-}
-
-/// The gates that the configuration names.
-fn gates(config: &Config) -> Result<Vec<GateSpec>, CommandError> {
-    let mut gates = Vec::new();
-    for name in config.names_below("gates") {
-        let command = config.list(&format!("gates.{name}.command"));
-        if command.is_empty() {
-            return Err(CommandError::usage(format!("gates.{name} has no command"))
-                .hint("Write it as a list, one text for each argument: command = [\"make\", \"test\"]"));
-        }
-        if required_gates().any(|gate| gate == name) {
-            return Err(CommandError::usage(format!(
-                "gates.{name}: this name is one of Crucible's own gates"
-            ))
-            .hint("Give the gate another name, such as `tests`."));
-        }
-        let id = name
-            .parse()
-            .map_err(|error: crucible_verify::GateIdError| CommandError::usage(error.to_string()))?;
-        let timeout = Duration::from_secs(config.number(&format!("gates.{name}.timeout_s")).max(1));
-        let source =
-            config.source(&format!("gates.{name}.command")).map(ToString::to_string).unwrap_or_default();
-        let level = format!("gates.{name}.level");
-        let level = match config.text(&level).unwrap_or_default() {
-            "lite" => GateLevel::Lite,
-            "full" => GateLevel::Full,
-            other => {
-                return Err(CommandError::usage(format!("{level} is {other:?}"))
-                    .hint("It takes lite (every attempt is tried with it) or full (`crucible run land` runs it before it commits)."));
-            }
-        };
-        gates.push(GateSpec { id, command, timeout, source, level });
-    }
-    if !gates.is_empty() && gates.iter().all(|gate| !gate.level.is_lite()) {
-        return Err(CommandError::usage("no gate has the level lite, so nothing would prove a change")
-            .hint("Give one of [gates.*] level = \"lite\"."));
-    }
-    Ok(gates)
 }

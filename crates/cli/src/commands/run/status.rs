@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// With --watch, follow it: each new event is a line, until the run has ended or nobody goes on with it.
 #[derive(Args)]
 pub(crate) struct Status {
-    /// The run's id or its beginning; without it the newest
+    /// The run's id or its beginning; without it the newest of this repository
     run: Option<String>,
     /// Follow the run; Ctrl-C ends the following, and nothing else
     #[arg(long)]

@@ -1,0 +1,188 @@
+//! The gates that the command line and the configuration name.
+//!
+//! `--test` replaces the configured gates, and those replace the ones that are found. What always holds: a gate's variables pass
+//! [`check_variable`] and hold no secret, for a run records them; its directory is inside of the repository.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crucible_host::config::Config;
+use crucible_host::words::split_words;
+use crucible_model::{ExitStatus, RepoPath};
+use crucible_run::{directory_in, found_gates, no_gates, required_gates};
+use crucible_secrets::Scanner;
+use crucible_verify::{GateLevel, GateSpec, check_variable};
+
+use crate::error::CommandError;
+
+/// Where gates come from besides the configuration.
+pub(crate) struct GateChoice<'c> {
+    /// The commands of `--test`.
+    pub(crate) tests: &'c [String],
+    /// The directory that the command works in; absent for the repository's top.
+    pub(crate) directory: Option<RepoPath>,
+}
+
+impl<'c> GateChoice<'c> {
+    /// The choice of a command that works in `start`, inside of the repository at `top`.
+    pub(crate) fn new(tests: &'c [String], top: Option<&Path>, start: &Path) -> Self {
+        Self { tests, directory: top.and_then(|top| directory_in(top, start)) }
+    }
+
+    /// The gates of `--test`, else those of the configuration; none where neither names any.
+    pub(crate) fn named(&self, config: &Config) -> Result<Vec<GateSpec>, CommandError> {
+        if self.tests.is_empty() { configured(config) } else { self.given(config) }
+    }
+
+    /// The same, and those that are found in the repository at `top` where none is named.
+    pub(crate) fn all(&self, config: &Config, top: &Path) -> Result<Vec<GateSpec>, CommandError> {
+        let named = self.named(config)?;
+        if !named.is_empty() {
+            return Ok(named);
+        }
+        let found = found_gates(top, self.directory.as_ref(), default_timeout(config))?;
+        if found.is_empty() {
+            return Err(CommandError::from(no_gates(self.directory.as_ref())));
+        }
+        Ok(found)
+    }
+
+    fn given(&self, config: &Config) -> Result<Vec<GateSpec>, CommandError> {
+        let mut gates = Vec::new();
+        for (index, text) in self.tests.iter().enumerate() {
+            let origin = format!("--test {text:?}");
+            refuse_secret(&origin, text)?;
+            let mut words = command(&origin, text)?;
+            // As in front of a command of a shell.
+            let mut env = Vec::new();
+            while let Some((name, value)) = words.first().and_then(|word| assignment(word)) {
+                set(&origin, &name, &value)?;
+                env.push((name, value));
+                words.remove(0);
+            }
+            if words.is_empty() {
+                return Err(CommandError::usage(format!("{origin} names no command"))
+                    .hint("For example: --test \"python3 -m pytest -q\""));
+            }
+            let name = if index == 0 { "test".to_owned() } else { format!("test-{}", index + 1) };
+            let id = name.parse().map_err(usage)?;
+            let spec = GateSpec::new(id, words, default_timeout(config), "--test");
+            gates.push(GateSpec { env: env.into_iter().collect(), cwd: self.directory.clone(), ..spec });
+        }
+        Ok(gates)
+    }
+}
+
+/// The time of a gate that nobody gave one.
+pub(crate) fn default_timeout(config: &Config) -> Duration {
+    Duration::from_secs(config.template_number("gates.*.timeout_s"))
+}
+
+/// The gates that the configuration names.
+pub(crate) fn configured(config: &Config) -> Result<Vec<GateSpec>, CommandError> {
+    let mut gates = Vec::new();
+    for name in config.names_below("gates") {
+        let key = |field: &str| format!("gates.{name}.{field}");
+        let command = config.list(&key("command"));
+        if command.is_empty() {
+            return Err(CommandError::usage(format!("gates.{name} has no command"))
+                .hint("Write it as a list, one text for each argument: command = [\"make\", \"test\"]"));
+        }
+        if required_gates().any(|gate| gate == name) {
+            return Err(CommandError::usage(format!(
+                "gates.{name}: this name is one of Crucible's own gates"
+            ))
+            .hint("Give the gate another name, such as `tests`."));
+        }
+        let timeout = Duration::from_secs(config.number(&key("timeout_s")).max(1));
+        let source = config.source(&key("command")).map(ToString::to_string).unwrap_or_default();
+        let level = match config.text(&key("level")).unwrap_or_default() {
+            "lite" => GateLevel::Lite,
+            "full" => GateLevel::Full,
+            other => {
+                return Err(CommandError::usage(format!("{} is {other:?}", key("level")))
+                    .hint("It takes lite (every attempt is tried with it) or full (`crucible run land` runs it before it commits)."));
+            }
+        };
+        if !matches!(config.text(&key("network")), Some("loopback" | "none")) {
+            let given = config.text(&key("network")).unwrap_or_default();
+            return Err(CommandError::usage(format!("{} is {given:?}", key("network")))
+                .hint("It takes loopback or none: a gate reaches its own 127.0.0.1 and no other network."));
+        }
+        let env = config.table(&key("env"));
+        for (variable, value) in &env {
+            set(&key("env"), variable, value)?;
+        }
+        let setup = config.list(&key("setup"));
+        let setup = setup.iter().map(|text| {
+            let words = self::command(&key("setup"), text)?;
+            if words.is_empty() {
+                return Err(CommandError::usage(format!("{} holds an empty command", key("setup"))));
+            }
+            Ok(words)
+        });
+        let spec = GateSpec::new(name.parse().map_err(usage)?, command, timeout, source);
+        let (setup, cwd) = (setup.collect::<Result<_, _>>()?, directory(config, &key("cwd"))?);
+        gates.push(GateSpec { level, env, cwd, setup, ..spec });
+    }
+    if !gates.is_empty() && gates.iter().all(|gate| !gate.level.is_lite()) {
+        return Err(CommandError::usage("no gate has the level lite, so nothing would prove a change")
+            .hint("Give one of [gates.*] level = \"lite\"."));
+    }
+    Ok(gates)
+}
+
+/// The directory that a setting names; nothing for the repository's top.
+fn directory(config: &Config, key: &str) -> Result<Option<RepoPath>, CommandError> {
+    let text = config.text(key).unwrap_or_default().trim_start_matches("./").trim_end_matches('/');
+    if text.is_empty() || text == "." {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|error| {
+        CommandError::usage(format!("{key} is {text:?}: {error}"))
+            .hint("Name a directory relative to the repository's top, such as \"packages/web\".")
+    })
+}
+
+fn command(origin: &str, text: &str) -> Result<Vec<String>, CommandError> {
+    split_words(text).map_err(|problem| {
+        CommandError::usage(format!("{origin}: {problem}"))
+            .hint("No shell is between. Where you need one, ask for it: sh -c 'a && b'")
+    })
+}
+
+/// `NAME=value`, as it stands in front of a command.
+fn assignment(word: &str) -> Option<(String, String)> {
+    let (name, value) = word.split_once('=')?;
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    is_name.then(|| (name.to_owned(), value.to_owned()))
+}
+
+/// Checks a variable of a gate.
+fn set(origin: &str, name: &str, value: &str) -> Result<(), CommandError> {
+    check_variable(name, value).map_err(|error| CommandError::usage(format!("{origin}: {error}")))?;
+    refuse_secret(&format!("{origin}: {name}"), &format!("{name}={value}"))
+}
+
+/// What a gate is set to is recorded with the run, and what it prints may reach a model.
+fn refuse_secret(origin: &str, text: &str) -> Result<(), CommandError> {
+    match Scanner::builtin().scan(text.as_bytes()).first() {
+        None => Ok(()),
+        Some(found) => {
+            let message = format!("{origin} looks like a secret ({})", found.rule);
+            Err(CommandError::new(ExitStatus::SecretDetected, message).hint(
+                "A run records its gates. Use a value made for tests, or have a script read it from a file.",
+            ))
+        }
+    }
+}
+
+fn usage(error: impl std::fmt::Display) -> CommandError {
+    CommandError::usage(error.to_string())
+}
+
+/// What a command that shows or runs gates says where there is no repository.
+pub(crate) fn no_repository(start: &Path) -> CommandError {
+    CommandError::usage(format!("{} is in no git repository", start.display()))
+        .hint("Gates run on a copy of a repository's files; make one with `git init`, and commit.")
+}

@@ -1,0 +1,166 @@
+//! Gates tried on their own: on a copy of the work tree as it is, without a run and without a model.
+//!
+//! What always holds: nothing of the repository is changed, nothing is recorded, and a gate that could not run is told apart from one
+//! that failed.
+
+use std::time::Duration;
+
+use crucible_host::WorkDir;
+use crucible_host::fs::create_dir_all;
+use crucible_model::counted;
+use crucible_repo::Git;
+use crucible_sandbox::Strength;
+use crucible_verify::{GateEnd, GateId, GateLevel, GateOutcome, GateRun, GateSpec, TestTally, judge_run};
+
+use crate::error::RunError;
+use crate::journal::Witness;
+use crate::trial::{self, TrialBase, could_not_run};
+use crate::world::World;
+
+/// What the directories of such trials begin with, below [`World::tmp`].
+const PREFIX: &str = "gates-";
+/// Names of failed tests that are told of one gate.
+const MAX_FAILED: usize = 200;
+
+/// What came of one gate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GateCheck {
+    /// Which gate.
+    pub id: GateId,
+    /// How it fares.
+    pub state: GateState,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// How a gate fares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GateState {
+    /// It passes.
+    Passes,
+    /// It ran, and it fails.
+    Fails {
+        /// How it ended.
+        end: String,
+        /// The tests that failed, where their runner names them; at most 200.
+        tests: Vec<String>,
+        /// What tells most in its output.
+        excerpt: String,
+    },
+    /// It says nothing about the code.
+    CouldNotRun {
+        /// Why.
+        cause: String,
+        /// One step that helps; empty where the cause says it.
+        remedy: String,
+    },
+}
+
+/// Runs these gates on copies of the work tree of `git`, uncommitted changes of tracked files included.
+///
+/// # Errors
+///
+/// Fails when the copy cannot be made.
+pub async fn check_gates(
+    world: &World<'_>,
+    git: Git,
+    gates: &[GateSpec],
+    sandbox: Strength,
+    witness: &mut dyn Witness,
+) -> Result<Vec<GateCheck>, RunError> {
+    create_dir_all(&world.tmp)?;
+    WorkDir::sweep(&world.tmp, PREFIX);
+    let room = WorkDir::create(&world.tmp, PREFIX, "")?;
+    let scratch = room.path().join("git");
+    create_dir_all(&scratch)?;
+    let git = git.with_scratch(scratch);
+    // All of them are run, whatever they are kept for in a run.
+    let gates: Vec<GateSpec> =
+        gates.iter().map(|gate| GateSpec { level: GateLevel::Lite, ..gate.clone() }).collect();
+    let base = TrialBase { repo: git.top(), commit: None, gates: &gates, sandbox };
+    let trial = trial::run(world, &git, base, GateLevel::Lite, room.path(), None, witness).await?;
+    let runs = trial.outcomes.iter().filter_map(|outcome| match outcome {
+        GateOutcome::Ran(run) => Some(run),
+        GateOutcome::Judged { .. } => None,
+    });
+    let checked = runs.zip(&trial.results).map(|(run, result)| GateCheck {
+        id: run.id.clone(),
+        state: state(run, &result.end, &result.excerpt),
+        duration: run.duration,
+    });
+    Ok(checked.collect())
+}
+
+fn state(run: &GateRun, end: &str, excerpt: &str) -> GateState {
+    if let Some(told) = could_not_run(run) {
+        let (cause, remedy) = told.rsplit_once("; ").unwrap_or((&told, ""));
+        return GateState::CouldNotRun { cause: cause.to_owned(), remedy: remedy.to_owned() };
+    }
+    let judged = judge_run(run);
+    if let Some(untested) =
+        judged.findings().iter().find(|found| found.code.as_str() == "verify-no-tests-ran")
+    {
+        let remedy = "check the command's arguments and its directory".to_owned();
+        return GateState::CouldNotRun { cause: untested.hint.clone(), remedy };
+    }
+    if judged.passes() {
+        return GateState::Passes;
+    }
+    let failed = TestTally::read(run).runners.values().map(|counts| counts.failed).sum::<u64>();
+    let end = match &run.end {
+        GateEnd::Exited(code) if failed > 0 => {
+            format!("exit code {code}, {} failed", counted(failed, "test"))
+        }
+        GateEnd::Exited(code) => format!("exit code {code}"),
+        _ => end.to_owned(),
+    };
+    GateState::Fails { end, tests: failed_tests(run), excerpt: excerpt.to_owned() }
+}
+
+/// The names of failed tests, as the common runners print them.
+fn failed_tests(run: &GateRun) -> Vec<String> {
+    let texts = [run.stdout.text(), run.stderr.text()];
+    let name = |line: &str| {
+        let line = line.trim();
+        let pytest = line.strip_prefix("FAILED ").and_then(|rest| rest.split(" - ").next());
+        let pytest = pytest.filter(|name| name.contains("::"));
+        let libtest = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"));
+        let go = line.strip_prefix("--- FAIL: ").and_then(|rest| rest.split(" (").next());
+        let tap = line.strip_prefix("not ok ").and_then(|rest| rest.split_once(" - ")).map(|(_, name)| name);
+        let unittest = line.strip_prefix("FAIL: ").or_else(|| line.strip_prefix("ERROR: "));
+        let unittest = unittest.filter(|name| name.ends_with(')'));
+        pytest.or(libtest).or(go).or(tap).or(unittest).map(str::to_owned)
+    };
+    let mut names: Vec<String> = Vec::new();
+    for found in texts.iter().flat_map(|text| text.lines()).filter_map(name) {
+        if names.len() < MAX_FAILED && !names.contains(&found) {
+            names.push(found);
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_sandbox::{Captured, Extent};
+
+    use super::*;
+
+    #[test]
+    fn failed_tests_are_named_as_their_runners_print_them() {
+        let text = "FAILED tests/test_a.py::test_b - assert 1\ntest m::c ... FAILED\ntest m::c ... FAILED\n--- FAIL: TestD (0.00s)\n\
+            not ok 3 - e\nFAIL: test_f (t.T.test_f)\nFAILED (failures=1)\nERROR: no such option\ntest result: FAILED. 1 passed\n";
+        let stdout = Captured { bytes: text.into(), total: text.len() as u64, extent: Extent::Whole };
+        let run = GateRun {
+            id: "x".parse().unwrap(),
+            command: vec!["x".to_owned()],
+            end: GateEnd::Exited(1),
+            duration: Duration::ZERO,
+            stdout,
+            stderr: Captured::default(),
+            isolation: None,
+        };
+        let expected = ["tests/test_a.py::test_b", "m::c", "TestD", "e", "test_f (t.T.test_f)"];
+        assert_eq!(failed_tests(&run), expected);
+    }
+}

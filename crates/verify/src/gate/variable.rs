@@ -1,0 +1,93 @@
+//! Which environment variables a gate may set.
+//!
+//! A gate's settings may come with a cloned repository. What they set is seen inside of the sandbox only, and could as well be set by
+//! the gate's own script; so the rule protects the reader of a command, not the machine: `cargo test` starts the user's cargo with
+//! nothing loaded into it, and git works on the copy. What would change that is refused, whoever sets it.
+
+/// Why a gate may not set a variable.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VariableError {
+    /// It is no name of a variable.
+    #[error("{name:?} is no name of a variable; use letters, digits and `_`, no digit first")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// It changes which programs run, what is loaded into them or where git looks.
+    #[error(
+        "a gate cannot set {name}: Crucible sets what decides which program runs; set it in a script that the gate calls"
+    )]
+    Reserved {
+        /// The name.
+        name: String,
+    },
+    /// The value cannot stand in an environment.
+    #[error("the value of {name} holds a zero byte")]
+    Value {
+        /// The name.
+        name: String,
+    },
+}
+
+/// Names that are not a gate's to set.
+const RESERVED: [&str; 6] = ["PATH", "HOME", "BASH_ENV", "ENV", "IFS", "SHELLOPTS"];
+/// Beginnings of such names.
+const RESERVED_BEGINNINGS: [&str; 4] = ["LD_", "DYLD_", "GIT_", "CRUCIBLE_"];
+/// Names that begin like reserved ones and only say who commits and when, as tests of tools around git do.
+const IDENTITY: [&str; 2] = ["GIT_AUTHOR_", "GIT_COMMITTER_"];
+
+/// Checks that a gate may set the variable `name` to `value`.
+///
+/// # Errors
+///
+/// See [`VariableError`].
+pub fn check_variable(name: &str, value: &str) -> Result<(), VariableError> {
+    let name_of = || name.chars().take(80).collect::<String>();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.bytes().all(is_plain) {
+        return Err(VariableError::Name { name: name_of() });
+    }
+    let begins = |list: &[&str]| list.iter().any(|beginning| name.starts_with(beginning));
+    if RESERVED.contains(&name) || begins(&RESERVED_BEGINNINGS) && !begins(&IDENTITY) {
+        return Err(VariableError::Reserved { name: name_of() });
+    }
+    if value.contains('\0') {
+        return Err(VariableError::Value { name: name_of() });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_variables_are_taken() {
+        for name in
+            ["PYTHONPATH", "CI", "_x", "DATABASE_URL", "GIT_AUTHOR_NAME", "GIT_COMMITTER_DATE", "LDFLAGS"]
+        {
+            assert_eq!(check_variable(name, "a=b c"), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
+    fn variables_that_choose_programs_are_refused() {
+        for name in [
+            "PATH",
+            "HOME",
+            "LD_PRELOAD",
+            "LD_LIBRARY_PATH",
+            "DYLD_INSERT_LIBRARIES",
+            "BASH_ENV",
+            "GIT_DIR",
+            "GIT_CONFIG_GLOBAL",
+            "CRUCIBLE_HOME",
+        ] {
+            assert!(matches!(check_variable(name, ""), Err(VariableError::Reserved { .. })), "{name}");
+        }
+        for name in ["", "1A", "A-B", "A B", "Ä", "A=B", "A\n"] {
+            assert!(matches!(check_variable(name, ""), Err(VariableError::Name { .. })), "{name}");
+        }
+        assert!(matches!(check_variable("A", "a\0b"), Err(VariableError::Value { .. })));
+    }
+}
