@@ -197,7 +197,7 @@ fn require_clean(now: &TrackedState) -> Result<(), RunError> {
 /// The gates that the repository's own build files name.
 fn found_gates(top: &Path, timeout: Duration) -> Result<Vec<GateSpec>, RunError> {
     let mut gates = Vec::new();
-    for found in crucible_repo::detect(top)? {
+    for found in crucible_verify::detect(top)? {
         let id = found.id.parse().map_err(|_| RunError::NoGates)?;
         gates.push(GateSpec {
             id,

@@ -16,8 +16,8 @@ use crucible_sandbox::{CONFINED_HOME, base_env, toolchain_env};
 use crucible_verify::{
     Baseline, BehaviorCatalogCheck, Gate, GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOutcome,
     GateSetting, GateSpec, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements,
-    TestFiles, TestTally, VerifyReport, excerpt, judge_run, judge_run_after, logs, missing_installation,
-    report, run_gates,
+    TestFiles, TestTally, VerifyReport, could_not_run, excerpt, judge_run, judge_run_after, logs, report,
+    run_gates,
 };
 
 use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
@@ -141,6 +141,7 @@ pub(crate) async fn run(
 ) -> Result<Trial, RunError> {
     // What a gate prints names the real place; behind a link it would not be known as that of the copy.
     let copy = std::fs::canonicalize(room).unwrap_or_else(|_| room.to_owned()).join("copy");
+    let reports = copy.with_file_name("reports");
     let mut outcomes = Vec::new();
     let mut omitted = Vec::new();
     let mut behaviors = None;
@@ -167,6 +168,7 @@ pub(crate) async fn run(
             copy: copy.clone(),
             writable: Vec::new(),
             masked,
+            reports: Some(reports.clone()),
             env,
             strength: record.settings.sandbox,
             log_limit: MAX_LOG,
@@ -264,7 +266,10 @@ impl Trial {
         self.outcomes.iter().find_map(|outcome| match outcome {
             GateOutcome::Ran(run) => match &run.end {
                 GateEnd::NotStarted { message, .. } => Some((run.id.to_string(), message.clone())),
-                _ => missing_installation(run).map(|message| (run.id.to_string(), message)),
+                // A gate without tests can still be one: its compiler has judged the change.
+                GateEnd::Exited(0) => None,
+                _ => could_not_run(run)
+                    .map(|found| (run.id.to_string(), format!("{}; {}", found.cause, found.remedy))),
             },
             GateOutcome::Judged { .. } => None,
         })
@@ -495,6 +500,7 @@ mod tests {
             duration: std::time::Duration::ZERO,
             stdout: nothing(),
             stderr: nothing(),
+            report: None,
             isolation: None,
         };
         let outcome = AttemptOutcome {

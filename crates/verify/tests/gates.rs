@@ -36,6 +36,7 @@ impl Scene {
         GateSetting {
             copy: self.dir.path().to_owned(),
             writable: Vec::new(),
+            reports: None,
             masked: Vec::new(),
             env: base_env(&self.env),
             strength: Strength::BestEffort,
