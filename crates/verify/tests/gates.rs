@@ -9,6 +9,9 @@
     reason = "a test lays out its own files and reads PATH to find a shell"
 )]
 
+#[path = "gates/runners.rs"]
+mod runners;
+
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 

@@ -91,7 +91,7 @@ impl Runner for Cargo {
     }
 
     fn obstacle(&self, told: &Told<'_>) -> Option<CouldNotRun> {
-        toolchain(told).or_else(|| subcommand(told))
+        if told.ended_tests() { None } else { toolchain(told).or_else(|| subcommand(told)) }
     }
 }
 

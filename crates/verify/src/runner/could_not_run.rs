@@ -3,7 +3,7 @@
 //! A gate that could not run says nothing about a change, so it is neither a pass nor a failure. What always holds: once a test ended, the gate
 //! ran; code of the repository that does not compile, and an import that only one test module wants, are failures of the repository.
 
-use super::{Runner, Told, runners};
+use super::{Runner, Told, runner_of, runners};
 use crate::gate::{GateEnd, GateRun, NotStarted};
 use crate::results::{TestResults, TestStatus};
 use crate::tally::TestCounts;
@@ -67,22 +67,27 @@ fn no_tests(run: &GateRun) -> CouldNotRun {
     CouldNotRun { cause: format!("`{}` ran no test", run.command_line()), remedy: NO_TESTS.to_owned() }
 }
 
-/// The runners that can have printed the output: the one that was started, and behind one that calls others, all.
+/// The runners that can have printed the output: the one that reported, the one that was started, and behind one that calls others, all.
 fn candidates<'t>(told: &'t Told<'_>) -> impl Iterator<Item = &'static dyn Runner> + 't {
-    let is_open = told.runner.is_none_or(|runner| runner.calls_others());
-    told.runner.into_iter().chain(runners().iter().copied().filter(move |_| is_open))
+    let started = runner_of(&told.run.command);
+    let is_open = started.is_none_or(|runner| runner.calls_others());
+    let known = told.runner.into_iter().chain(started);
+    known.chain(runners().iter().copied().filter(move |_| is_open))
 }
 
 fn nothing_ran(told: &Told<'_>) -> bool {
     let runners = &told.tally().runners;
-    if runners.values().any(|counts| *counts != TestCounts::default()) {
+    if runners.values().any(|counts| counts.ran() > 0 || counts.skipped > 0) {
         return false;
     }
-    let counted =
-        candidates(told).filter_map(|runner| runner.counts()).any(|kind| runners.contains_key(&kind));
     let says =
-        |sign: &&str| told.lines().any(|line| line.trim_start_matches([' ', '=', '\t']).starts_with(*sign));
-    counted || candidates(told).any(|runner| runner.nothing_ran().iter().any(|sign| says(&sign)))
+        |sign: &str| told.lines().any(|line| line.trim_start_matches([' ', '=', '\t']).starts_with(sign));
+    if candidates(told).any(|runner| runner.nothing_ran().iter().any(|sign| says(sign))) {
+        return true;
+    }
+    // A program that is no runner may print the counts of one, such as a build that runs a tool with tests of its own.
+    let mut kinds = candidates(told).filter(|_| told.runner.is_some()).filter_map(|runner| runner.counts());
+    runners.values().all(|counts| counts.unfinished == 0) && kinds.any(|kind| runners.contains_key(&kind))
 }
 
 /// Returns what a gate's command lacks that no change of a source file brings; nothing where it passed or just had no test.
@@ -96,10 +101,9 @@ fn obstacle(told: &Told<'_>) -> Option<CouldNotRun> {
     if counts().any(|counts| counts.passed > 0) || TestResults::read(told.run).is_some_and(passed) {
         return None;
     }
-    let no_test_ended = counts().all(|counts| counts.ran() == 0);
     let signs = |runner: &dyn Runner| {
         let told_by = |(sign, remedy): &(&str, &str)| Some(CouldNotRun::says(told.line_with(sign)?, *remedy));
-        runner.signs().iter().filter(|_| no_test_ended).find_map(told_by)
+        runner.signs().iter().filter(|_| !told.ended_tests()).find_map(told_by)
     };
     candidates(told)
         .find_map(|runner| runner.obstacle(told).or_else(|| signs(runner)))

@@ -7,7 +7,7 @@ use crucible_sandbox::Extent;
 use super::{Runner, runner_of, runners};
 use crate::gate::{GateEnd, GateRun};
 use crate::results::TestResults;
-use crate::tally::{TallyBasis, TestTally};
+use crate::tally::{TallyBasis, TestCounts, TestRunner, TestTally};
 use crate::text::visible;
 
 /// The output and the report of one command, without escape sequences.
@@ -67,6 +67,16 @@ impl<'r> Told<'r> {
     /// Returns what the runners counted.
     pub fn tally(&self) -> &TestTally {
         self.tally.get_or_init(|| TestTally::read(self.run))
+    }
+
+    /// Returns whether a test ended, well or not. A package of Go that does not compile counts as failed and ran none.
+    #[must_use]
+    pub fn ended_tests(&self) -> bool {
+        let is_real = |kind: &TestRunner, counts: &TestCounts| match kind {
+            TestRunner::GoPackages => counts.passed > 0 || self.line_with("--- FAIL: ").is_some(),
+            _ => counts.ran() > 0,
+        };
+        self.tally().runners.iter().any(|(kind, counts)| is_real(kind, counts))
     }
 
     /// Returns results that were read from all that this holds.

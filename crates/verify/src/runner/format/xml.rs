@@ -31,7 +31,8 @@ impl Element<'_> {
     pub(super) fn attribute(&self, name: &str) -> Option<String> {
         // Looking for doubles would take the square of their number.
         let mut attributes = self.start.attributes();
-        let named = attributes.with_checks(false).filter_map(Result::ok).find(|found| found.key.as_ref() == name);
+        let named =
+            attributes.with_checks(false).filter_map(Result::ok).find(|found| found.key.as_ref() == name);
         let value = named?.value;
         Some(quick_xml::escape::unescape(&value).map_or_else(|_| value.to_string(), Cow::into_owned))
     }
