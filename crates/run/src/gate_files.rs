@@ -218,7 +218,9 @@ impl Search<'_> {
 /// The files that steer a program; nothing where it is no runner.
 fn steered_by(program: &str) -> Option<Vec<&'static str>> {
     let influences = runners().iter().map(|runner| runner.influence());
-    let of_tests = influences.filter(|influence| influence.programs.contains(&program)).map(|influence| [influence.recipes, influence.settings].concat());
+    let of_tests = influences
+        .filter(|influence| influence.programs.contains(&program))
+        .map(|influence| [influence.recipes, influence.settings].concat());
     let others = OTHER_RUNNERS.iter().filter(|(name, _)| *name == program).map(|(_, files)| files.to_vec());
     of_tests.chain(others).reduce(|all, more| [all, more].concat())
 }

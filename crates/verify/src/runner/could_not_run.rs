@@ -6,7 +6,6 @@
 use super::{Runner, Told, runner_of, runners};
 use crate::gate::{GateEnd, GateRun, NotStarted};
 use crate::results::{TestResults, TestStatus};
-use crate::tally::TestCounts;
 
 /// The longest quotation from an output, in characters.
 const MAX_QUOTE: usize = 200;
