@@ -27,8 +27,8 @@ pub use bundle::{
 };
 pub use classify::{FailureClass, classify};
 pub use gate::{
-    BehaviorCatalogCheck, Gate, GateEnd, GateId, GateIdError, GateInput, GateOutcome, GateReport, GateRun,
-    GateSpec, Lite, NotStarted, PatchCheck, PlanCheck, builtin_gates,
+    BehaviorCatalogCheck, Gate, GateEnd, GateId, GateIdError, GateInput, GateOutcome, GateRun, GateSpec,
+    Lite, NotStarted, PatchCheck, PlanCheck, RunnerReport, builtin_gates,
 };
 pub use judge::{Baseline, GateBefore, Requirements, TestFiles, judge, judge_run, judge_run_after};
 pub use report::{

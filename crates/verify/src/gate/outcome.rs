@@ -72,14 +72,14 @@ pub struct GateRun {
     /// The end of its standard error, redacted.
     pub stderr: Captured,
     /// What its runner reported test by test; absent where it was not asked to.
-    pub report: Option<GateReport>,
+    pub report: Option<RunnerReport>,
     /// The walls that stood around it; absent when nothing was started.
     pub isolation: Option<IsolationReceipt>,
 }
 
 /// What a runner reported besides the output that people read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GateReport {
+pub struct RunnerReport {
     /// The runner that can read it, by the name of its gate.
     pub runner: String,
     /// The report, redacted and without the directory of the copy; empty where the output is the report.

@@ -15,7 +15,7 @@ use crucible_sandbox::Extent;
 use crucible_secrets::Scanner;
 
 use super::{Call, Runner, runners, told::by_id};
-use crate::gate::GateReport;
+use crate::gate::RunnerReport;
 
 /// The most that is read of the reports of one gate, in bytes.
 const MAX_REPORT: u64 = 32 << 20;
@@ -91,7 +91,7 @@ pub(crate) struct Prepared {
 #[derive(Default)]
 pub(crate) struct Collected {
     /// The report, where there is one.
-    pub(crate) report: Option<GateReport>,
+    pub(crate) report: Option<RunnerReport>,
     /// What to show instead of its standard output.
     pub(crate) stdout: Option<Vec<u8>>,
 }
@@ -192,7 +192,7 @@ impl Prepared {
             }
         };
         let bytes = Scanner::builtin().redact_bytes(&without_directory(&bytes, copy)).0;
-        collected.report = Some(GateReport { runner: reporting.runner.to_owned(), bytes, extent });
+        collected.report = Some(RunnerReport { runner: reporting.runner.to_owned(), bytes, extent });
         collected
     }
 }
@@ -248,10 +248,13 @@ fn reports_below(top: &Path, dirs: &[&str]) -> BTreeMap<PathBuf, (Option<SystemT
             let name = name.to_string_lossy();
             if meta.is_dir() && !["node_modules", ".git", ".gradle"].contains(&name.as_ref()) {
                 open.push((entry.path(), inside || dirs.contains(&name.as_ref())));
-            } else if inside && meta.is_file() && name.starts_with("TEST-") && name.ends_with(".xml") {
-                if found.len() < MAX_FILES {
-                    found.insert(entry.path(), (meta.modified().ok(), meta.len()));
-                }
+            } else if inside
+                && meta.is_file()
+                && name.starts_with("TEST-")
+                && name.ends_with(".xml")
+                && found.len() < MAX_FILES
+            {
+                found.insert(entry.path(), (meta.modified().ok(), meta.len()));
             }
         }
     }

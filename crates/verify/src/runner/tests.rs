@@ -6,7 +6,7 @@
 use crucible_sandbox::{Captured, Extent};
 
 use super::*;
-use crate::gate::{GateEnd, GateReport};
+use crate::gate::{GateEnd, RunnerReport};
 use crate::judge::tests::run_of;
 use crate::results::TestStatus::{self, Failed, Passed, Skipped};
 use crate::runner::tree_view::view;
@@ -15,7 +15,7 @@ use crate::tally::TallyBasis;
 /// A failed run of a command with this output and this report.
 fn reported(command: &str, stdout: &str, stderr: &str, report: Option<&str>) -> GateRun {
     let mut run = run_of(command, GateEnd::Exited(1), stdout, stderr);
-    run.report = report.map(|text| GateReport {
+    run.report = report.map(|text| RunnerReport {
         runner: runner_of(&run.command).unwrap().id().to_owned(),
         bytes: text.as_bytes().to_vec(),
         extent: Extent::Whole,
@@ -675,7 +675,7 @@ mod properties {
         ) {
             let text: String = pieces.concat();
             let mut run = reported(command, &text, &text, None);
-            run.report = runner_of(&run.command).map(|runner| GateReport {
+            run.report = runner_of(&run.command).map(|runner| RunnerReport {
                 runner: runner.id().to_owned(),
                 bytes: text.clone().into_bytes(),
                 extent: Extent::Whole,

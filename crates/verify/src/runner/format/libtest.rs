@@ -16,7 +16,7 @@ pub(in crate::runner) fn read(told: &Told<'_>) -> TestResults {
     let targets: Vec<&str> = told.stderr.lines().filter_map(target).collect();
     let (first, docs) = lists.split_at(targets.len().min(lists.len()));
     let is_joined = first.len() == targets.len()
-        && !first.iter().any(|list| is_of_docs(list))
+        && !first.iter().any(is_of_docs)
         && docs.iter().all(|list| list.is_empty() || is_of_docs(list));
     let mut results = told.new_results();
     for (at, list) in lists.iter().enumerate() {
