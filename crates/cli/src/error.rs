@@ -15,6 +15,7 @@ use crucible_pack::{OmittedReason, PackError};
 use crucible_repo::RepoError;
 use crucible_run::RunError;
 use crucible_sandbox::{PathProblem, SandboxError, Strength};
+use crucible_verify::DetectError;
 
 /// Why a command ended early.
 #[derive(Debug)]
@@ -233,6 +234,8 @@ impl From<RunError> for CommandError {
             RunError::Lock(error) => return error.into(),
             RunError::Ledger(error) => return error.into(),
             RunError::Repo(error) => return error.into(),
+            RunError::Detect(DetectError::TooLarge { .. }) => ExitStatus::OverLimit,
+            RunError::Detect(_) => ExitStatus::Refused,
             RunError::Sandbox(error) => return error.into(),
             RunError::Call(error) => {
                 let command = Self::from(error);

@@ -26,7 +26,6 @@ mod beneath;
 mod build_system;
 mod checkout;
 mod clone;
-mod detect;
 mod error;
 mod gh;
 mod git;
@@ -52,7 +51,6 @@ pub use build_system::{
     BuildSystem, BuildSystemError, Detection, ProjectFiles, Projects, detect_build_system, find_projects,
 };
 pub use clone::{CloneAt, CloneError, CloneLimits, CloneRequest, CloneUrl, Cloned, clone};
-pub use detect::{DetectedGate, Detector, TreeView, detect, detectors};
 pub use error::RepoError;
 pub use gh::{Gh, GhDeadlines, GhError, GhRequest, GhResponse, LimitReset};
 pub use git::{

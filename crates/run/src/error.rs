@@ -35,6 +35,9 @@ pub enum RunError {
     /// A value has no canonical form.
     #[error(transparent)]
     Canonical(#[from] CanonicalError),
+    /// The gates of the repository cannot be detected.
+    #[error(transparent)]
+    Detect(#[from] crucible_verify::DetectError),
     /// The failure bundle could not be made.
     #[error(transparent)]
     Bundle(#[from] crucible_verify::BundleError),

@@ -26,7 +26,7 @@ pub fn found_gates(
     loop {
         let place = directory.as_ref().map_or_else(|| top.to_owned(), |inside| top.join(inside));
         let mut gates = Vec::new();
-        for found in crucible_repo::detect(&place)? {
+        for found in crucible_verify::detect(&place)? {
             let id = found.id.parse().map_err(|_| no_gates(from))?;
             let why = match &directory {
                 Some(inside) => format!("{inside}: {}", found.why),
@@ -52,7 +52,7 @@ pub fn no_gates(from: Option<&RepoPath>) -> RunError {
             || "the repository's top directory".to_owned(),
             |inside| format!("{inside} and the directories above it"),
         ),
-        looked_for: crucible_repo::detectors()
+        looked_for: crucible_verify::runners()
             .iter()
             .map(|detector| detector.id())
             .collect::<Vec<_>>()

@@ -16,7 +16,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::Path;
 
 use crucible_model::RepoPath;
-use crucible_verify::GateSpec;
+use crucible_verify::{GateSpec, runners};
 
 /// Programs whose first word that is no option is a script.
 const INTERPRETERS: [&str; 27] = [
@@ -29,23 +29,13 @@ const PREFIXES: [&str; 24] = [
     "!", "builtin", "command", "do", "elif", "else", "env", "exec", "if", "nice", "nohup", "poetry", "run",
     "setsid", "stdbuf", "sudo", "then", "time", "timeout", "until", "uv", "while", "xargs", "{",
 ];
-/// Programs that run what a file of theirs says.
-const RUNNERS: [(&str, &[&str]); 15] = [
-    ("make", &["GNUmakefile", "makefile", "Makefile"]),
-    ("gmake", &["GNUmakefile", "makefile", "Makefile"]),
-    ("just", &["justfile", "Justfile", ".justfile"]),
-    ("npm", &["package.json"]),
-    ("pnpm", &["package.json"]),
-    ("yarn", &["package.json"]),
-    ("bun", &["package.json"]),
-    ("tox", &["tox.ini", "setup.cfg", "pyproject.toml"]),
-    ("nox", &["noxfile.py"]),
+/// Programs besides the runners of tests that run what a file of theirs says.
+const OTHER_RUNNERS: [(&str, &[&str]); 5] = [
     ("hatch", &["pyproject.toml", "hatch.toml"]),
     ("invoke", &["tasks.py"]),
     ("pre-commit", &[".pre-commit-config.yaml"]),
     ("prek", &[".pre-commit-config.yaml"]),
     ("task", &["Taskfile.yml", "Taskfile.yaml"]),
-    ("rake", &["Rakefile"]),
 ];
 /// Endings of files that a shell or a runner of recipes takes its commands from.
 const SHELL_ENDINGS: [&str; 8] = ["sh", "bash", "zsh", "ksh", "dash", "fish", "bats", "mk"];
@@ -225,13 +215,29 @@ impl Search<'_> {
             let Ok(path) = path.parse::<RepoPath>() else { continue };
             let is_script = *mode == Mode::Executable
                 || SHELL_ENDINGS.contains(&ending)
-                || RUNNERS.iter().any(|(_, files)| files.contains(&name))
+                || is_recipe(name)
                 || ending.is_empty() && read(&path).is_some_and(|content| content.starts_with(b"#!"));
             if is_script {
                 self.found.insert(path);
             }
         }
     }
+}
+
+/// The files that steer a program; nothing where it is no runner.
+fn steered_by(program: &str) -> Option<Vec<&'static str>> {
+    let influences = runners().iter().map(|runner| runner.influence());
+    let of_tests = influences
+        .filter(|influence| influence.programs.contains(&program))
+        .map(|influence| [influence.recipes, influence.settings].concat());
+    let others = OTHER_RUNNERS.iter().filter(|(name, _)| *name == program).map(|(_, files)| files.to_vec());
+    of_tests.chain(others).reduce(|all, more| [all, more].concat())
+}
+
+/// Whether a file of this name holds the commands of a runner.
+fn is_recipe(name: &str) -> bool {
+    runners().iter().any(|runner| runner.influence().recipes.contains(&name))
+        || OTHER_RUNNERS.iter().any(|(_, files)| files.contains(&name))
 }
 
 fn file_name(path: &str) -> &str {
@@ -249,7 +255,11 @@ fn kind(path: &RepoPath, text: &str) -> Kind {
     if name == "package.json" {
         return Kind::Package;
     }
-    let recipes = RUNNERS.iter().any(|(_, files)| files.contains(&name)) || ending == "mk";
+    let influences = || runners().iter().map(|runner| runner.influence());
+    if influences().any(|influence| influence.settings.iter().any(|file| file_name(file) == name)) {
+        return Kind::Leaf;
+    }
+    let recipes = is_recipe(name) || ending == "mk";
     let first = text.lines().next().unwrap_or_default();
     let interpreter = first.strip_prefix("#!").and_then(|rest| rest.split_whitespace().last());
     let interpreter = interpreter.and_then(|word| word.rsplit('/').next());
@@ -336,7 +346,7 @@ impl Reading {
         if matches!(name, "include" | "sinclude") && rest.first() != Some(&"=") {
             self.found.extend(rest.iter().map(|word| (*word).to_owned()));
         }
-        for (_, files) in RUNNERS.iter().filter(|(runner, _)| *runner == name) {
+        if let Some(files) = steered_by(name) {
             let directory = rest.windows(2).find(|pair| ["-C", "--prefix", "--dir"].contains(&pair[0]));
             let directory = directory.map_or(String::new(), |pair| format!("{}/", pair[1]));
             self.found.extend(files.iter().map(|file| format!("{directory}{file}")));
@@ -360,12 +370,11 @@ impl Reading {
                 self.found.push(value.to_owned());
             }
             let is_program = !matches!(*word, "." | "source") && is_interpreter(file_name(word));
-            if is_program || RUNNERS.iter().any(|(runner, _)| runner == word) {
+            let files = steered_by(word);
+            if is_program || files.is_some() {
                 let rest = words.get(at + 1..).unwrap_or_default();
                 targets::scripts(rest).into_iter().for_each(|script| self.runs(script));
-                let files =
-                    RUNNERS.iter().filter(|(runner, _)| runner == word).flat_map(|(_, files)| files.iter());
-                self.found.extend(files.map(|file| (*file).to_owned()));
+                self.found.extend(files.into_iter().flatten().map(str::to_owned));
             }
         }
     }

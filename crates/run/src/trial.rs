@@ -16,8 +16,7 @@ use crucible_sandbox::{CONFINED_HOME, Strength, base_env, toolchain_env};
 use crucible_verify::{
     Baseline, BehaviorCatalogCheck, Gate, GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOutcome,
     GateRun, GateSetting, GateSpec, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths,
-    Requirements, TestFiles, TestTally, VerifyReport, excerpt, judge_run, judge_run_after, logs,
-    missing_installation, report, run_gates,
+    Requirements, TestFiles, TestTally, VerifyReport, excerpt, judge_run, judge_run_after, logs, report, run_gates,
 };
 
 use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
@@ -158,6 +157,7 @@ pub(crate) async fn run(
 ) -> Result<Trial, RunError> {
     // What a gate prints names the real place; behind a link it would not be known as that of the copy.
     let copy = std::fs::canonicalize(room).unwrap_or_else(|_| room.to_owned()).join("copy");
+    let reports = copy.with_file_name("reports");
     let mut outcomes = Vec::new();
     let mut omitted = Vec::new();
     let mut behaviors = None;
@@ -184,6 +184,7 @@ pub(crate) async fn run(
             copy: copy.clone(),
             writable: Vec::new(),
             masked,
+            reports: Some(reports.clone()),
             env,
             strength: base.sandbox,
             log_limit: MAX_LOG,
@@ -334,7 +335,9 @@ impl Trial {
 pub(crate) fn could_not_run(run: &GateRun) -> Option<String> {
     match &run.end {
         GateEnd::NotStarted { message, .. } => Some(message.clone()),
-        _ => missing_installation(run),
+        // A gate without tests can still be one: its compiler has judged the change.
+        GateEnd::Exited(0) => None,
+        _ => crucible_verify::could_not_run(run).map(|found| format!("{}; {}", found.cause, found.remedy)),
     }
 }
 
@@ -523,6 +526,7 @@ mod tests {
             duration: std::time::Duration::ZERO,
             stdout: nothing(),
             stderr: nothing(),
+            report: None,
             isolation: None,
         };
         let outcome = AttemptOutcome {

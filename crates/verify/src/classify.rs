@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::gate::{GateEnd, GateRun, NotStarted};
+use crate::runner::missing;
 
 /// The kinds of failures that a fixer is told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -76,7 +77,7 @@ pub fn classify(run: &GateRun) -> FailureClass {
     }
 }
 
-/// Besides those of [`ABSENT`].
+/// Besides what runners know ([`crate::Runner::signs`]).
 const MISSING: &[&str] = &[
     "error: no such subcommand",
     ": command not found",
@@ -84,48 +85,6 @@ const MISSING: &[&str] = &[
     "npm error Missing script",
     "npm ERR! missing script",
 ];
-
-/// What a tool prints that lacks what only an installation brings, with what to do. Certain signs alone: a gate with
-/// one of them before any change proves nothing after it.
-const ABSENT: &[(&str, &str)] = &[
-    ("No module named pytest", "install pytest for the Python that the gate starts"),
-    ("No module named mypy", "install mypy for the Python that the gate starts"),
-    ("No module named ruff", "install ruff for the Python that the gate starts"),
-    ("No module named tox", "install tox for the Python that the gate starts"),
-    ("No module named nox", "install nox for the Python that the gate starts"),
-    ("but --offline was specified", "gates have no network: run `cargo fetch` once"),
-    ("to run without the --offline flag", "gates have no network: run `cargo fetch` once"),
-    ("using offline mode (--offline)", "gates have no network: run `cargo fetch` once"),
-    ("error: no such command", "install that subcommand of cargo"),
-    ("is not installed for the toolchain", "install that component with rustup"),
-    ("module lookup disabled by GOPROXY=off", "gates have no network: run `go mod download` once"),
-    ("dial tcp: lookup proxy.golang.org", "gates have no network: run `go mod download` once"),
-];
-
-/// What a gate lacks that no change of a source file brings, with what to do; nothing where it passed or where its
-/// end does not tell that for certain.
-#[must_use]
-pub fn missing_installation(run: &GateRun) -> Option<String> {
-    match &run.end {
-        GateEnd::Exited(0) => return None,
-        GateEnd::Exited(_) => {}
-        _ => return None,
-    }
-    let packages = run
-        .command
-        .first()
-        .is_some_and(|word| ["npm", "pnpm", "yarn"].contains(&word.rsplit('/').next().unwrap_or(word)));
-    if packages && run.end == GateEnd::Exited(127) {
-        return Some(
-            "a program of its script is not there; install the packages first, `npm ci` for one".to_owned(),
-        );
-    }
-    let texts = [run.stderr.text(), run.stdout.text()];
-    let line = |sign: &str| {
-        texts.iter().flat_map(|text| text.lines()).find(|line| line.contains(sign)).map(str::to_owned)
-    };
-    ABSENT.iter().find_map(|(sign, advice)| Some(format!("it says {:?}; {advice}", line(sign)?.trim())))
-}
 
 const TESTS: &[&str] = &[
     "test result: FAILED",
@@ -161,7 +120,7 @@ fn by_words(run: &GateRun) -> FailureClass {
     let text = format!("\n{}\n{}\n", run.stderr.text(), run.stdout.text());
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let linter = is_linter(&run.command);
-    if has(MISSING) || missing_installation(run).is_some() {
+    if has(MISSING) || missing(run).is_some() {
         FailureClass::ToolMissing
     } else if !linter && has(TESTS) && !has(COMPILER) {
         FailureClass::TestFailure
@@ -251,7 +210,8 @@ mod tests {
     #[test]
     fn what_no_source_file_brings_is_told_with_what_to_do() {
         let told = |command: &str, code: i32, stderr: &str| {
-            missing_installation(&run_of(command, GateEnd::Exited(code), "", stderr))
+            missing(&run_of(command, GateEnd::Exited(code), "", stderr))
+                .map(|found| format!("{}; {}", found.cause, found.remedy))
         };
         let cargo = "error: no matching package named `x` found\nAs a reminder, you're using offline mode (--offline) which";
         assert!(told("cargo test", 101, cargo).unwrap().contains("cargo fetch"));

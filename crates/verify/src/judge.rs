@@ -7,6 +7,7 @@ use crucible_model::{Code, Finding, Verdict};
 use crucible_sandbox::{Captured, Extent, IsolationLevel, Requested};
 
 use crate::gate::{GateEnd, GateId, GateOutcome, GateRun, NotStarted, builtin_gates};
+use crate::runner::no_tests_ran;
 use crate::tally::{self, TestTally};
 
 /// What must have been checked.
@@ -139,7 +140,7 @@ pub fn judge_run(run: &GateRun) -> Verdict {
     let subject = run.id.as_str();
     if let Some((code, hint)) = failure(run) {
         verdict.push(Finding::error(code, subject, hint));
-    } else if no_tests_ran(&run.command, &run.stdout.text(), &run.stderr.text()) {
+    } else if no_tests_ran(run) {
         verdict.push(Finding::warning(
             Code::new("verify-no-tests-ran"),
             subject,
@@ -229,35 +230,6 @@ fn seconds(time: Duration) -> String {
     match (time.as_secs(), time.subsec_millis()) {
         (whole, 0) => format!("{whole} s"),
         (whole, millis) => format!("{whole}.{millis:03} s"),
-    }
-}
-
-/// Whether a test command ended well although it ran no test at all, by what it printed: cargo's `running 0
-/// tests` with no other count, pytest's `no tests ran`, go's `no test files` with no package that had some.
-#[must_use]
-pub fn no_tests_ran(command: &[String], stdout: &str, stderr: &str) -> bool {
-    let has = |word: &str| command.iter().any(|given| given == word);
-    let is = |program: &str| command.first().is_some_and(|first| first.rsplit('/').next() == Some(program));
-    let lines = || stdout.lines().chain(stderr.lines()).map(str::trim);
-    if is("cargo") && has("nextest") {
-        lines().any(|line| line.starts_with("Starting 0 tests"))
-    } else if is("cargo") && has("test") {
-        let count = |line: &str| line.strip_prefix("running ")?.split(' ').next()?.parse::<u64>().ok();
-        let mut counts = lines().filter_map(count).peekable();
-        counts.peek().is_some() && counts.all(|count| count == 0)
-    } else if is("pytest") || has("pytest") {
-        lines().any(|line| {
-            line.trim_matches(['=', ' ']).starts_with("no tests ran") || line.starts_with("collected 0 items")
-        })
-    } else if is("go") && has("test") {
-        let untested =
-            lines().any(|line| line.contains("[no test files]") || line.contains("[no tests to run]"));
-        let tested = |line: &str| {
-            line.starts_with("ok") && !line.contains("[no test files]") && !line.contains("[no tests to run]")
-        };
-        untested && !lines().any(tested)
-    } else {
-        lines().any(|line| line == "Ran 0 tests in 0.000s" || line == "No tests found, exiting with code 0")
     }
 }
 

@@ -17,6 +17,7 @@ mod judge;
 mod report;
 mod results;
 mod run;
+mod runner;
 mod tally;
 mod text;
 
@@ -24,19 +25,21 @@ pub use bundle::{
     BundleCut, BundleEntry, BundleError, BundleGap, BundleManifest, BundleOrigin, BundleVersion,
     MANIFEST_NAME, failure_bundle,
 };
-pub use classify::{FailureClass, classify, missing_installation};
+pub use classify::{FailureClass, classify};
 pub use gate::{
     BehaviorCatalogCheck, Gate, GateEnd, GateId, GateIdError, GateInput, GateOutcome, GateRun, GateSpec,
-    Lite, NotStarted, PatchCheck, PlanCheck, VariableError, builtin_gates, check_variable,
+    Lite, NotStarted, PatchCheck, PlanCheck, RunnerReport, VariableError, builtin_gates, check_variable,
 };
-pub use judge::{
-    Baseline, GateBefore, Requirements, TestFiles, judge, judge_run, judge_run_after, no_tests_ran,
-};
+pub use judge::{Baseline, GateBefore, Requirements, TestFiles, judge, judge_run, judge_run_after};
 pub use report::{
     CommandRow, Failure, GateIsolation, GateLevel, ReportInput, ReportPaths, ReportVersion, VerifyReport,
     VerifyResult, report,
 };
 pub use results::{MAX_TESTS, TestResults, TestStatus};
 pub use run::{GateObserver, GateSetting, Logs, Silent, logs, run_gates};
+pub use runner::{
+    Call, CouldNotRun, DetectError, DetectedGate, Influence, ReportAt, ReportPlace, Reporting, Runner, Told,
+    Tool, TreeView, could_not_run, detect, runner_of, runners,
+};
 pub use tally::{TallyBasis, TestCounts, TestRunner, TestTally};
 pub use text::{Normaliser, excerpt, normalise};

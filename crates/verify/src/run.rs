@@ -14,6 +14,7 @@ use crucible_sandbox::{
 };
 
 use crate::gate::{GateEnd, GateInput, GateOutcome, GateRun, GateSpec, NotStarted};
+use crate::runner;
 use crate::text::normalise;
 
 /// Where and how the commands of gates run.
@@ -25,6 +26,9 @@ pub struct GateSetting {
     pub writable: Vec<PathBuf>,
     /// Paths that must be neither read nor made.
     pub masked: Vec<PathBuf>,
+    /// A directory outside of the copy where runners write their reports, one below it for each gate; without it
+    /// commands run as they are given and report nothing test by test.
+    pub reports: Option<PathBuf>,
     /// The whole environment of the commands.
     pub env: Vec<(OsString, OsString)>,
     /// How strong the sandbox must be. No network is reachable but the command's own loopback.
@@ -181,15 +185,20 @@ async fn run_words(
     setting: &GateSetting,
     resources: Resources,
 ) -> GateRun {
-    let Some((program, args)) = spec.command.split_first().filter(|(program, _)| !program.is_empty()) else {
+    let private = setting.reports.as_ref().map(|reports| reports.join(spec.id.as_str()));
+    let prepared = runner::prepare(&spec.command, cwd, private.as_deref());
+    let command = prepared.command(&spec.command);
+    let Some((program, args)) = command.split_first().filter(|(program, _)| !program.is_empty()) else {
         let message = format!("gate {} has no command; name a program in the configuration", spec.id);
         return not_started(spec, NotStarted::EmptyCommand, message);
     };
     let mut writable = vec![setting.copy.clone()];
     writable.extend_from_slice(&setting.writable);
+    writable.extend(prepared.writable());
     let mut env = setting.env.clone();
     env.retain(|(name, _)| !name.to_str().is_some_and(|name| spec.env.contains_key(name)));
     env.extend(spec.env.iter().map(|(name, value)| (name.into(), value.into())));
+    prepared.extend(&mut env);
     let spawn = Spawn {
         program: PathBuf::from(program),
         args: args.iter().map(OsString::from).collect(),
@@ -215,7 +224,17 @@ async fn run_words(
         redaction: Redaction::Redact,
     };
     match sandbox.run(spawn).await {
-        Ok(completed) => finished(spec, resources.disk, completed),
+        Ok(mut completed) => {
+            let stdout = &completed.stdout;
+            let collected = prepared.collect(cwd, &setting.copy, &stdout.bytes, stdout.extent);
+            if let Some(shown) = collected.stdout {
+                completed.stdout.bytes = shown;
+            }
+            for stream in [&mut completed.stdout, &mut completed.stderr] {
+                stream.bytes = prepared.without_place(std::mem::take(&mut stream.bytes));
+            }
+            GateRun { report: collected.report, ..finished(spec, resources.disk, completed) }
+        }
         Err(error) => {
             let message = normalise(explain(program, &error).as_bytes(), &setting.copy);
             not_started(spec, obstacle(&error), message)
@@ -244,6 +263,7 @@ fn finished(spec: &GateSpec, disk: Cap, completed: Completed) -> GateRun {
         duration: completed.duration,
         stdout: completed.stdout,
         stderr: completed.stderr,
+        report: None,
         isolation: Some(completed.receipt),
     }
 }
@@ -256,6 +276,7 @@ fn not_started(spec: &GateSpec, why: NotStarted, message: String) -> GateRun {
         duration: Duration::ZERO,
         stdout: Captured::default(),
         stderr: Captured::default(),
+        report: None,
         isolation: None,
     }
 }
@@ -306,6 +327,7 @@ mod tests {
             copy: dir.path().to_owned(),
             writable: Vec::new(),
             masked: Vec::new(),
+            reports: None,
             env: base_env(&env),
             strength: Strength::BestEffort,
             log_limit: ByteLimit(4096),

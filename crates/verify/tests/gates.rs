@@ -9,6 +9,9 @@
     reason = "a test lays out its own files and reads PATH to find a shell"
 )]
 
+#[path = "gates/runners.rs"]
+mod runners;
+
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -36,6 +39,7 @@ impl Scene {
         GateSetting {
             copy: self.dir.path().to_owned(),
             writable: Vec::new(),
+            reports: None,
             masked: Vec::new(),
             env: base_env(&self.env),
             strength: Strength::BestEffort,

@@ -292,3 +292,15 @@ fn what_cargo_and_go_build_and_run_as_a_gate_counts() {
         assert_eq!(found(&["make", "test"], &files), expected, "{line}");
     }
 }
+
+#[test]
+fn settings_of_a_runner_count_and_are_not_followed() {
+    let files = [
+        ("pytest.ini", "addopts = tools/x.sh"),
+        ("tools/x.sh", "true"),
+        ("jest.config.js", "run"),
+        ("src/a.py", ""),
+    ];
+    assert_eq!(found(&["python3", "-m", "pytest", "-q"], &files), ["pytest.ini"]);
+    assert_eq!(found(&["npx", "jest"], &files), ["jest.config.js"]);
+}

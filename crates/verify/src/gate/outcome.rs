@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crucible_host::words::shell_word;
 use crucible_model::{ByteLimit, RepoPath, Verdict};
-use crucible_sandbox::{Captured, IsolationReceipt};
+use crucible_sandbox::{Captured, Extent, IsolationReceipt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::id::GateId;
@@ -104,8 +104,21 @@ pub struct GateRun {
     pub stdout: Captured,
     /// The end of its standard error, redacted.
     pub stderr: Captured,
+    /// What its runner reported test by test; absent where it was not asked to.
+    pub report: Option<RunnerReport>,
     /// The walls that stood around it; absent when nothing was started.
     pub isolation: Option<IsolationReceipt>,
+}
+
+/// What a runner reported besides the output that people read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunnerReport {
+    /// The runner that can read it, by the name of its gate.
+    pub runner: String,
+    /// The report, redacted and without the directory of the copy; empty where the output is the report.
+    pub bytes: Vec<u8>,
+    /// Whether all of it was read.
+    pub extent: Extent,
 }
 
 /// How a gate's command ended.

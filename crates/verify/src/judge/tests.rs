@@ -19,6 +19,7 @@ pub(crate) fn run_of(command: &str, end: GateEnd, stdout: &str, stderr: &str) ->
         duration: Duration::from_millis(5),
         stdout: captured(stdout),
         stderr: captured(stderr),
+        report: None,
         isolation: None,
     }
 }

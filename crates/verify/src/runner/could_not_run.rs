@@ -1,0 +1,111 @@
+//! Whether a gate could not run at all: a tool, a package or a toolchain is missing, or there was no test.
+//!
+//! A gate that could not run says nothing about a change, so it is neither a pass nor a failure. What always holds: once a test ended, the gate
+//! ran; code of the repository that does not compile, and an import that only one test module wants, are failures of the repository.
+
+use super::{Runner, Told, runner_of, runners};
+use crate::gate::{GateEnd, GateRun, NotStarted};
+use crate::results::{TestResults, TestStatus};
+
+/// The longest quotation from an output, in characters.
+const MAX_QUOTE: usize = 200;
+
+/// What to do where a gate has no test to run.
+const NO_TESTS: &str = "name the command that runs the tests: `crucible run start --test \"COMMAND\"`";
+
+/// Why a gate could not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CouldNotRun {
+    /// What is missing, on one line.
+    pub cause: String,
+    /// What helps, an imperative that holds one command.
+    pub remedy: String,
+}
+
+impl CouldNotRun {
+    /// Quotes what the output says.
+    pub(super) fn says(line: &str, remedy: impl Into<String>) -> Self {
+        let quote: String = line.trim().chars().take(MAX_QUOTE).collect();
+        Self { cause: format!("it says {quote:?}"), remedy: remedy.into() }
+    }
+}
+
+/// Returns why a gate's command could not run; nothing where it ran, passed or not, or where its end does not tell that for certain.
+#[must_use]
+pub fn could_not_run(run: &GateRun) -> Option<CouldNotRun> {
+    let told = Told::of(run);
+    match &run.end {
+        GateEnd::NotStarted { why, message } => Some(CouldNotRun {
+            cause: message.clone(),
+            remedy: match (why, told.runner) {
+                (NotStarted::Sandbox, _) => "run `crucible sandbox status`".to_owned(),
+                (NotStarted::ToolMissing, Some(runner)) => runner.tool().install.to_owned(),
+                (NotStarted::ToolMissing, None) => {
+                    format!("install {:?}", run.command.first().map_or("", String::as_str))
+                }
+                (NotStarted::Setup, _) => format!("correct it, then try `crucible gates --run {}`", run.id),
+                (NotStarted::EmptyCommand, _) => NO_TESTS.to_owned(),
+            },
+        }),
+        GateEnd::Exited(code) => {
+            let nothing = || nothing_ran(&told).then(|| no_tests(run));
+            if *code == 0 { nothing() } else { obstacle(&told).or_else(nothing) }
+        }
+        GateEnd::Signalled(_)
+        | GateEnd::TimedOut { .. }
+        | GateEnd::OutputLimit
+        | GateEnd::DiskLimit { .. } => None,
+    }
+}
+
+/// Whether a command that ended well ran no test at all.
+pub(crate) fn no_tests_ran(run: &GateRun) -> bool {
+    run.end == GateEnd::Exited(0) && nothing_ran(&Told::of(run))
+}
+
+fn no_tests(run: &GateRun) -> CouldNotRun {
+    CouldNotRun { cause: format!("`{}` ran no test", run.command_line()), remedy: NO_TESTS.to_owned() }
+}
+
+/// The runners that can have printed the output: the one that reported, the one that was started, and behind one that calls others, all.
+fn candidates<'t>(told: &'t Told<'_>) -> impl Iterator<Item = &'static dyn Runner> + 't {
+    let started = runner_of(&told.run.command);
+    let is_open = started.is_none_or(|runner| runner.calls_others());
+    let known = told.runner.into_iter().chain(started);
+    known.chain(runners().iter().copied().filter(move |_| is_open))
+}
+
+fn nothing_ran(told: &Told<'_>) -> bool {
+    let runners = &told.tally().runners;
+    if runners.values().any(|counts| counts.ran() > 0 || counts.skipped > 0) {
+        return false;
+    }
+    let says =
+        |sign: &str| told.lines().any(|line| line.trim_start_matches([' ', '=', '\t']).starts_with(sign));
+    if candidates(told).any(|runner| runner.nothing_ran().iter().any(|sign| says(sign))) {
+        return true;
+    }
+    // A program that is no runner may print the counts of one, such as a build that runs a tool with tests of its own.
+    let mut kinds = candidates(told).filter(|_| told.runner.is_some()).filter_map(|runner| runner.counts());
+    runners.values().all(|counts| counts.unfinished == 0) && kinds.any(|kind| runners.contains_key(&kind))
+}
+
+/// Returns what a gate's command lacks that no change of a source file brings; nothing where it passed or just had no test.
+pub(crate) fn missing(run: &GateRun) -> Option<CouldNotRun> {
+    matches!(run.end, GateEnd::Exited(code) if code != 0).then(|| obstacle(&Told::of(run))).flatten()
+}
+
+fn obstacle(told: &Told<'_>) -> Option<CouldNotRun> {
+    let counts = || told.tally().runners.values();
+    let passed = |results: TestResults| results.with_status(TestStatus::Passed).next().is_some();
+    if counts().any(|counts| counts.passed > 0) || TestResults::read(told.run).is_some_and(passed) {
+        return None;
+    }
+    let signs = |runner: &dyn Runner| {
+        let told_by = |(sign, remedy): &(&str, &str)| Some(CouldNotRun::says(told.line_with(sign)?, *remedy));
+        runner.signs().iter().filter(|_| !told.ended_tests()).find_map(told_by)
+    };
+    candidates(told)
+        .find_map(|runner| runner.obstacle(told).or_else(|| signs(runner)))
+        .or_else(|| super::python::missing_module_of_command(told))
+}

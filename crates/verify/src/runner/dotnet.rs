@@ -1,0 +1,70 @@
+//! `dotnet test`: a solution or a project at the top.
+
+use super::format::trx;
+use super::{Call, ReportAt, Reporting, Runner, Told, Tool, TreeView, command};
+use crate::results::TestResults;
+
+const RESTORE: &str = "gates have no network: run `dotnet restore` once";
+
+pub(super) struct Dotnet;
+
+impl Runner for Dotnet {
+    fn id(&self) -> &'static str {
+        "dotnet-test"
+    }
+
+    fn tool(&self) -> Tool {
+        Tool { program: "dotnet", install: "install the .NET SDK from https://dotnet.microsoft.com/download" }
+    }
+
+    fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
+        let is_project = |name: &&String| {
+            let ending = name.rsplit_once('.').map(|(_, ending)| ending);
+            !name.contains('/')
+                && ending.is_some_and(|ending| ["sln", "slnx", "csproj", "fsproj"].contains(&ending))
+        };
+        let name = view.names.iter().find(is_project)?;
+        Some((command(&["dotnet", "test"]), format!("there is a {name} at the top")))
+    }
+
+    fn runs(&self, call: &Call<'_>) -> bool {
+        call.program == "dotnet" && call.subcommand() == Some("test")
+    }
+
+    fn env(&self) -> &'static [(&'static str, &'static str)] {
+        &[("DOTNET_CLI_TELEMETRY_OPTOUT", "1"), ("DOTNET_NOLOGO", "1")]
+    }
+
+    fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
+        Some(Reporting::files(call.appended(&["--logger", "trx", "--results-directory", at.dir])))
+    }
+
+    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+        trx::read(told)
+    }
+
+    fn suite(&self) -> &'static str {
+        "dotnet"
+    }
+
+    fn nothing_ran(&self) -> &'static [&'static str] {
+        &["No test is available in ", "No test matches the given testcase filter"]
+    }
+
+    fn signs(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("error NU1301", RESTORE),
+            ("error NU1101", RESTORE),
+            ("error NETSDK1004", RESTORE),
+            (
+                "A compatible .NET SDK was not found",
+                "install the version of the .NET SDK that global.json names",
+            ),
+            ("No .NET SDKs were found", "install the .NET SDK from https://dotnet.microsoft.com/download"),
+            (
+                "You must install or update .NET to run this application",
+                "install the .NET runtime that the project targets",
+            ),
+        ]
+    }
+}

@@ -1,0 +1,56 @@
+//! The JSON report of jest, which vitest writes as well: a list of files, each with its tests.
+
+use serde::Deserialize;
+
+use crate::results::{TestResults, TestStatus};
+use crate::runner::Told;
+
+#[derive(Deserialize)]
+struct Report {
+    #[serde(rename = "testResults", default)]
+    files: Vec<File>,
+}
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    status: String,
+    #[serde(rename = "assertionResults", default)]
+    tests: Vec<Test>,
+}
+
+#[derive(Deserialize)]
+struct Test {
+    #[serde(rename = "ancestorTitles", default)]
+    groups: Vec<String>,
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    status: String,
+}
+
+/// Reads the report of a gate.
+pub(in crate::runner) fn read(told: &Told<'_>) -> Option<TestResults> {
+    let report: Report = serde_json::from_str(told.report.as_deref()?.trim()).ok()?;
+    let mut results = told.new_results();
+    for file in report.files {
+        // A file that cannot be loaded has failed and has no tests.
+        if file.status == "failed" && file.tests.iter().all(|test| test.status != "failed") {
+            super::add(&mut results, &file.name, TestStatus::Failed);
+        }
+        for test in file.tests {
+            let status = match test.status.as_str() {
+                "passed" => TestStatus::Passed,
+                "failed" => TestStatus::Failed,
+                _ => TestStatus::Skipped,
+            };
+            let mut parts = vec![file.name.clone()];
+            parts.extend(test.groups);
+            parts.push(test.title);
+            super::add(&mut results, &parts.join(" > "), status);
+        }
+    }
+    Some(results)
+}

@@ -1,0 +1,105 @@
+//! Rust's own harness below `cargo test`: `test a::b ... ok`.
+//!
+//! Cargo names the target on standard error (`Running tests/it.rs (target/debug/deps/it-0123…)`), the harness lists its tests on standard output. The
+//! two are joined by their order: so many targets, so many lists, those of doc tests last. Where the numbers do not agree, names stand
+//! without their target.
+
+use crate::results::{TestResults, TestStatus};
+use crate::runner::Told;
+
+/// The tests of one `running N tests`.
+type List = Vec<(String, TestStatus)>;
+
+/// Reads the output of a gate.
+pub(in crate::runner) fn read(told: &Told<'_>) -> TestResults {
+    let lists = lists(&told.stdout);
+    let targets: Vec<&str> = told.stderr.lines().filter_map(target).collect();
+    let (first, docs) = lists.split_at(targets.len().min(lists.len()));
+    let is_joined = first.len() == targets.len()
+        && !first.iter().any(is_of_docs)
+        && docs.iter().all(|list| list.is_empty() || is_of_docs(list));
+    let mut results = told.new_results();
+    for (at, list) in lists.iter().enumerate() {
+        for (name, status) in list {
+            match targets.get(at).filter(|_| is_joined) {
+                Some(target) => super::add(&mut results, &format!("{target}::{name}"), *status),
+                None => super::add(&mut results, name, *status),
+            }
+        }
+    }
+    results
+}
+
+fn is_of_docs(list: &List) -> bool {
+    list.first().is_some_and(|(name, _)| name.contains(" - "))
+}
+
+/// The name of the target that cargo is about to run.
+fn target(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("Running ")?;
+    let path = rest.strip_suffix(')')?.rsplit_once('(')?.1;
+    let file = path.rsplit(['/', '\\']).next()?;
+    let (name, hash) = file.rsplit_once('-')?;
+    (hash.len() >= 16 && hash.bytes().take(16).all(|byte| byte.is_ascii_hexdigit())).then_some(name)
+}
+
+fn lists(stdout: &str) -> Vec<List> {
+    let mut lists: Vec<List> = Vec::new();
+    // Inside of a list, before the outputs of its failed tests.
+    let mut open = false;
+    let mut pending: Option<&str> = None;
+    for line in stdout.lines() {
+        if is_announcement(line) {
+            lists.push(List::new());
+            open = true;
+            pending = None;
+            continue;
+        }
+        let Some(list) = lists.last_mut().filter(|_| open) else { continue };
+        if line == "failures:" || line == "successes:" || line.starts_with("test result: ") {
+            open = false;
+        } else if let Some((name, told)) =
+            line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... "))
+        {
+            match status(told) {
+                Some(status) => list.push((own_name(name), status)),
+                // With `--nocapture` what the test prints stands before its result.
+                None => pending = Some(name),
+            }
+        } else if let (Some(name), Some(status)) = (pending, status(line)) {
+            list.push((own_name(name), status));
+            pending = None;
+        }
+    }
+    lists
+}
+
+/// `running 3 tests`.
+fn is_announcement(line: &str) -> bool {
+    let count = line.strip_prefix("running ").and_then(|rest| rest.split_once(' '));
+    count.is_some_and(|(count, word)| {
+        matches!(word, "test" | "tests")
+            && !count.is_empty()
+            && count.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+fn status(told: &str) -> Option<TestStatus> {
+    match told.split([' ', ',', ':']).next() {
+        Some("ok" | "bench") => Some(TestStatus::Passed),
+        Some("FAILED") => Some(TestStatus::Failed),
+        Some("ignored") => Some(TestStatus::Skipped),
+        _ => None,
+    }
+}
+
+/// The name without what the harness adds, and without the line of a doc test, which moves with the text above it.
+fn own_name(name: &str) -> String {
+    let name = name.strip_suffix(" - should panic").unwrap_or(name);
+    match name.split_once(" (line ").and_then(|(before, rest)| Some((before, rest.split_once(')')?))) {
+        Some((before, (line, behind))) if line.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("{before}{behind}")
+        }
+        _ => name.to_owned(),
+    }
+}

@@ -1,0 +1,97 @@
+//! The Test Anything Protocol: `ok 1 - name`, `not ok 2 - name # TODO`, with subtests indented by four spaces.
+//!
+//! A subtest's name begins with those of the tests around it, as far as `# Subtest: name` announced them. `prove -v` prints the file before its
+//! tests: `t/a.t .. `. Blocks of YAML below a test are passed over, since they may quote anything.
+
+use crate::results::{TestResults, TestStatus};
+use crate::runner::Told;
+
+/// The deepest nesting of subtests that is told apart.
+const MAX_DEPTH: usize = 50;
+
+/// Reads a text in this format.
+pub(in crate::runner) fn read(text: &str, told: &Told<'_>) -> TestResults {
+    let mut results = told.new_results();
+    let mut file: Option<&str> = None;
+    let mut groups: Vec<String> = Vec::new();
+    let mut yaml: Option<usize> = None;
+    for line in text.lines() {
+        let content = line.trim_start_matches(' ');
+        let indent = line.len() - content.len();
+        if let Some(at) = yaml {
+            if content.trim_end() == "..." && indent == at {
+                yaml = None;
+            }
+            continue;
+        }
+        let content = content.trim_end();
+        let depth = (indent / 4).min(MAX_DEPTH);
+        if content == "---" && indent % 4 == 2 {
+            yaml = Some(indent);
+        } else if let Some(name) = content.strip_prefix("# Subtest: ") {
+            groups.truncate(depth);
+            groups.resize(depth, String::new());
+            groups.push(unescape(name));
+        } else if let Some((name, status)) = result(content) {
+            groups.truncate(depth);
+            let own = unescape(&name);
+            let parts = file.into_iter().chain(groups.iter().map(String::as_str)).chain([own.as_str()]);
+            let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+            super::add(&mut results, &parts.join(" > "), status);
+        } else if indent == 0
+            && let Some((name, dots)) = line.strip_suffix(' ').and_then(|line| line.rsplit_once(' '))
+            && dots.len() >= 2
+            && dots.bytes().all(|byte| byte == b'.')
+        {
+            file = Some(name);
+            groups.clear();
+        }
+    }
+    results
+}
+
+/// The name and the status of a result; a test without a description has its number.
+fn result(line: &str) -> Option<(String, TestStatus)> {
+    let (rest, passed) = match line.strip_prefix("not ok") {
+        Some(rest) => (rest, false),
+        None => (line.strip_prefix("ok")?, true),
+    };
+    if !rest.is_empty() && !rest.starts_with(' ') {
+        return None;
+    }
+    let rest = rest.trim_start();
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, described) = rest.split_at(digits);
+    let described = described.trim_start();
+    let described = described.strip_prefix("- ").unwrap_or(described);
+    let (name, directive) = directive(described);
+    let status = match directive {
+        Some("SKIP" | "TODO") => TestStatus::Skipped,
+        _ if passed => TestStatus::Passed,
+        _ => TestStatus::Failed,
+    };
+    // Without a number and without a word it could be any sentence.
+    if number.is_empty() && name.is_empty() {
+        return None;
+    }
+    let name = if name.is_empty() || name == "-" { format!("test {number}") } else { name.to_owned() };
+    Some((name, status))
+}
+
+/// The description, and the word behind a `#` that is not escaped.
+fn directive(text: &str) -> (&str, Option<&'static str>) {
+    for (at, _) in text.match_indices('#') {
+        let word = text[at + 1..].trim_start();
+        let word = ["SKIP", "TODO"]
+            .into_iter()
+            .find(|known| word.get(..known.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(known)));
+        if word.is_some() && !text[..at].ends_with('\\') {
+            return (text[..at].trim_end(), word);
+        }
+    }
+    (text, None)
+}
+
+fn unescape(name: &str) -> String {
+    name.replace("\\#", "#").replace("\\\\", "\\")
+}

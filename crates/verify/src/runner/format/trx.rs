@@ -1,0 +1,28 @@
+//! TRX, the report of `dotnet test`: a `UnitTestResult` for each test, with its name and its outcome.
+
+use super::xml::{self, Tag};
+use crate::results::{TestResults, TestStatus};
+use crate::runner::Told;
+use crate::tally::TallyBasis;
+
+/// Reads the report of a gate.
+pub(in crate::runner) fn read(told: &Told<'_>) -> Option<TestResults> {
+    let mut results = told.new_results();
+    let whole = xml::read(told.report.as_deref()?, |tag| {
+        if let Tag::Open(element) = tag
+            && element.name == "UnitTestResult"
+            && let Some(name) = element.attribute("testName")
+        {
+            let status = match element.attribute("outcome").as_deref() {
+                Some("Passed" | "PassedButRunAborted" | "Warning") => TestStatus::Passed,
+                Some("NotExecuted" | "Inconclusive" | "Pending" | "NotRunnable") => TestStatus::Skipped,
+                _ => TestStatus::Failed,
+            };
+            super::add(&mut results, &name, status);
+        }
+    });
+    if !whole {
+        results.basis = TallyBasis::Cut;
+    }
+    Some(results)
+}

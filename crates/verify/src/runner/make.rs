@@ -1,0 +1,162 @@
+//! make: a makefile with a target `test` or `check` whose recipe is not just another gate of the same tree.
+
+use super::scripts::test_script;
+use super::{Call, CouldNotRun, Influence, Runner, Told, Tool, TreeView, command, recipe};
+
+/// The names of makefiles, in the order in which make takes them; it reads the first one only.
+const FILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
+
+/// The targets that run tests, the better first.
+const TARGETS: [&str; 2] = ["test", "check"];
+
+pub(super) struct Make;
+
+impl Runner for Make {
+    fn id(&self) -> &'static str {
+        "make-test"
+    }
+
+    fn tool(&self) -> Tool {
+        Tool { program: "make", install: "install make, such as `apt install make`" }
+    }
+
+    fn reads(&self) -> &'static [&'static str] {
+        &FILES
+    }
+
+    fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
+        let name = view.first(&FILES)?;
+        let text = view.text(name)?;
+        let target = TARGETS.into_iter().find(|target| text.lines().any(|line| is_rule(line, target)))?;
+        let is_script = test_script(view).is_some_and(|script| script == format!("make {target}"));
+        if is_script || recipe::runs_known_suite(&commands(text, target), view) {
+            return None;
+        }
+        Some((command(&["make", target]), format!("{name} has a target `{target}`")))
+    }
+
+    fn runs(&self, call: &Call<'_>) -> bool {
+        matches!(call.program, "make" | "gmake")
+    }
+
+    fn calls_others(&self) -> bool {
+        true
+    }
+
+    fn influence(&self) -> Influence {
+        Influence { programs: &["make", "gmake"], recipes: &FILES, ..Influence::default() }
+    }
+
+    fn obstacle(&self, told: &Told<'_>) -> Option<CouldNotRun> {
+        let is_make = |line: &&str| line.starts_with("make") || line.starts_with("gmake");
+        let mut lines = told.lines().filter(is_make);
+        if let Some(line) = lines.find(|line| line.contains("*** No rule to make target")) {
+            let remedy = "name the command that runs the tests: `crucible run start --test \"COMMAND\"`";
+            return Some(CouldNotRun::says(line, remedy));
+        }
+        // make names the program itself, or the shell did before.
+        let ended = told.lines().filter(is_make).any(|line| line.ends_with("] Error 127"));
+        let named = |line: &&str| {
+            line.ends_with(": not found")
+                || line.ends_with("ommand not found")
+                || line.ends_with(": No such file or directory")
+        };
+        let line = told.stderr.lines().find(named).filter(|_| ended)?;
+        let program = line.rsplit(": ").nth(1).unwrap_or_default();
+        Some(CouldNotRun::says(line, format!("install {program:?}, which the makefile runs")))
+    }
+}
+
+/// Whether a line begins a rule that makes the target: targets, a colon, and not the `:=` of a variable.
+fn is_rule(line: &str, target: &str) -> bool {
+    let Some((targets, rest)) = line.split_once(':') else {
+        return false;
+    };
+    let is_rule = !rest.starts_with('=') && !rest.starts_with(":=") && !line.starts_with([' ', '\t', '#']);
+    is_rule && targets.split_whitespace().any(|name| name == target)
+}
+
+/// The lines of the target's recipe; where it has none, those of what it depends on.
+fn commands(text: &str, target: &str) -> Vec<String> {
+    let text = text.replace("\\\n", " ");
+    let own = recipe_of(&text, target);
+    if !own.is_empty() {
+        return own;
+    }
+    let rules = text.lines().filter(|line| is_rule(line, target));
+    let needs = rules.filter_map(|line| Some(line.split_once(':')?.1)).flat_map(str::split_whitespace);
+    needs.take(32).flat_map(|need| recipe_of(&text, need)).collect()
+}
+
+fn recipe_of(text: &str, target: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        if !is_rule(line, target) {
+            continue;
+        }
+        if let Some((_, command)) = line.split_once(';') {
+            found.push(command.trim().to_owned());
+        }
+        while let Some(command) = lines.next_if(|line| line.starts_with('\t') || line.trim().is_empty()) {
+            let command = command.trim();
+            if !command.is_empty() && !command.starts_with('#') {
+                found.push(command.to_owned());
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::tree_view::view;
+
+    #[test]
+    fn only_a_rule_for_test_counts() {
+        for rule in ["test:", "test: build", "check test: a", "test::", "all:\n\ntest :\n\ttrue"] {
+            assert!(Make.detect(&view(&[("Makefile", rule)])).is_some(), "{rule}");
+        }
+        for other in
+            ["test := 1", "test ::= 1", "tests:", ".PHONY: test", "\ttest: x", "# test: x", "build: test", ""]
+        {
+            assert!(Make.detect(&view(&[("Makefile", other)])).is_none(), "{other}");
+        }
+        let shadowed = view(&[("GNUmakefile", "all:"), ("Makefile", "test:")]);
+        assert!(Make.detect(&shadowed).is_none());
+        let words = Make.detect(&view(&[("Makefile", "check:\n\t./run")])).unwrap().0;
+        assert_eq!(words, ["make", "check"]);
+    }
+
+    #[test]
+    fn recipe_that_runs_another_gate_is_no_second_one() {
+        let gates = |makefile: &str, other: (&str, &str)| -> Vec<String> {
+            view(&[("Makefile", makefile), other]).gates().into_iter().map(|gate| gate.id).collect()
+        };
+        let go = ("go.mod", "");
+        let python = ("pytest.ini", "");
+        assert_eq!(gates("test:\n\tgo test ./...\n", go), ["go-test"]);
+        assert_eq!(gates("test: build\n\t@echo testing\n\t$(GO) test $(TEST_ARGS) ./...\n", go), ["go-test"]);
+        assert_eq!(gates("test:\n\t${PYTHON} -m pytest tests\n", python), ["pytest"]);
+        assert_eq!(gates("test: unit\nunit:\n\ttox -e py\n", python), ["pytest"]);
+        assert_eq!(gates("test:\n\tcargo nextest run\n", ("Cargo.toml", "")), ["cargo-test"]);
+        assert_eq!(
+            gates("test:\n\tnpm test\n", ("package.json", r#"{"scripts":{"test":"x"}}"#)),
+            ["npm-test"]
+        );
+        assert_eq!(
+            gates("test:\n\tx\n", ("package.json", r#"{"scripts":{"test":"make test"}}"#)),
+            ["npm-test"]
+        );
+        for more in [
+            "go test ./... && ./integration.sh",
+            "cd sub && go test ./...",
+            "pytest",
+            "$(RUN) go test",
+            "echo no",
+        ] {
+            assert_eq!(gates(&format!("test:\n\t{more}\n"), go), ["go-test", "make-test"], "{more}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Test runners: everything that Crucible knows of a program that runs tests.
+//!
+//! A [`Runner`] says how it is detected in a repository, which command runs it, how it reports test by test and how that is read, when its
+//! output means that it could not run, and which files of a repository steer it. Each runner is one file; [`runners`] lists them all.
+//! Adding one is one file and one line there. Nothing here starts a process: [`detect`] looks at names and manifests, `prepare` changes
+//! the words of a command before it runs, and [`TestResults::read`] and [`could_not_run`] read what a gate left behind.
+//!
+//! What always holds: reading is linear in what was printed, bounded by what was kept, and cannot fail. Names of tests hold no directory
+//! of this machine, no duration and no address, so that two runs of the same tests have the same names.
+
+mod call;
+mod cargo;
+mod could_not_run;
+mod ctest;
+mod dotnet;
+mod format;
+mod go;
+mod gradle;
+mod jest;
+mod just;
+mod make;
+mod maven;
+mod minitest;
+mod mix;
+mod mocha;
+mod nextest;
+mod node;
+mod phpunit;
+mod prepare;
+mod prove;
+mod pytest;
+mod python;
+mod recipe;
+mod rspec;
+mod scripts;
+mod told;
+mod tox;
+mod tree_view;
+mod unittest;
+mod vitest;
+
+use std::path::Path;
+
+use crate::gate::GateRun;
+use crate::results::TestResults;
+use crate::tally::TestRunner;
+
+pub use call::Call;
+pub use could_not_run::{CouldNotRun, could_not_run};
+pub use prepare::{ReportAt, ReportPlace, Reporting};
+pub use told::Told;
+pub use tree_view::{DetectError, TreeView};
+
+pub(crate) use could_not_run::{missing, no_tests_ran};
+pub(crate) use prepare::prepare;
+
+/// A way to check a repository that it brings along.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DetectedGate {
+    /// The gate's name, which is its runner's.
+    pub id: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Which file shows it, one sentence.
+    pub why: String,
+}
+
+/// The program that a runner needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tool {
+    /// Its name on `PATH`.
+    pub program: &'static str,
+    /// How it comes to a machine, an imperative such as ``run `rustup default stable` ``.
+    pub install: &'static str,
+}
+
+/// The files of a repository that steer a runner.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Influence {
+    /// The names of the programs that read them.
+    pub programs: &'static [&'static str],
+    /// Files whose lines are commands that it runs.
+    pub recipes: &'static [&'static str],
+    /// Files that only configure it.
+    pub settings: &'static [&'static str],
+}
+
+/// A program that runs tests.
+pub trait Runner: Sync {
+    /// Returns the name of its gate.
+    fn id(&self) -> &'static str;
+
+    /// Returns the program that it needs.
+    fn tool(&self) -> Tool;
+
+    /// Returns the manifests whose contents [`Runner::detect`] needs.
+    fn reads(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Returns the command that runs the tests of this tree, and what shows it; nothing where the runner has none there.
+    fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)>;
+
+    /// Returns whether a command starts this runner.
+    fn runs(&self, call: &Call<'_>) -> bool;
+
+    /// Returns variables that a gate of this runner gets unless they are set.
+    fn env(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// Returns how the command has to be called to report test by test; nothing where it cannot.
+    fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
+        let _ = at;
+        Some(Reporting::unchanged(call))
+    }
+
+    /// Returns what a person is to see instead of the standard output, where that was the report.
+    fn shown(&self, stdout: &str) -> Option<String> {
+        let _ = stdout;
+        None
+    }
+
+    /// Reads the results test by test.
+    fn results(&self, told: &Told) -> Option<TestResults> {
+        format::any_stream(told)
+    }
+
+    /// Returns whether it starts other runners, so that what it prints may be theirs.
+    fn calls_others(&self) -> bool {
+        false
+    }
+
+    /// Returns the language whose tests it runs: of two runners of one language in a tree, one is a gate.
+    fn suite(&self) -> &'static str {
+        ""
+    }
+
+    /// Returns which reader counts its tests by its output, where there is one.
+    fn counts(&self) -> Option<TestRunner> {
+        None
+    }
+
+    /// Returns what it prints, at the beginning of a line, when it ran no test.
+    fn nothing_ran(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Returns the files of a repository that steer it.
+    fn influence(&self) -> Influence {
+        Influence::default()
+    }
+
+    /// Returns what it prints when something is missing that no change of a source file brings, each with what to do.
+    fn signs(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// Returns why it could not run, where [`Runner::signs`] is not enough to tell.
+    fn obstacle(&self, told: &Told) -> Option<CouldNotRun> {
+        let _ = told;
+        None
+    }
+}
+
+/// Returns every runner, in the order in which their gates run. A runner that calls others comes after them.
+#[must_use]
+pub fn runners() -> &'static [&'static dyn Runner] {
+    &[
+        &nextest::Nextest,
+        &cargo::Cargo,
+        &scripts::NPM,
+        &scripts::PNPM,
+        &scripts::YARN,
+        &scripts::BUN,
+        &vitest::Vitest,
+        &jest::Jest,
+        &mocha::Mocha,
+        &node::Node,
+        &pytest::Pytest,
+        &unittest::Unittest,
+        &tox::TOX,
+        &tox::NOX,
+        &go::Go,
+        &maven::Maven,
+        &gradle::Gradle,
+        &ctest::Ctest,
+        &dotnet::Dotnet,
+        &rspec::Rspec,
+        &minitest::Minitest,
+        &phpunit::Phpunit,
+        &mix::Mix,
+        &prove::Prove,
+        &just::Just,
+        &make::Make,
+    ]
+}
+
+/// Returns the runner that a command starts.
+#[must_use]
+pub fn runner_of(command: &[String]) -> Option<&'static dyn Runner> {
+    let call = Call::of(command)?;
+    runners().iter().find(|runner| runner.runs(&call)).copied()
+}
+
+/// Whether a tree has a gate for the tests of this language.
+pub(crate) fn has_suite(view: &TreeView, suite: &str) -> bool {
+    runners().iter().any(|runner| runner.suite() == suite && runner.detect(view).is_some())
+}
+
+/// Returns the gates of the tree at `root`.
+///
+/// # Errors
+///
+/// Fails when `root` cannot be listed, or when a manifest is too large to be read.
+pub fn detect(root: &Path) -> Result<Vec<DetectedGate>, DetectError> {
+    Ok(TreeView::read(root)?.gates())
+}
+
+impl TreeView {
+    /// Returns the gates of this tree, one for each suite.
+    #[must_use]
+    pub fn gates(&self) -> Vec<DetectedGate> {
+        let gate = |runner: &&dyn Runner| {
+            let (command, why) = runner.detect(self)?;
+            Some(DetectedGate { id: runner.id().to_owned(), command, why })
+        };
+        runners().iter().filter_map(gate).collect()
+    }
+}
+
+impl TestResults {
+    /// Reads the results test by test of a gate's command; nothing where its runner reported none.
+    #[must_use]
+    pub fn read(run: &GateRun) -> Option<Self> {
+        let told = Told::of(run);
+        let results = match told.runner {
+            Some(runner) => runner.results(&told),
+            None => format::any_stream(&told),
+        };
+        results.filter(|results| !results.tests.is_empty())
+    }
+}
+
+/// Words of ours as a command.
+pub(crate) fn command(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! `node --test`: called by a test script, or detected by files that use `node:test`.
+
+use super::format::tap;
+use super::scripts::{missing_package, test_script};
+use super::tree_view::is_node_test;
+use super::{Call, CouldNotRun, ReportAt, Reporting, Runner, Told, Tool, TreeView, command};
+use crate::results::TestResults;
+use crate::tally::TestRunner;
+
+pub(super) struct Node;
+
+impl Runner for Node {
+    fn id(&self) -> &'static str {
+        "node-test"
+    }
+
+    fn tool(&self) -> Tool {
+        Tool { program: "node", install: "install Node.js 20 or newer, such as `apt install nodejs`" }
+    }
+
+    fn reads(&self) -> &'static [&'static str] {
+        &["package.json"]
+    }
+
+    fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
+        if test_script(view).is_some() {
+            return None;
+        }
+        let uses = |name: &&String| {
+            is_node_test(name) && view.text(name).is_some_and(|text| text.contains("node:test"))
+        };
+        let file = view.names.iter().find(uses)?;
+        Some((command(&["node", "--test"]), format!("{file} uses node:test")))
+    }
+
+    fn runs(&self, call: &Call<'_>) -> bool {
+        call.program == "node" && call.has("--test")
+    }
+
+    /// By variable, since behind the names of files nothing is an option. People get to read what they read without it.
+    fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
+        if call.args.iter().any(|word| word.starts_with("--test-reporter")) {
+            return Some(Reporting::unchanged(call));
+        }
+        let options = format!(
+            "--test-reporter=spec --test-reporter-destination=stdout --test-reporter=tap --test-reporter-destination={}",
+            at.file
+        );
+        // In this variable a space would begin another option.
+        if at.file.contains(char::is_whitespace) {
+            return None;
+        }
+        let options = vec![("NODE_OPTIONS", options)];
+        Some(Reporting { options, ..Reporting::files(call.words.to_vec()) })
+    }
+
+    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+        Some(tap::read(
+            told.report.as_deref().filter(|report| !report.is_empty()).unwrap_or(&told.stdout),
+            told,
+        ))
+    }
+
+    fn suite(&self) -> &'static str {
+        "javascript"
+    }
+
+    fn counts(&self) -> Option<TestRunner> {
+        Some(TestRunner::Node)
+    }
+
+    fn obstacle(&self, told: &Told<'_>) -> Option<CouldNotRun> {
+        missing_package(told)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::tree_view::view;
+
+    #[test]
+    fn files_that_use_node_test_are_run_where_no_script_does() {
+        let file = ("test/a.js", "import test from 'node:test'");
+        assert_eq!(Node.detect(&view(&[file])).unwrap().0.join(" "), "node --test");
+        assert!(Node.detect(&view(&[file, ("package.json", r#"{"scripts":{"test":"x"}}"#)])).is_none());
+        assert!(Node.detect(&view(&[("src/a.test.mjs", "import {test} from 'vitest'")])).is_none());
+    }
+}

@@ -1,0 +1,262 @@
+//! Before and after a command runs: which words and variables make it report test by test, and collecting what it reported.
+//!
+//! A report goes into a private directory outside of the work tree, to standard output, or to where the tool always writes it. Report files are
+//! read after the process has ended: regular files only, up to [`MAX_REPORT`] together. What always holds: a report names no directory of
+//! this machine, and holds no secret that the rules know.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crucible_host::fs::{self, read_regular_up_to};
+use crucible_model::ByteLimit;
+use crucible_sandbox::Extent;
+use crucible_secrets::Scanner;
+
+use super::{Call, Runner, runners, told::by_id};
+use crate::gate::RunnerReport;
+
+/// The most that is read of the reports of one gate, in bytes.
+const MAX_REPORT: u64 = 32 << 20;
+
+/// The most report files of one gate, and the most directories that are searched for them.
+const MAX_FILES: usize = 20_000;
+
+/// The longest manifest that says what a script is, in bytes.
+const MAX_MANIFEST: ByteLimit = ByteLimit(1 << 20);
+
+/// Where a report can go, and what the repository says.
+pub struct ReportAt<'a> {
+    /// A file in the private directory that does not exist yet.
+    pub file: &'a str,
+    /// The private directory.
+    pub dir: &'a str,
+    /// Reads a manifest in the directory where the command runs.
+    pub read: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// How a command reports test by test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reporting {
+    /// The runner that reads the report; where a script calls another runner, that one.
+    pub runner: &'static str,
+    /// The words of the command, changed as needed.
+    pub command: Vec<String>,
+    /// Lists of options that programs take from variables; they are added to what is set.
+    pub options: Vec<(&'static str, String)>,
+    /// Where the report will be.
+    pub place: ReportPlace,
+}
+
+/// Where a report is, once the command has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportPlace {
+    /// In the lines of its output.
+    Output,
+    /// The whole standard output.
+    Stdout,
+    /// The files of the private directory.
+    Files,
+    /// Files `TEST-*.xml` below directories of these names in the work tree.
+    Tree(&'static [&'static str]),
+}
+
+impl Reporting {
+    /// The lines of the output of the command as it is.
+    pub(super) fn unchanged(call: &Call<'_>) -> Self {
+        Self::lines(call.words.to_vec())
+    }
+
+    /// The lines of the output of this command.
+    pub(super) fn lines(command: Vec<String>) -> Self {
+        Self { runner: "", command, options: Vec::new(), place: ReportPlace::Output }
+    }
+
+    /// Files in the private directory.
+    pub(super) fn files(command: Vec<String>) -> Self {
+        Self { place: ReportPlace::Files, ..Self::lines(command) }
+    }
+}
+
+/// A command that is about to run.
+pub(crate) struct Prepared {
+    runner: Option<&'static dyn Runner>,
+    reporting: Option<Reporting>,
+    private: Option<PathBuf>,
+    before: BTreeMap<PathBuf, (Option<SystemTime>, u64)>,
+}
+
+/// What a command reported.
+#[derive(Default)]
+pub(crate) struct Collected {
+    /// The report, where there is one.
+    pub(crate) report: Option<RunnerReport>,
+    /// What to show instead of its standard output.
+    pub(crate) stdout: Option<Vec<u8>>,
+}
+
+/// Prepares a command that runs in `cwd`. Without a private directory it runs as it is.
+pub(crate) fn prepare(command: &[String], cwd: &Path, private: Option<&Path>) -> Prepared {
+    let mut prepared = Prepared { runner: None, reporting: None, private: None, before: BTreeMap::new() };
+    let Some(call) = Call::of(command) else { return prepared };
+    let Some(runner) = runners().iter().find(|runner| runner.runs(&call)).copied() else { return prepared };
+    prepared.runner = Some(runner);
+    let Some(private) = private.filter(|dir| is_ready(dir)) else { return prepared };
+    let (Some(dir), Some(file)) = (private.to_str(), private.join("report").to_str().map(str::to_owned))
+    else {
+        return prepared;
+    };
+    let read = |name: &str| {
+        let bytes = read_regular_up_to(&cwd.join(name), MAX_MANIFEST).ok()?;
+        String::from_utf8(bytes).ok()
+    };
+    let at = ReportAt { file: &file, dir, read: &read };
+    prepared.reporting = runner.reporting(&call, &at).map(|reporting| match reporting.runner {
+        "" => Reporting { runner: runner.id(), ..reporting },
+        _ => reporting,
+    });
+    prepared.private = Some(private.to_owned());
+    if let Some(ReportPlace::Tree(dirs)) = prepared.reporting.as_ref().map(|reporting| reporting.place) {
+        prepared.before = reports_below(cwd, dirs);
+    }
+    prepared
+}
+
+/// Empties the private directory; a report of another gate must not be taken for this one's.
+fn is_ready(dir: &Path) -> bool {
+    fs::remove_dir_all(dir).is_ok() && fs::create_dir_all(dir).is_ok()
+}
+
+impl Prepared {
+    /// Returns the words to run instead of those that were given.
+    pub(crate) fn command<'p>(&'p self, given: &'p [String]) -> &'p [String] {
+        self.reporting.as_ref().map_or(given, |reporting| &reporting.command)
+    }
+
+    /// Returns the private directory, which the command has to be able to write to.
+    pub(crate) fn writable(&self) -> Option<PathBuf> {
+        self.private.clone()
+    }
+
+    /// Adds what the runner wants in the environment.
+    pub(crate) fn extend(&self, env: &mut Vec<(OsString, OsString)>) {
+        for (name, value) in self.runner.into_iter().flat_map(|runner| runner.env()) {
+            if !env.iter().any(|(set, _)| set == OsStr::new(name)) {
+                env.push((name.into(), value.into()));
+            }
+        }
+        for (name, value) in self.reporting.iter().flat_map(|reporting| &reporting.options) {
+            match env.iter_mut().find(|(set, _)| set == OsStr::new(name)) {
+                Some((_, set)) => {
+                    set.push(" ");
+                    set.push(value);
+                }
+                None => env.push((name.into(), value.into())),
+            }
+        }
+    }
+
+    /// Takes the lines out of an output that tell where the report is: they differ from run to run.
+    pub(crate) fn without_place(&self, output: Vec<u8>) -> Vec<u8> {
+        let place = self.private.as_ref().and_then(|dir| dir.to_str());
+        let Some(place) = place.filter(|place| output.windows(place.len()).any(|at| at == place.as_bytes()))
+        else {
+            return output;
+        };
+        let lines = output.split_inclusive(|byte| *byte == b'\n');
+        lines
+            .filter(|line| !line.windows(place.len()).any(|at| at == place.as_bytes()))
+            .flatten()
+            .copied()
+            .collect()
+    }
+
+    /// Collects what was reported, after the command has ended in `cwd` of the work tree `copy`.
+    pub(crate) fn collect(&self, cwd: &Path, copy: &Path, stdout: &[u8], stdout_extent: Extent) -> Collected {
+        let Some(reporting) = &self.reporting else { return Collected::default() };
+        let mut collected = Collected::default();
+        let (bytes, extent) = match reporting.place {
+            ReportPlace::Output => (Vec::new(), Extent::Whole),
+            ReportPlace::Stdout => {
+                let text = String::from_utf8_lossy(stdout);
+                let shown = by_id(reporting.runner).and_then(|runner| runner.shown(&text));
+                collected.stdout = shown.map(String::into_bytes);
+                (stdout.to_vec(), stdout_extent)
+            }
+            ReportPlace::Files => read_all(&files_in(self.private.as_deref())),
+            ReportPlace::Tree(dirs) => {
+                let now = reports_below(cwd, dirs);
+                let is_new = |(path, state): &(&PathBuf, &_)| self.before.get(*path) != Some(state);
+                read_all(&now.iter().filter(is_new).map(|(path, _)| path.clone()).collect::<Vec<_>>())
+            }
+        };
+        let bytes = Scanner::builtin().redact_bytes(&without_directory(&bytes, copy)).0;
+        collected.report = Some(RunnerReport { runner: reporting.runner.to_owned(), bytes, extent });
+        collected
+    }
+}
+
+/// The report without the name of the copy: what lies in it gets its name in the repository.
+fn without_directory(bytes: &[u8], copy: &Path) -> Vec<u8> {
+    match copy.to_str().filter(|copy| copy.len() > 1) {
+        Some(copy) => {
+            let text = String::from_utf8_lossy(bytes);
+            text.replace(&format!("{copy}/"), "").replace(copy, ".").into_bytes()
+        }
+        None => bytes.to_vec(),
+    }
+}
+
+fn files_in(dir: Option<&Path>) -> Vec<PathBuf> {
+    let entries = dir.and_then(|dir| std::fs::read_dir(dir).ok());
+    let mut files: Vec<PathBuf> =
+        entries.into_iter().flatten().take(MAX_FILES).filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.sort();
+    files
+}
+
+/// Reads files one behind the other. What cannot be read or is too much makes the whole cut.
+fn read_all(files: &[PathBuf]) -> (Vec<u8>, Extent) {
+    let mut bytes = Vec::new();
+    let mut extent = Extent::Whole;
+    for file in files {
+        let left = MAX_REPORT.saturating_sub(bytes.len() as u64);
+        match read_regular_up_to(file, ByteLimit(left)) {
+            Ok(more) => {
+                bytes.extend_from_slice(&more);
+                bytes.push(b'\n');
+            }
+            Err(_) => extent = Extent::Cut,
+        }
+    }
+    (bytes, extent)
+}
+
+/// The report files below directories of these names, with what shows that they changed. Links are not followed.
+fn reports_below(top: &Path, dirs: &[&str]) -> BTreeMap<PathBuf, (Option<SystemTime>, u64)> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![(top.to_owned(), false)];
+    let mut listed = 0;
+    while let Some((dir, inside)) = open.pop() {
+        listed += 1;
+        if listed > MAX_FILES {
+            break;
+        }
+        for entry in std::fs::read_dir(&dir).into_iter().flatten().filter_map(Result::ok) {
+            let (name, Ok(meta)) = (entry.file_name(), entry.metadata()) else { continue };
+            let name = name.to_string_lossy();
+            if meta.is_dir() && !["node_modules", ".git", ".gradle"].contains(&name.as_ref()) {
+                open.push((entry.path(), inside || dirs.contains(&name.as_ref())));
+            } else if inside
+                && meta.is_file()
+                && name.starts_with("TEST-")
+                && name.ends_with(".xml")
+                && found.len() < MAX_FILES
+            {
+                found.insert(entry.path(), (meta.modified().ok(), meta.len()));
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,278 @@
+//! The test script of a `package.json`, run by npm, pnpm, yarn or bun: whichever the lock file belongs to.
+//!
+//! Where the script is one plain call of a runner, that runner reports: its options are appended to the script. What the script of `npm init` does
+//! is no test.
+
+use crucible_host::words::split_words;
+
+use super::{
+    Call, CouldNotRun, Influence, ReportAt, Reporting, Runner, Told, Tool, TreeView, command, runners,
+};
+
+pub(super) const NPM: Scripts = Scripts {
+    id: "npm-test",
+    program: "npm",
+    test: &["npm", "test"],
+    locks: &["package-lock.json", "npm-shrinkwrap.json"],
+    tool: "install Node.js, such as `apt install nodejs npm`",
+    install: "install the packages first: run `npm ci`",
+};
+pub(super) const PNPM: Scripts = Scripts {
+    id: "pnpm-test",
+    program: "pnpm",
+    test: &["pnpm", "test"],
+    locks: &["pnpm-lock.yaml"],
+    tool: "run `npm install --global pnpm`",
+    install: "install the packages first: run `pnpm install --frozen-lockfile`",
+};
+pub(super) const YARN: Scripts = Scripts {
+    id: "yarn-test",
+    program: "yarn",
+    test: &["yarn", "test"],
+    locks: &["yarn.lock"],
+    tool: "run `npm install --global yarn`",
+    install: "install the packages first: run `yarn install --frozen-lockfile`",
+};
+pub(super) const BUN: Scripts = Scripts {
+    id: "bun-test",
+    program: "bun",
+    test: &["bun", "run", "test"],
+    locks: &["bun.lock", "bun.lockb"],
+    tool: "run `npm install --global bun`",
+    install: "install the packages first: run `bun install --frozen-lockfile`",
+};
+
+/// Every package manager.
+const MANAGERS: [&Scripts; 4] = [&NPM, &PNPM, &YARN, &BUN];
+
+/// One package manager.
+pub(super) struct Scripts {
+    id: &'static str,
+    program: &'static str,
+    /// What runs the test script.
+    test: &'static [&'static str],
+    /// The lock files that it writes.
+    locks: &'static [&'static str],
+    /// How it comes to a machine.
+    tool: &'static str,
+    /// How the packages come into the project.
+    install: &'static str,
+}
+
+impl Runner for Scripts {
+    fn id(&self) -> &'static str {
+        self.id
+    }
+
+    fn tool(&self) -> Tool {
+        Tool { program: self.program, install: self.tool }
+    }
+
+    fn reads(&self) -> &'static [&'static str] {
+        &["package.json"]
+    }
+
+    fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
+        let script = test_script(view)?;
+        if self.program != manager(view).program || calls_other_suite(&script, view) {
+            return None;
+        }
+        Some((command(self.test), "package.json has a test script".to_owned()))
+    }
+
+    fn runs(&self, call: &Call<'_>) -> bool {
+        call.program == self.program && self.script(call).is_some()
+    }
+
+    fn env(&self) -> &'static [(&'static str, &'static str)] {
+        &[("npm_config_update_notifier", "false")]
+    }
+
+    fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
+        Some(self.inner(call, at).unwrap_or_else(|| Reporting::unchanged(call)))
+    }
+
+    fn calls_others(&self) -> bool {
+        true
+    }
+
+    fn suite(&self) -> &'static str {
+        "javascript"
+    }
+
+    fn influence(&self) -> Influence {
+        let programs: &[&str] = match self.program {
+            "npm" => &["npm"],
+            "pnpm" => &["pnpm"],
+            "yarn" => &["yarn"],
+            _ => &["bun"],
+        };
+        Influence { programs, recipes: &["package.json"], ..Influence::default() }
+    }
+
+    fn obstacle(&self, told: &Told<'_>) -> Option<CouldNotRun> {
+        if told.run.command.first().is_none_or(|word| !word.ends_with(self.program)) {
+            return None;
+        }
+        if let Some(line) =
+            told.line_with("Missing script: \"").or_else(|| told.line_with("ERR_PNPM_NO_SCRIPT"))
+        {
+            let remedy =
+                "add the script to package.json, or name the tests: `crucible run start --test \"COMMAND\"`";
+            return Some(CouldNotRun::says(line, remedy));
+        }
+        let not_found = |line: &&str| line.ends_with(": not found") || line.ends_with(": command not found");
+        let line = told.lines().find(not_found);
+        match (told.code(), line) {
+            (Some(127), Some(line)) => Some(CouldNotRun::says(line, self.install)),
+            (Some(127), None) => Some(CouldNotRun {
+                cause: "a program of the script is not there".to_owned(),
+                remedy: self.install.to_owned(),
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl Scripts {
+    /// The name of the script that a call runs.
+    fn script<'c>(&self, call: &Call<'c>) -> Option<&'c str> {
+        let mut words = call.args.iter().map(String::as_str).filter(|word| !word.starts_with('-'));
+        match words.next()? {
+            "run" | "run-script" => words.next(),
+            // `bun test` is a runner of its own.
+            "test" | "t" | "tst" if self.program != "bun" => Some("test"),
+            _ => None,
+        }
+    }
+
+    /// The report of the runner that the script calls.
+    fn inner(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
+        let manifest: serde_json::Value = serde_json::from_str(&(at.read)("package.json")?).ok()?;
+        let text = manifest.get("scripts")?.get(self.script(call)?)?.as_str()?;
+        let words = split_words(text.trim()).ok()?;
+        let inner = Call::of(&words)?;
+        let runner =
+            runners().iter().find(|runner| runner.runs(&inner)).filter(|runner| !runner.calls_others())?;
+        let reporting = runner.reporting(&inner, at)?;
+        // Arguments can only be put behind the script.
+        let more = reporting.command.strip_prefix(words.as_slice())?;
+        let mut command = call.words.to_vec();
+        if !more.is_empty() && self.program == "npm" && !call.has("--") {
+            command.push("--".to_owned());
+        }
+        command.extend(more.iter().cloned());
+        let name = if reporting.runner.is_empty() { runner.id() } else { reporting.runner };
+        Some(Reporting { runner: name, command, ..reporting })
+    }
+}
+
+/// The `test` script of the manifest, unless it is the placeholder.
+pub(super) fn test_script(view: &TreeView) -> Option<String> {
+    let manifest: serde_json::Value = serde_json::from_str(view.text("package.json")?).ok()?;
+    let script = manifest.get("scripts")?.get("test")?.as_str()?.trim();
+    // The placeholder always fails, and says so in these words.
+    let is_real = !script.is_empty() && !script.contains("no test specified");
+    is_real.then(|| script.to_owned())
+}
+
+/// Whether the manifest names this package as one that it depends on, and has no test script to run it by.
+pub(super) fn is_bare_dependency(view: &TreeView, package: &str) -> bool {
+    let manifest: serde_json::Value =
+        view.text("package.json").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let has = |kind: &str| manifest.get(kind).and_then(|list| list.get(package)).is_some();
+    test_script(view).is_none() && (has("devDependencies") || has("dependencies"))
+}
+
+/// What installs the packages of this project.
+fn manager(view: &TreeView) -> &'static Scripts {
+    let manifest: serde_json::Value =
+        view.text("package.json").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let named = manifest
+        .get("packageManager")
+        .and_then(|named| named.as_str())
+        .and_then(|named| named.split('@').next());
+    let by_name = MANAGERS.into_iter().find(|manager| Some(manager.program) == named);
+    let by_lock = || MANAGERS.into_iter().find(|manager| view.first(manager.locks).is_some());
+    by_name.or_else(by_lock).unwrap_or(&NPM)
+}
+
+/// Whether a script is one call of a runner of another language, which is a gate of its own.
+fn calls_other_suite(script: &str, view: &TreeView) -> bool {
+    let Ok(words) = split_words(script) else { return false };
+    let Some(runner) = super::runner_of(&words) else { return false };
+    !runner.calls_others() && runner.suite() != "javascript" && super::has_suite(view, runner.suite())
+}
+
+/// Why a runner for JavaScript found nothing to run: a package that is not installed. A missing file of the repository is its own fault.
+pub(super) fn missing_package(told: &Told<'_>) -> Option<CouldNotRun> {
+    let signs = [
+        "Cannot find module '",
+        "Cannot find package '",
+        "Failed to resolve import \"",
+        "Failed to load url ",
+    ];
+    let line = told.lines().find(|line| {
+        signs.iter().any(|sign| {
+            let name = line.split_once(sign).map(|(_, rest)| rest);
+            name.is_some_and(|name| !name.starts_with(['.', '/', '~', '#']) && !name.starts_with("file:"))
+        })
+    })?;
+    let manager = told.run.command.first().and_then(|program| {
+        MANAGERS.into_iter().find(|manager| program.rsplit('/').next() == Some(manager.program))
+    });
+    Some(CouldNotRun::says(line, manager.unwrap_or(&NPM).install))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::tree_view::view;
+
+    #[test]
+    fn only_a_script_that_tests_counts() {
+        let found = |text| NPM.detect(&view(&[("package.json", text)])).is_some();
+        assert!(found(r#"{"scripts":{"test":"node --test"}}"#));
+        assert!(!found(r#"{"scripts":{"test":"echo \"Error: no test specified\" && exit 1"}}"#));
+        for bad in
+            [r#"{"scripts":{"test":" "}}"#, r#"{"scripts":{"test":1}}"#, r#"{"scripts":[]}"#, "{}", "[", ""]
+        {
+            assert!(!found(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_lock_file_names_the_package_manager() {
+        let script = r#"{"scripts":{"test":"vitest"}}"#;
+        let gates = |files: &[(&str, &str)]| {
+            view(files).gates().into_iter().map(|gate| gate.command.join(" ")).collect::<Vec<_>>()
+        };
+        assert_eq!(gates(&[("package.json", script), ("package-lock.json", "")]), ["npm test"]);
+        assert_eq!(gates(&[("package.json", script), ("pnpm-lock.yaml", "")]), ["pnpm test"]);
+        assert_eq!(gates(&[("package.json", script), ("yarn.lock", "")]), ["yarn test"]);
+        assert_eq!(gates(&[("package.json", script), ("bun.lock", "")]), ["bun run test"]);
+        let named = r#"{"packageManager":"yarn@4.1.0","scripts":{"test":"vitest"}}"#;
+        assert_eq!(gates(&[("package.json", named), ("package-lock.json", "")]), ["yarn test"]);
+    }
+
+    #[test]
+    fn options_of_the_inner_runner_are_appended() {
+        let reporting = |words: &[&str], script: &str| {
+            let manifest = serde_json::json!({"scripts": {"test": script}}).to_string();
+            let read = |_: &str| Some(manifest.clone());
+            let words = command(words);
+            let call = Call::of(&words).unwrap();
+            let at = ReportAt { file: "/r/report", dir: "/r", read: &read };
+            let runner = runners().iter().find(|runner| runner.runs(&call)).unwrap();
+            let reporting = runner.reporting(&call, &at).unwrap();
+            (reporting.runner, reporting.command.join(" "))
+        };
+        let jest = "--json --outputFile=/r/report";
+        assert_eq!(reporting(&["npm", "test"], "jest --ci"), ("jest", format!("npm test -- {jest}")));
+        assert_eq!(reporting(&["pnpm", "run", "test"], "jest"), ("jest", format!("pnpm run test {jest}")));
+        assert_eq!(reporting(&["npm", "test"], "node --test"), ("node-test", "npm test".to_owned()));
+        for other in ["tsc && jest", "make test", "jest | cat", "jest --outputFile=x", ""] {
+            assert_eq!(reporting(&["npm", "test"], other), ("", "npm test".to_owned()), "{other}");
+        }
+    }
+}

@@ -1,0 +1,690 @@
+//! Tests of all runners: the registry, what they read from recorded reports, and when they could not run.
+//!
+//! `recorded/` holds what the tools printed for small projects with passing, failing and skipped tests. `docs/runners.md` says which of them a
+//! tool printed and which are written after its documentation.
+
+use crucible_sandbox::{Captured, Extent};
+
+use super::*;
+use crate::gate::{GateEnd, RunnerReport};
+use crate::judge::tests::run_of;
+use crate::results::TestStatus::{self, Failed, Passed, Skipped};
+use crate::runner::tree_view::view;
+use crate::tally::TallyBasis;
+
+/// A failed run of a command with this output and this report.
+fn reported(command: &str, stdout: &str, stderr: &str, report: Option<&str>) -> GateRun {
+    let mut run = run_of(command, GateEnd::Exited(1), stdout, stderr);
+    run.report = report.map(|text| RunnerReport {
+        runner: runner_of(&run.command).unwrap().id().to_owned(),
+        bytes: text.as_bytes().to_vec(),
+        extent: Extent::Whole,
+    });
+    run
+}
+
+fn read(run: &GateRun) -> Vec<(String, TestStatus)> {
+    TestResults::read(run).unwrap_or_default().tests.into_iter().collect()
+}
+
+fn expect(run: &GateRun, expected: &[(&str, TestStatus)]) {
+    let read = read(run);
+    let read: Vec<(&str, TestStatus)> = read.iter().map(|(name, status)| (name.as_str(), *status)).collect();
+    let mut expected = expected.to_vec();
+    expected.sort_unstable();
+    assert_eq!(read, expected, "{}", run.command_line());
+}
+
+#[test]
+fn an_empty_tree_has_no_gates_and_a_mixed_one_has_several_in_order() {
+    assert_eq!(TreeView::default().gates(), []);
+    let mixed = view(&[("Makefile", "test:\n\ttrue\n"), ("go.mod", ""), ("Cargo.toml", "[package]\n")]);
+    let ids: Vec<String> = mixed.gates().into_iter().map(|gate| gate.id).collect();
+    assert_eq!(ids, ["cargo-test", "go-test", "make-test"]);
+}
+
+#[test]
+fn names_are_unique_and_detected_commands_are_known() {
+    let ids: std::collections::BTreeSet<&str> = runners().iter().map(|runner| runner.id()).collect();
+    assert_eq!(ids.len(), runners().len());
+    for id in ids {
+        assert!(id.parse::<crate::gate::GateId>().is_ok(), "{id}");
+    }
+    for (file, text, id) in [
+        ("Cargo.toml", "", "cargo-test"),
+        ("package.json", r#"{"scripts":{"test":"x"}}"#, "npm-test"),
+        ("package.json", r#"{"devDependencies":{"vitest":"1"}}"#, "vitest"),
+        ("package.json", r#"{"devDependencies":{"jest":"1"}}"#, "jest"),
+        ("package.json", r#"{"devDependencies":{"mocha":"1"}}"#, "mocha"),
+        ("test/a.test.js", "require('node:test')", "node-test"),
+        ("pytest.ini", "", "pytest"),
+        ("tests/test_a.py", "import unittest", "unittest"),
+        ("tox.ini", "", "tox"),
+        ("noxfile.py", "", "nox"),
+        ("go.mod", "", "go-test"),
+        ("pom.xml", "", "maven"),
+        ("build.gradle.kts", "", "gradle"),
+        ("CMakeLists.txt", "enable_testing()", "ctest"),
+        ("Demo.sln", "", "dotnet-test"),
+        (".rspec", "", "rspec"),
+        ("phpunit.xml.dist", "", "phpunit"),
+        ("mix.exs", "", "mix-test"),
+        ("t/a.t", "", "prove"),
+        ("justfile", "test:\n  ./x\n", "just-test"),
+        ("Makefile", "test:\n\t./x\n", "make-test"),
+    ] {
+        let gates = view(&[(file, text)]).gates();
+        let [gate] = gates.as_slice() else { panic!("{file}: {gates:?}") };
+        assert_eq!(gate.id, id);
+        assert_eq!(runner_of(&gate.command).map(|runner| runner.id()), Some(id), "{:?}", gate.command);
+    }
+    let rake = view(&[("Rakefile", ""), ("test/a_test.rb", "")]).gates();
+    assert_eq!((rake.len(), rake[0].id.as_str()), (1, "minitest"));
+}
+
+#[test]
+fn script_that_calls_another_language_is_no_second_gate() {
+    let ids = |script: &str| -> Vec<String> {
+        let manifest = serde_json::json!({"scripts": {"test": script}}).to_string();
+        let files = [("package.json", manifest.as_str()), ("Cargo.toml", "")];
+        view(&files).gates().into_iter().map(|gate| gate.id).collect()
+    };
+    assert_eq!(ids("cargo test"), ["cargo-test"]);
+    assert_eq!(ids("vitest run"), ["cargo-test", "npm-test"]);
+}
+
+#[test]
+fn junit_of_pytest_is_read_by_node_ids() {
+    let run = reported("pytest -q", "", "", Some(include_str!("recorded/pytest.xml")));
+    expect(
+        &run,
+        &[
+            ("tests/test_calc.py::TestAdd::test_pairs[1-0]", Passed),
+            ("tests/test_calc.py::TestAdd::test_pairs[2-2]", Failed),
+            ("tests/test_calc.py::test_skipped", Skipped),
+            ("tests/test_calc.py::test_xfail", Skipped),
+            ("tests/test_calc.py::test_setup_error", Failed),
+            ("tests/test_calc.py::test_zero", Passed),
+            ("tests/test_gone.py", Failed),
+        ],
+    );
+}
+
+#[test]
+fn junit_of_other_tools_is_read_by_class_and_name() {
+    let run = reported("mvn test", "", "", Some(include_str!("recorded/surefire.xml")));
+    let surefire = [
+        ("com.example.CartTest::totalIsRight", Passed),
+        ("com.example.CartTest::discount{int}[1]", Failed),
+        ("com.example.CartTest::brokenSetup", Failed),
+        ("com.example.CartTest::later", Skipped),
+        ("com.example.OtherTest::flaky", Passed),
+    ];
+    expect(&run, &surefire);
+    expect(&reported("./gradlew test", "", "", Some(include_str!("recorded/surefire.xml"))), &surefire);
+    let run = reported("vendor/bin/phpunit", "", "", Some(include_str!("recorded/phpunit.xml")));
+    expect(
+        &run,
+        &[
+            ("CartTest::testTotal", Passed),
+            ("CartTest::testDiscount with data set #0", Failed),
+            ("CartTest::testLater", Skipped),
+        ],
+    );
+    let run = reported("ctest", "", "", Some(include_str!("recorded/ctest.xml")));
+    expect(&run, &[("adds", Passed), ("fails", Failed), ("later", Skipped)]);
+    let run = reported("dotnet test", "", "", Some(include_str!("recorded/dotnet.trx")));
+    expect(
+        &run,
+        &[
+            ("Demo.CartTests.Total", Passed),
+            ("Demo.CartTests.Discount(percent: 10)", Failed),
+            ("Demo.CartTests.Later", Skipped),
+        ],
+    );
+}
+
+#[test]
+fn reports_of_javascript_are_read() {
+    for (command, report) in [
+        ("npx jest", include_str!("recorded/jest.json")),
+        ("npx vitest run", include_str!("recorded/vitest.json")),
+    ] {
+        let dir = command.split(' ').nth(1).unwrap();
+        let name = |rest: &str| format!("{dir}/{rest}");
+        let names =
+            ["a.test.js > group > one", "a.test.js > group > two", "a.test.js > group > three"].map(name);
+        let (four, gone) = (name("a.test.js > group > four"), name("b.test.js"));
+        let run = reported(command, "", "", Some(report));
+        expect(
+            &run,
+            &[
+                (&names[0], Passed),
+                (&names[1], Failed),
+                (&names[2], Skipped),
+                (&four, Skipped),
+                (&gone, Failed),
+            ],
+        );
+    }
+    expect(
+        &reported("npx mocha", include_str!("recorded/mocha.stdout"), "", None),
+        &[
+            ("top", Passed),
+            ("group > one", Passed),
+            ("group > two", Failed),
+            ("group > three", Skipped),
+            ("group > slow", Passed),
+            ("group > inner > \"before all\" hook for \"deep\"", Failed),
+        ],
+    );
+    expect(
+        &reported("node --test", "", "", Some(include_str!("recorded/node.tap"))),
+        &[
+            ("adds", Passed),
+            ("fails", Failed),
+            ("skips", Skipped),
+            ("todo", Skipped),
+            ("group", Failed),
+            ("group > one", Passed),
+            ("group > two # hash", Failed),
+            ("node/b.test.js", Failed),
+        ],
+    );
+}
+
+#[test]
+fn output_of_cargo_and_nextest_is_read() {
+    let (out, err) = (include_str!("recorded/cargo.stdout"), include_str!("recorded/cargo.stderr"));
+    let cargo = [
+        ("demo_a::tests::adds", Failed),
+        ("demo_a::tests::zero", Passed),
+        ("demo_a::tests::later", Skipped),
+        ("demo_a::tests::panics", Passed),
+        ("demo_a::in_main", Passed),
+        ("it::works", Passed),
+        ("it::dies", Failed),
+        ("src/lib.rs - add", Failed),
+        ("src/lib.rs - add - compile", Passed),
+    ];
+    expect(&reported("cargo test", out, err, None), &cargo);
+    expect(&reported("sh check.sh", out, err, None), &cargo);
+    // The target is not known where a list is missing: names stand alone.
+    let (_, less) = out.split_once("test result: ").unwrap();
+    let names: Vec<String> =
+        read(&reported("cargo test", less, err, None)).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["dies", "in_main", "src/lib.rs - add", "src/lib.rs - add - compile", "works"]);
+    expect(
+        &reported("cargo nextest run", "", include_str!("recorded/nextest.stderr"), None),
+        &[
+            ("demo-a tests::adds", Failed),
+            ("demo-a tests::zero", Passed),
+            ("demo-a tests::later", Skipped),
+            ("demo-a tests::panics", Passed),
+            ("demo-a::bin/demo-a in_main", Passed),
+            ("demo-a::it works", Passed),
+            ("demo-a::it dies", Failed),
+        ],
+    );
+    let retried = "  TRY 1 FAIL [   0.010s] (1/2) a t\n  TRY 2 PASS [   0.010s] (1/2) a t\n     SIGABRT [   0.010s] (2/2) a u\n";
+    expect(&reported("cargo nextest run", "", retried, None), &[("a t", Passed), ("a u", Failed)]);
+}
+
+#[test]
+fn output_of_unittest_go_and_prove_is_read() {
+    let run = reported("python3 -m unittest", "", include_str!("recorded/unittest.stderr"), None);
+    expect(
+        &run,
+        &[
+            ("test_u.T.test_a", Passed),
+            ("test_u.T.test_b", Failed),
+            ("test_u.T.test_c", Skipped),
+            ("test_u.T.test_d", Skipped),
+            ("test_u.T.test_print", Passed),
+            ("test_u.T.test_sub", Failed),
+            ("test_v", Failed),
+        ],
+    );
+    // Before Python 3.11 the class stood without the method; what a test logs stands before its result.
+    let old = "test_a (t.T) ... ok\ntest_b (t.T) ... a warning\nok\nsetUpClass (t.U) ... ERROR\n";
+    let run = reported("python3 -m unittest", "", old, None);
+    expect(&run, &[("t.T.test_a", Passed), ("t.T.test_b", Passed), ("t.U.setUpClass", Failed)]);
+    let run = reported("go test ./...", "", "", Some(include_str!("recorded/go.json")));
+    expect(
+        &run,
+        &[
+            ("example.com/x.TestAdd", Failed),
+            ("example.com/x.TestSub", Passed),
+            ("example.com/x.TestSub/a_b", Passed),
+            ("example.com/x.TestSkip", Skipped),
+            ("example.com/x.ExampleAdd", Passed),
+            ("example.com/x/b", Failed),
+        ],
+    );
+    let run = reported("prove -r t", include_str!("recorded/prove.stdout"), "", None);
+    expect(
+        &run,
+        &[
+            ("t/a.t > one", Passed),
+            ("t/a.t > two", Failed),
+            ("t/a.t > test 3", Skipped),
+            ("t/a.t > three", Skipped),
+            ("t/a.t > inner", Passed),
+            ("t/a.t > inner > deep", Passed),
+            ("t/b.t > test 1", Passed),
+        ],
+    );
+}
+
+#[test]
+fn output_of_ruby_and_elixir_is_read() {
+    let run = reported("rspec", "", "", Some(include_str!("recorded/rspec.json")));
+    expect(
+        &run,
+        &[
+            ("spec/cart_spec.rb > Cart adds", Passed),
+            ("spec/cart_spec.rb > Cart discounts", Failed),
+            ("spec/cart_spec.rb > Cart waits", Skipped),
+        ],
+    );
+    let run = reported("bundle exec rake test", include_str!("recorded/minitest.stdout"), "", None);
+    expect(
+        &run,
+        &[
+            ("CartTest#test_total", Passed),
+            ("CartTest#test_discount", Failed),
+            ("CartTest#test_later", Skipped),
+            ("CartTest#test_broken", Failed),
+        ],
+    );
+    let run = reported("mix test", include_str!("recorded/mix.stdout"), "", None);
+    expect(
+        &run,
+        &[
+            ("CartTest test adds", Passed),
+            ("CartTest test discounts", Failed),
+            ("CartTest test later", Skipped),
+        ],
+    );
+}
+
+#[test]
+fn go_report_is_shown_as_without_json() {
+    let shown = go::Go.shown(include_str!("recorded/go.json")).unwrap();
+    assert!(shown.contains("b/b.go:2:12: undefined: undefined\n"), "{shown}");
+    assert!(shown.contains("    x_test.go:3: bad\n--- FAIL: TestAdd (0.00s)\n"), "{shown}");
+    assert!(shown.contains("FAIL\texample.com/x\t0."), "{shown}");
+    assert!(!shown.contains("noise") && !shown.contains("=== RUN") && !shown.contains('{'), "{shown}");
+}
+
+#[test]
+fn output_without_single_tests_has_no_results() {
+    for (command, output) in [
+        ("cargo test --quiet", "running 2 tests\n..\ntest result: ok. 2 passed; 0 failed"),
+        ("pytest -q", "2 passed in 0.01s"),
+        ("go test ./...", "ok  \ta\t0.003s"),
+        ("npm test", "> x\n> jest\n\nTests: 1 passed, 1 total"),
+        ("make", "cc -o a a.c\nok"),
+    ] {
+        assert_eq!(TestResults::read(&reported(command, output, output, None)), None, "{command}");
+    }
+}
+
+#[test]
+fn damaged_report_is_marked_cut() {
+    let whole = include_str!("recorded/pytest.xml");
+    let basis =
+        |text: &str| TestResults::read(&reported("pytest", "", "", Some(text))).map(|results| results.basis);
+    assert_eq!(basis(whole), Some(TallyBasis::Whole));
+    assert_eq!(basis(&whole[..whole.len() - 40]), Some(TallyBasis::Cut));
+    let deep = "<a>".repeat(300_000);
+    assert_eq!(basis(&deep), None);
+    let bomb = "<!DOCTYPE x [<!ENTITY a \"&a;&a;\">]><testsuite><testcase name=\"&a;\"/></testsuite>";
+    expect(&reported("pytest", "", "", Some(bomb)), &[("&a;", Passed)]);
+    let mut run = run_of("cargo test", GateEnd::Exited(0), "running 1 test\ntest a ... ok\n", "");
+    run.stdout = Captured { extent: Extent::Cut, ..run.stdout };
+    assert_eq!(TestResults::read(&run).unwrap().basis, TallyBasis::Cut);
+}
+
+mod could_not {
+    use super::*;
+
+    /// What stands in the way of a command that ended with this code, `cause / remedy`.
+    fn obstacle(command: &str, code: i32, stdout: &str, stderr: &str) -> Option<String> {
+        could_not_run(&run_of(command, GateEnd::Exited(code), stdout, stderr))
+            .map(|found| format!("{} / {}", found.cause, found.remedy))
+    }
+
+    /// A collection error as pytest prints it.
+    fn collecting(file: &str, frames: &[&str], error: &str) -> String {
+        let frames: String =
+            frames.iter().map(|file| format!("{file}:1: in <module>\n    import x\n")).collect();
+        format!(
+            "_____ ERROR collecting {file} _____\nImportError while importing test module '/w/{file}'.\nHint: x\nTraceback:\n\
+             /usr/lib/python3.11/importlib/__init__.py:126: in import_module\n    return x\n{frames}E   {error}\n"
+        )
+    }
+
+    #[test]
+    fn missing_tools_and_packages_are_told_with_one_command() {
+        let py = "python3 -m pytest -q";
+        let wants_numpy = collecting(
+            "tests/test_a.py",
+            &["tests/test_a.py", "pkg/a.py"],
+            "ModuleNotFoundError: No module named 'numpy'",
+        );
+        let wants_own: String = ["a", "b"]
+            .map(|name| format!("tests/test_{name}.py"))
+            .iter()
+            .map(|file| collecting(file, &[file], "ModuleNotFoundError: No module named 'pkg'"))
+            .collect();
+        let conftest = "ImportError while loading conftest '/w/tests/conftest.py'.\ntests/conftest.py:1: in <module>\n    import numpy\n\
+                        E   ModuleNotFoundError: No module named 'numpy'\n";
+        let unittest = "ERROR: test_a (unittest.loader._FailedTest.test_a)\nImportError: Failed to import test module: test_a\nTraceback (most recent call last):\n  \
+                        File \"/w/tests/test_a.py\", line 1, in <module>\n    import pkg\n  File \"/w/pkg/__init__.py\", line 1, in <module>\n    import numpy\n\
+                        ModuleNotFoundError: No module named 'numpy'\n\nRan 1 test in 0.000s\n\nFAILED (errors=1)\n";
+        for (command, code, stdout, stderr, remedy) in [
+            (
+                "cargo nextest run",
+                101,
+                "",
+                "error: no such command: `nextest`",
+                "cargo install cargo-nextest",
+            ),
+            (
+                "cargo test",
+                1,
+                "",
+                "error: toolchain '1.80.0-x' is not installed",
+                "rustup toolchain install 1.80.0-x",
+            ),
+            (
+                "cargo test",
+                1,
+                "",
+                "error: rustup could not choose a version of cargo to run",
+                "rustup default stable",
+            ),
+            (
+                "cargo test",
+                101,
+                "",
+                "error: no matching package named `x` found\nyou're using offline mode (--offline)",
+                "cargo fetch",
+            ),
+            ("cargo test", 101, "", "error: failed to download `x v1`", "cargo fetch"),
+            (py, 1, "", "/usr/bin/python3: No module named pytest", "pip install pytest"),
+            ("python3 -m mypy .", 1, "", "/usr/bin/python3: No module named mypy", "pip install mypy"),
+            (
+                py,
+                4,
+                "",
+                "ERROR: usage: x\n__main__.py: error: unrecognized arguments: --cov=pkg",
+                "pip install pytest-cov",
+            ),
+            (
+                py,
+                4,
+                "",
+                "ERROR: Missing required plugins: pytest-asyncio, pytest-mock",
+                "pip install pytest-asyncio pytest-mock",
+            ),
+            (py, 4, "", conftest, "pip install -e ."),
+            (py, 2, &format!("{wants_numpy}1 error in 0.10s"), "", "numpy"),
+            (py, 2, &format!("{wants_own}2 errors in 0.10s"), "", "pkg"),
+            ("python3 -m unittest", 1, "", unittest, "numpy"),
+            ("npm test", 127, "", "sh: 1: vitest: not found", "npm ci"),
+            ("pnpm test", 127, "sh: 1: vitest: not found", "", "pnpm install --frozen-lockfile"),
+            ("npm test", 1, "", "npm error Missing script: \"test\"", "crucible run start --test"),
+            (
+                "npm test",
+                1,
+                "Error: Cannot find module 'lodash'\n# tests 1\n# pass 0\n# fail 1\n",
+                "",
+                "npm ci",
+            ),
+            (
+                "node --test",
+                1,
+                "Error: Cannot find package 'left-pad' imported from /w/a.js\nℹ tests 1\nℹ pass 0\nℹ fail 1\n",
+                "",
+                "npm ci",
+            ),
+            (
+                "go test ./...",
+                1,
+                "FAIL\ta [setup failed]\n",
+                "a.go:1:2: no required module provides package example.com/b; to add it:",
+                "go mod download",
+            ),
+            (
+                "go test ./...",
+                1,
+                "",
+                "a.go:1:2: missing go.sum entry for module providing package b",
+                "go mod download",
+            ),
+            (
+                "go test ./...",
+                1,
+                "",
+                "go: download go1.99.0 for linux/amd64: toolchain not available",
+                "go mod download",
+            ),
+            (
+                "make test",
+                2,
+                "",
+                "make: *** No rule to make target 'test'.  Stop.",
+                "crucible run start --test",
+            ),
+            (
+                "make test",
+                2,
+                "",
+                "/bin/sh: 1: shellspec: not found\nmake: *** [Makefile:2: test] Error 127",
+                "install \"shellspec\"",
+            ),
+            (
+                "make test",
+                2,
+                "",
+                "error: failed to get `x` as a dependency\nmake: *** [Makefile:2: test] Error 101",
+                "cargo fetch",
+            ),
+            (
+                "just test",
+                127,
+                "",
+                "sh: 1: bats: not found\nerror: Recipe `test` failed on line 2 with exit code 127",
+                "install \"bats\"",
+            ),
+            (
+                "mvn test",
+                1,
+                "[ERROR] Cannot access central in offline mode and the artifact x has not been downloaded",
+                "",
+                "mvn dependency:go-offline",
+            ),
+            (
+                "bundle exec rspec",
+                7,
+                "",
+                "Could not find rspec-3.13.0 in locally installed gems",
+                "bundle install",
+            ),
+            (
+                "php vendor/bin/phpunit",
+                1,
+                "Could not open input file: vendor/bin/phpunit",
+                "",
+                "composer install",
+            ),
+            ("mix test", 1, "", "** (Mix) Unchecked dependencies for environment test:", "mix deps.get"),
+            ("dotnet test", 1, "error NU1301: Unable to load the service index", "", "dotnet restore"),
+        ] {
+            let found = obstacle(command, code, stdout, stderr);
+            assert!(
+                found.as_ref().is_some_and(|found| found.contains(remedy)),
+                "{command}: {stdout}{stderr}: {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn gate_without_tests_could_not_run() {
+        for (command, code, output) in [
+            ("cargo test", 0, "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored\n"),
+            ("pytest", 5, "no tests ran in 0.01s"),
+            ("go test ./...", 0, "?   \ta\t[no test files]\n"),
+            ("python3 -m unittest", 0, "Ran 0 tests in 0.000s\n\nOK\n"),
+            ("python3 -m unittest", 5, "Ran 0 tests in 0.000s\n\nNO TESTS RAN\n"),
+            ("npx jest", 1, "No tests found, exiting with code 1\n"),
+            ("npm test", 1, "No test files found, exiting with code 1\n"),
+            ("mocha", 0, "\n  0 passing (1ms)\n"),
+            ("ctest", 0, "No tests were found!!!\n"),
+            ("rake test", 0, "0 runs, 0 assertions, 0 failures, 0 errors, 0 skips\n"),
+            ("mix test", 0, "There are no tests to run\n"),
+            ("make test", 0, "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored\n"),
+        ] {
+            let found = obstacle(command, code, output, "");
+            assert!(
+                found.as_ref().is_some_and(|found| found.contains("ran no test")),
+                "{command}: {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn failure_of_the_repository_is_a_failure() {
+        let py = "python3 -m pytest -q";
+        let one = |error: &str| collecting("tests/test_a.py", &["tests/test_a.py"], error);
+        let two = |error: &str| {
+            format!("{}{}", one(error), collecting("tests/test_b.py", &["tests/test_b.py"], error))
+        };
+        let own = "ModuleNotFoundError: No module named 'stats'";
+        for (command, code, stdout, stderr) in [
+            // What a test wants and the change has to bring.
+            (
+                py,
+                2,
+                format!("{}1 error in 0.1s", one("ImportError: cannot import name 'gone' from 'calc'")),
+                "",
+            ),
+            (
+                py,
+                2,
+                format!("{}2 errors in 0.1s", two("ImportError: cannot import name 'gone' from 'calc'")),
+                "",
+            ),
+            (py, 2, format!("{}1 error in 0.1s", one(own)), ""),
+            (
+                py,
+                2,
+                format!("{}2 errors in 0.1s", two("ModuleNotFoundError: No module named 'pkg.stats'")),
+                "",
+            ),
+            (py, 2, format!("{}1 error in 0.1s", one("SyntaxError: invalid syntax")), ""),
+            // Other tests ran.
+            (py, 1, format!("{}2 passed, 2 errors in 0.1s", two(own)), ""),
+            (py, 1, format!("{}1 failed, 2 errors in 0.1s", two(own)), ""),
+            (py, 1, "E   ModuleNotFoundError: No module named 'numpy'\n1 failed in 0.1s".to_owned(), ""),
+            (
+                "cargo test",
+                101,
+                String::new(),
+                "error[E0432]: unresolved import `x`\nerror: could not compile `a`",
+            ),
+            (
+                "cargo test",
+                101,
+                "running 1 test\ntest result: FAILED. 0 passed; 1 failed; 0 ignored\n".to_owned(),
+                "error: no such command: `x`",
+            ),
+            (
+                "node --test",
+                1,
+                "Error: Cannot find module './gone'\nℹ tests 1\nℹ pass 0\nℹ fail 1\n".to_owned(),
+                "",
+            ),
+            (
+                "node --test",
+                1,
+                "Error: Cannot find module '/w/gone.js'\nℹ tests 1\nℹ pass 0\nℹ fail 1\n".to_owned(),
+                "",
+            ),
+            (
+                "node --test",
+                1,
+                "Error: Cannot find module 'x'\nℹ tests 2\nℹ pass 1\nℹ fail 1\n".to_owned(),
+                "",
+            ),
+            ("npm test", 1, "Tests:       1 failed, 1 total\n".to_owned(), ""),
+            ("go test ./...", 1, "FAIL\ta [build failed]\n".to_owned(), "# a\n./a.go:3:5: undefined: x"),
+            (
+                "go test ./...",
+                1,
+                "ok  \ta\t0.003s\nFAIL\tb [setup failed]\n".to_owned(),
+                "no required module provides package x",
+            ),
+            ("make test", 2, String::new(), "make: *** [Makefile:2: test] Error 1"),
+            ("sh check.sh", 127, String::new(), "check.sh: 3: helper: not found"),
+            (py, 1, "1 failed in 0.1s".to_owned(), ""),
+        ] {
+            assert_eq!(obstacle(command, code, &stdout, stderr), None, "{command}: {stdout}{stderr}");
+        }
+        assert_eq!(
+            obstacle("cargo test", 0, "running 1 test\ntest result: ok. 1 passed; 0 failed\n", ""),
+            None
+        );
+        for end in [GateEnd::Signalled(9), GateEnd::OutputLimit] {
+            assert_eq!(could_not_run(&run_of(py, end, "", "No module named pytest")), None);
+        }
+    }
+
+    #[test]
+    fn command_that_never_started_is_told_with_its_tool() {
+        let end = |why| GateEnd::NotStarted { why, message: "program was not found".to_owned() };
+        use crate::gate::NotStarted::{Sandbox, ToolMissing};
+        let found = could_not_run(&run_of("cargo test", end(ToolMissing), "", "")).unwrap();
+        assert!(found.remedy.contains("rustup"), "{found:?}");
+        let found = could_not_run(&run_of("./run-tests", end(ToolMissing), "", "")).unwrap();
+        assert_eq!(found.remedy, "install \"./run-tests\"");
+        let found = could_not_run(&run_of("cargo test", end(Sandbox), "", "")).unwrap();
+        assert!(found.remedy.contains("crucible sandbox status"));
+    }
+}
+
+mod properties {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn no_output_makes_reading_panic(
+            command in prop::sample::select(vec![
+                "cargo test", "cargo nextest run", "pytest", "python3 -m unittest", "npm test", "npx jest", "npx mocha", "node --test",
+                "go test ./...", "mvn test", "ctest", "dotnet test", "rspec", "rake test", "phpunit", "mix test", "prove", "make", "just", "x",
+            ]),
+            pieces in prop::collection::vec(prop::sample::select(vec![
+                "test ", " ... ", "ok", "not ok 1", "# Subtest: é", "\n", "    ", "---", "...", "<testcase name=\"", "\"/>", "<a>", "</a>", "&#0;",
+                "running 2 tests\n", "  1) ", "é", " (", ")", "[", "] ", "        PASS [ 0.1s] a b", "\u{1b}[", "E   ", "Error: ", "ImportError while loading conftest",
+                "0x", "0123456789", ": No module named ", " s = ", "#", "\\", "{\"Action\":\"output\",\"Test\":\"", "\"}", "'", "`", ".py:1: in ",
+            ]), 0..60),
+        ) {
+            let text: String = pieces.concat();
+            let mut run = reported(command, &text, &text, None);
+            run.report = runner_of(&run.command).map(|runner| RunnerReport {
+                runner: runner.id().to_owned(),
+                bytes: text.clone().into_bytes(),
+                extent: Extent::Whole,
+            });
+            for name in TestResults::read(&run).unwrap_or_default().tests.keys() {
+                prop_assert!(!name.chars().any(char::is_control));
+            }
+            let _ = could_not_run(&run);
+            runner_of(&run.command).and_then(|runner| runner.shown(&text));
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Python's `unittest`: test files that use it where nothing speaks of pytest, and Django's `manage.py test`.
+
+use super::call::is_python;
+use super::tree_view::is_python_test;
+use super::{Call, CouldNotRun, ReportAt, Reporting, Runner, Told, Tool, TreeView, command, python};
+use crate::results::{TestResults, TestStatus};
+use crate::tally::TestRunner;
+
+pub(super) struct Unittest;
+
+impl Runner for Unittest {
+    fn id(&self) -> &'static str {
+        "unittest"
+    }
+
+    fn tool(&self) -> Tool {
+        Tool { program: "python3", install: "install Python 3, such as `apt install python3`" }
+    }
+
+    fn reads(&self) -> &'static [&'static str] {
+        &["pyproject.toml", "setup.cfg", "tox.ini", "manage.py"]
+    }
+
+    /// Whether pytest is installed cannot be seen from the tree, so pytest is taken wherever anything in it speaks of pytest.
+    fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
+        let tests: Vec<&str> =
+            view.names.iter().map(String::as_str).filter(|name| is_python_test(name)).collect();
+        let of_pytest = ["pytest.ini", ".pytest.ini", "conftest.py", "tests/conftest.py", "test/conftest.py"];
+        let speaks = |name: &str| view.text(name).is_some_and(|text| text.contains("pytest"));
+        if view.first(&of_pytest).is_some() || self.reads().iter().chain(&tests).any(|name| speaks(name)) {
+            return None;
+        }
+        if view.text("manage.py").is_some_and(|text| text.contains("django")) {
+            return Some((
+                command(&["python3", "manage.py", "test"]),
+                "there is a manage.py of Django".to_owned(),
+            ));
+        }
+        let uses = |name: &&str| view.text(name).is_some_and(|text| text.contains("unittest"));
+        let first = tests.iter().copied().find(uses)?;
+        let mut words = command(&["python3", "-m", "unittest", "discover"]);
+        let dir = start_dir(view, first);
+        if !dir.is_empty() {
+            words.extend(command(&["-s", dir]));
+            // Tests of a package are imported by its name, from the top.
+            if view.has(&format!("{dir}/__init__.py")) {
+                words.extend(command(&["-t", "."]));
+            }
+        }
+        if !file_name(first).starts_with("test") {
+            words.extend(command(&["-p", "*_test.py"]));
+        }
+        Some((words, format!("{first} uses unittest")))
+    }
+
+    fn runs(&self, call: &Call<'_>) -> bool {
+        let is_django = is_python(call.program)
+            && matches!(call.args, [script, test, ..] if file_name(script) == "manage.py" && test == "test");
+        call.program == "unittest" || is_django
+    }
+
+    fn env(&self) -> &'static [(&'static str, &'static str)] {
+        &[("PYTHONDONTWRITEBYTECODE", "1")]
+    }
+
+    fn reporting(&self, call: &Call<'_>, _: &ReportAt<'_>) -> Option<Reporting> {
+        if call.program != "unittest" {
+            return Some(Reporting::lines(call.appended(&["-v", "2"])));
+        }
+        let is_loud = call.has("-v") || call.has("--verbose");
+        let quiet = |word: &String| matches!(word.as_str(), "-q" | "--quiet" | "-f" | "--failfast");
+        let mut args: Vec<String> = call.args.iter().filter(|word| !quiet(word)).cloned().collect();
+        if !is_loud {
+            // `discover` is a command of its own and has to stay first.
+            let at = usize::from(args.first().is_some_and(|word| word == "discover"));
+            args.insert(at, "-v".to_owned());
+        }
+        Some(Reporting::lines(call.with_args(args)))
+    }
+
+    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+        Some(read(told))
+    }
+
+    fn suite(&self) -> &'static str {
+        "python"
+    }
+
+    fn counts(&self) -> Option<TestRunner> {
+        Some(TestRunner::Unittest)
+    }
+
+    fn nothing_ran(&self) -> &'static [&'static str] {
+        &["Ran 0 tests in ", "NO TESTS RAN"]
+    }
+
+    fn signs(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            (
+                "Couldn't import Django",
+                "run `python3 -m pip install -r requirements.txt` with the Python that the gate starts",
+            ),
+            ("Start directory is not importable", "name the tests: `crucible run start --test \"COMMAND\"`"),
+        ]
+    }
+
+    fn obstacle(&self, told: &Told<'_>) -> Option<CouldNotRun> {
+        let results = read(told);
+        let errors: Vec<_> = python::import_errors(told.lines()).collect();
+        // A module that cannot be imported counts as one failed test.
+        let is_all = !errors.is_empty() && results.tests.len() <= errors.len();
+        let passed = results.with_status(TestStatus::Passed).next().is_some();
+        let total = told.tally().runners.get(&TestRunner::Unittest).map_or(0, |counts| counts.ran());
+        let ran_more = total > errors.len() as u64;
+        (is_all && !passed && !ran_more).then(|| python::not_importable(&errors)).flatten()
+    }
+}
+
+/// The directory from which all tests are found: that of the first file, without directories below a test directory.
+fn start_dir<'n>(view: &TreeView, first: &'n str) -> &'n str {
+    let dir = first.rsplit_once('/').map_or("", |(dir, _)| dir);
+    match dir.split_once('/') {
+        Some((top, _)) if ["tests", "test"].contains(&top) && view.has(&format!("{dir}/__init__.py")) => top,
+        _ => dir,
+    }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Reads what `-v` prints on standard error: `test_a (tests.test_x.T.test_a) ... ok`.
+pub(super) fn read(told: &Told<'_>) -> TestResults {
+    let mut results = told.new_results();
+    let mut pending: Option<String> = None;
+    for line in told.stderr.lines() {
+        if line.starts_with("Ran ") || line.len() >= 70 && line.bytes().all(|byte| byte == b'=') {
+            break;
+        }
+        if let Some((name, rest)) = heading(line) {
+            match status(rest.rsplit_once(" ... ").map_or("", |(_, told)| told)) {
+                Some(status) => super::format::add(&mut results, &name, status),
+                // Its documentation, or what it printed, stands between the name and the result.
+                None => pending = Some(name),
+            }
+        } else if let Some(name) = &pending
+            && let Some(status) = status(line.rsplit_once(" ... ").map_or(line, |(_, told)| told))
+        {
+            super::format::add(&mut results, name, status);
+            pending = None;
+        }
+    }
+    results
+}
+
+/// The full name of a test and what follows it. A part of a test (`subTest`) counts as the test.
+fn heading(line: &str) -> Option<(String, &str)> {
+    let (method, rest) = line.trim_start().split_once(" (")?;
+    let (class, behind) = rest.split_once(')')?;
+    let is_name = |text: &str| {
+        !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '<' | '>'))
+    };
+    if !is_name(method) || !is_name(class) || method.contains('.') {
+        return None;
+    }
+    let class =
+        class.strip_prefix("unittest.loader._FailedTest").map_or(class, |rest| rest.trim_start_matches('.'));
+    let is_full = class == method || class.strip_suffix(method).is_some_and(|before| before.ends_with('.'));
+    let name = match (is_full, class) {
+        (true, _) => class.to_owned(),
+        (false, "") => method.to_owned(),
+        (false, class) => format!("{class}.{method}"),
+    };
+    Some((name, behind))
+}
+
+fn status(told: &str) -> Option<TestStatus> {
+    match told.trim() {
+        "ok" => Some(TestStatus::Passed),
+        "FAIL" | "ERROR" | "unexpected success" => Some(TestStatus::Failed),
+        "expected failure" => Some(TestStatus::Skipped),
+        told if told.starts_with("skipped") => Some(TestStatus::Skipped),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::tree_view::view;
+
+    fn found(files: &[(&str, &str)]) -> Option<String> {
+        Unittest.detect(&view(files)).map(|(words, _)| words.join(" "))
+    }
+
+    #[test]
+    fn unittest_is_taken_where_nothing_speaks_of_pytest() {
+        let uses = "import unittest\n";
+        let discover = "python3 -m unittest discover";
+        assert_eq!(found(&[("tests/test_a.py", uses)]).unwrap(), format!("{discover} -s tests"));
+        assert_eq!(found(&[("test_a.py", uses)]).unwrap(), discover);
+        assert_eq!(
+            found(&[
+                ("tests/unit/test_a.py", uses),
+                ("tests/unit/__init__.py", ""),
+                ("tests/__init__.py", "")
+            ])
+            .unwrap(),
+            format!("{discover} -s tests -t .")
+        );
+        assert_eq!(found(&[("tests/a_test.py", uses)]).unwrap(), format!("{discover} -s tests -p *_test.py"));
+        assert_eq!(
+            found(&[("manage.py", "import django"), ("app/tests/test_a.py", uses)]).unwrap(),
+            "python3 manage.py test"
+        );
+        for other in [("tox.ini", "pytest"), ("tests/conftest.py", ""), ("tests/test_b.py", "import pytest")]
+        {
+            assert_eq!(found(&[("tests/test_a.py", uses), other]), None, "{other:?}");
+        }
+        assert_eq!(found(&[("tests/test_a.py", "def test_a(): pass")]), None);
+    }
+}

@@ -1,0 +1,73 @@
+//! vitest, called by itself; most projects call it from their test script.
+
+use super::format::jest_json;
+use super::scripts::{is_bare_dependency, missing_package};
+use super::{Call, CouldNotRun, Influence, ReportAt, Reporting, Runner, Told, Tool, TreeView, command};
+use crate::results::TestResults;
+use crate::tally::TestRunner;
+
+pub(super) struct Vitest;
+
+impl Runner for Vitest {
+    fn id(&self) -> &'static str {
+        "vitest"
+    }
+
+    fn tool(&self) -> Tool {
+        Tool { program: "vitest", install: "install the packages first: run `npm ci`" }
+    }
+
+    fn reads(&self) -> &'static [&'static str] {
+        &["package.json"]
+    }
+
+    fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
+        let words = ["npx", "--no-install", "vitest", "run"];
+        is_bare_dependency(view, "vitest")
+            .then(|| (command(&words), "package.json depends on vitest".to_owned()))
+    }
+
+    fn runs(&self, call: &Call<'_>) -> bool {
+        call.program == "vitest"
+    }
+
+    fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
+        if call.args.iter().any(|word| word.starts_with("--outputFile")) {
+            return None;
+        }
+        let file = format!("--outputFile.json={}", at.file);
+        Some(Reporting::files(call.appended(&["--reporter=default", "--reporter=json", &file])))
+    }
+
+    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+        jest_json::read(told)
+    }
+
+    fn suite(&self) -> &'static str {
+        "javascript"
+    }
+
+    fn counts(&self) -> Option<TestRunner> {
+        Some(TestRunner::Vitest)
+    }
+
+    fn nothing_ran(&self) -> &'static [&'static str] {
+        &["No test files found, exiting with code"]
+    }
+
+    fn influence(&self) -> Influence {
+        let settings: &[&str] = &[
+            "vitest.config.ts",
+            "vitest.config.js",
+            "vitest.config.mts",
+            "vitest.config.mjs",
+            "vitest.workspace.ts",
+            "vitest.workspace.js",
+        ];
+        Influence { programs: &["vitest"], settings, ..Influence::default() }
+    }
+
+    fn obstacle(&self, told: &Told<'_>) -> Option<CouldNotRun> {
+        missing_package(told)
+    }
+}
