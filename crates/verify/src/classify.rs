@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::could_not_run::CouldNotRun;
 use crate::gate::{GateEnd, GateRun, NotStarted};
 
 /// The kinds of failures that a fixer is told apart.
@@ -89,19 +90,22 @@ const ABSENT: &[(&str, &str)] = &[
     ("No module named ruff", "install ruff for the Python that the gate starts"),
     ("No module named tox", "install tox for the Python that the gate starts"),
     ("No module named nox", "install nox for the Python that the gate starts"),
-    ("but --offline was specified", "gates have no network: run `cargo fetch` once"),
-    ("to run without the --offline flag", "gates have no network: run `cargo fetch` once"),
-    ("using offline mode (--offline)", "gates have no network: run `cargo fetch` once"),
+    ("but --offline was specified", "run `cargo fetch` once, because gates have no network"),
+    ("to run without the --offline flag", "run `cargo fetch` once, because gates have no network"),
+    ("using offline mode (--offline)", "run `cargo fetch` once, because gates have no network"),
     ("error: no such command", "install that subcommand of cargo"),
+    (
+        "rustup could not choose a version",
+        "run `rustup default stable`, or set RUSTUP_HOME to where toolchains are",
+    ),
     ("is not installed for the toolchain", "install that component with rustup"),
-    ("module lookup disabled by GOPROXY=off", "gates have no network: run `go mod download` once"),
-    ("dial tcp: lookup proxy.golang.org", "gates have no network: run `go mod download` once"),
+    ("module lookup disabled by GOPROXY=off", "run `go mod download` once, because gates have no network"),
+    ("dial tcp: lookup proxy.golang.org", "run `go mod download` once, because gates have no network"),
 ];
 
-/// What a gate lacks that no change of a source file brings, with what to do; nothing where it passed or where its
-/// end does not tell that for certain.
-#[must_use]
-pub fn missing_installation(run: &GateRun) -> Option<String> {
+/// Returns what a gate lacks that no change of a source file brings; nothing where it passed or where its end does not
+/// tell that for certain.
+pub(crate) fn missing_installation(run: &GateRun) -> Option<CouldNotRun> {
     match &run.end {
         GateEnd::Exited(0) => return None,
         GateEnd::Exited(_) => {}
@@ -112,15 +116,13 @@ pub fn missing_installation(run: &GateRun) -> Option<String> {
         .first()
         .is_some_and(|word| ["npm", "pnpm", "yarn"].contains(&word.rsplit('/').next().unwrap_or(word)));
     if packages && run.end == GateEnd::Exited(127) {
-        return Some(
-            "a program of its script is not there; install the packages first, `npm ci` for one".to_owned(),
-        );
+        return Some(CouldNotRun::new("a program of its script is missing", "run `npm ci`"));
     }
     let texts = [run.stderr.text(), run.stdout.text()];
     let line = |sign: &str| {
         texts.iter().flat_map(|text| text.lines()).find(|line| line.contains(sign)).map(str::to_owned)
     };
-    ABSENT.iter().find_map(|(sign, advice)| Some(format!("it says {:?}; {advice}", line(sign)?.trim())))
+    ABSENT.iter().find_map(|(sign, remedy)| Some(CouldNotRun::new(line(sign)?.trim(), *remedy)))
 }
 
 const TESTS: &[&str] = &[
@@ -250,10 +252,11 @@ mod tests {
             missing_installation(&run_of(command, GateEnd::Exited(code), "", stderr))
         };
         let cargo = "error: no matching package named `x` found\nAs a reminder, you're using offline mode (--offline) which";
-        assert!(told("cargo test", 101, cargo).unwrap().contains("cargo fetch"));
+        assert!(told("cargo test", 101, cargo).unwrap().remedy.contains("cargo fetch"));
         let pytest = told("python3 -m pytest", 1, "/usr/bin/python3: No module named pytest").unwrap();
-        assert!(pytest.contains("No module named pytest") && pytest.contains("install pytest"), "{pytest}");
-        assert!(told("npm test", 127, "sh: 1: jest: not found").unwrap().contains("npm ci"));
+        assert!(pytest.cause.contains("No module named pytest"), "{pytest:?}");
+        assert!(pytest.remedy.contains("install pytest"), "{pytest:?}");
+        assert!(told("npm test", 127, "sh: 1: jest: not found").unwrap().remedy.contains("npm ci"));
         assert_eq!(told("sh check.sh", 127, "check.sh: 3: helper: not found"), None);
         assert_eq!(told("python3 -m pytest", 0, "No module named pytest"), None);
         assert_eq!(told("cargo test", 101, "thread 'a' panicked at x"), None);

@@ -11,7 +11,9 @@
 //! absolute path of the copy or a process id.
 
 mod bundle;
+mod canary;
 mod classify;
+mod could_not_run;
 mod gate;
 mod judge;
 mod report;
@@ -24,13 +26,16 @@ pub use bundle::{
     BundleCut, BundleEntry, BundleError, BundleGap, BundleManifest, BundleOrigin, BundleVersion,
     MANIFEST_NAME, failure_bundle,
 };
-pub use classify::{FailureClass, classify, missing_installation};
+pub use canary::{CanaryOutcome, is_canary_telling, judge_canary};
+pub use classify::{FailureClass, classify};
+pub use could_not_run::{CouldNotRun, could_not_run};
 pub use gate::{
     BehaviorCatalogCheck, Gate, GateEnd, GateId, GateIdError, GateInput, GateOutcome, GateRun, GateSpec,
     Lite, NotStarted, PatchCheck, PlanCheck, builtin_gates,
 };
 pub use judge::{
-    Baseline, GateBefore, Requirements, TestFiles, judge, judge_run, judge_run_after, no_tests_ran,
+    Baseline, GateBefore, GateTests, JudgedRun, Requirements, TestFiles, TestList, judge, judge_run,
+    judge_run_after, judge_set, no_tests_ran,
 };
 pub use report::{
     CommandRow, Failure, GateIsolation, GateLevel, ReportInput, ReportPaths, ReportVersion, VerifyReport,

@@ -10,7 +10,7 @@ use crucible_sandbox::{IsolationLevel, Layer};
 use serde::{Deserialize, Serialize};
 
 use crate::gate::{GateId, GateOutcome, builtin_gates};
-use crate::judge::{Requirements, by_gate};
+use crate::judge::{GateTests, Requirements, by_gate};
 
 /// The report on one attempt at a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +42,9 @@ pub struct VerifyReport {
     /// The walls around each command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub isolation: Vec<GateIsolation>,
+    /// The tests of each gate whose results could be compared by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<GateTests>,
     /// The digest of the plan that the change was judged by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_digest: Option<Digest>,
@@ -193,8 +196,10 @@ pub struct ReportInput<'a> {
 pub fn report(input: &ReportInput<'_>) -> VerifyReport {
     let mut failures = Vec::new();
     let mut warnings = Vec::new();
-    for (gate, verdict) in by_gate(input.outcomes, &input.requirements) {
-        for finding in verdict.findings() {
+    let mut tests = Vec::new();
+    for (gate, judged) in by_gate(input.outcomes, &input.requirements) {
+        tests.extend(judged.tests);
+        for finding in judged.verdict.findings() {
             if finding.level == Level::Error {
                 failures.push(as_failure(gate.as_ref(), finding));
             } else {
@@ -220,6 +225,7 @@ pub fn report(input: &ReportInput<'_>) -> VerifyReport {
         warnings,
         executed_gates: executed(input.outcomes),
         isolation: isolation(input.outcomes),
+        tests,
         plan_digest: input.plan_digest,
         patch_digest: input.patch_digest,
         tree: input.tree.clone(),

@@ -11,6 +11,7 @@ use crucible_sandbox::{
 };
 
 use crate::gate::{GateEnd, GateInput, GateOutcome, GateRun, GateSpec, NotStarted};
+use crate::results::TestResults;
 use crate::text::normalise;
 
 /// Where and how the commands of gates run.
@@ -77,7 +78,8 @@ pub async fn run_gates(
                 GateOutcome::Judged { id: id.clone(), verdict: verdict.clone() }
             }
             GateInput::Command(spec) => {
-                let run = run_command(sandbox, spec, setting, Resources::DEFAULT).await;
+                let mut run = run_command(sandbox, spec, setting, Resources::DEFAULT).await;
+                run.results = TestResults::of_run(&run, &setting.copy);
                 GateOutcome::Ran(Box::new(run))
             }
         };
@@ -181,6 +183,7 @@ fn finished(spec: &GateSpec, disk: Cap, completed: Completed) -> GateRun {
         stdout: completed.stdout,
         stderr: completed.stderr,
         isolation: Some(completed.receipt),
+        results: None,
     }
 }
 
@@ -193,6 +196,7 @@ fn not_started(spec: &GateSpec, why: NotStarted, message: String) -> GateRun {
         stdout: Captured::default(),
         stderr: Captured::default(),
         isolation: None,
+        results: None,
     }
 }
 
