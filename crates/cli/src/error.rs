@@ -247,6 +247,15 @@ impl From<RunError> for CommandError {
                     command.hint("The run is kept as it is; go on with `crucible run advance`.")
                 };
             }
+            RunError::GateCouldNotRun { ref gate, ref remedy, .. } => {
+                let hint = format!(
+                    "{remedy}; or name another command: `[gates.{gate}] command = [...]` in .crucible/config.toml"
+                );
+                return Self::usage(error.to_string()).hint(hint);
+            }
+            RunError::GateUnaffected { ref remedy, .. } => {
+                return Self::usage(error.to_string()).hint(remedy.clone());
+            }
             RunError::Pack(PackError::BudgetTooSmall { .. }) => ExitStatus::OverLimit,
             RunError::Pack(
                 PackError::MandatoryMissing { .. }
@@ -260,7 +269,6 @@ impl From<RunError> for CommandError {
             | RunError::NoGates
             | RunError::NoClient { .. }
             | RunError::Workflows(_)
-            | RunError::GateUnusable { .. }
             | RunError::NoSuchRun { .. } => ExitStatus::Usage,
             RunError::NamedUnseen { reason, .. } => match reason {
                 OmittedReason::BudgetExceeded | OmittedReason::TooLarge => ExitStatus::OverLimit,

@@ -1,14 +1,18 @@
 //! `artifacts/analysis.json`: what the repository holds, and how its gates fare before any change.
 //!
-//! The gates run once on a copy of the base. A change is asked for with what they print, and a reader later
-//! sees which failures are old.
+//! The gates run once on a copy of the base, and once with broken sources ([`crate::canary`]). A change is asked for with what they print,
+//! and a reader later sees which failures are old and which gates count.
 
 use crucible_model::RepoPath;
 use crucible_repo::Oid;
-use crucible_verify::{GateBefore, GateSpec, TestTally};
+use crucible_verify::{GateBefore, GateSpec, TestResults, TestStatus, TestTally};
 use serde::{Deserialize, Serialize};
 
+use crate::canary::Canary;
 use crate::document::versions;
+
+/// How many failing tests are named on the terminal.
+const MAX_NAMED: usize = 10;
 
 /// One gate's end on one tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +29,9 @@ pub struct GateResult {
     /// How many tests it ran, by what their runners told; absent in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tally: Option<TestTally>,
+    /// Its results test by test; absent where it reports none, and in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub results: Option<TestResults>,
 }
 
 /// The document.
@@ -49,6 +56,9 @@ pub struct Analysis {
     pub behaviors: BehaviorCatalogue,
     /// How they end before any change.
     pub baseline: Vec<GateResult>,
+    /// How they end on broken sources; absent in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<Canary>,
 }
 
 versions! {
@@ -59,14 +69,38 @@ versions! {
 impl Analysis {
     /// What a change is compared with.
     pub(crate) fn before(&self) -> Vec<GateBefore> {
-        self.baseline.iter().filter_map(GateResult::before).collect()
+        let with_canary = |before: GateBefore| GateBefore {
+            canary: self.canary.as_ref().map(|canary| canary.outcome(&before.id)).unwrap_or_default(),
+            ..before
+        };
+        self.baseline.iter().filter_map(GateResult::before).map(with_canary).collect()
     }
 }
 
 impl GateResult {
     /// As what a later run of the same gate is compared with; nothing where no tally was read.
     pub(crate) fn before(&self) -> Option<GateBefore> {
-        Some(GateBefore { id: self.id.clone(), passed: self.passed, tally: self.tally.clone()? })
+        Some(GateBefore {
+            id: self.id.clone(),
+            passed: self.passed,
+            tally: self.tally.clone()?,
+            results: self.results.clone(),
+            ..GateBefore::default()
+        })
+    }
+}
+
+impl GateResult {
+    /// Which tests failed, at most ten by name; how it ended where it names none.
+    pub(crate) fn failing(&self) -> String {
+        let failed: Vec<&str> =
+            self.results.iter().flat_map(|results| results.with_status(TestStatus::Failed)).collect();
+        if failed.is_empty() {
+            return self.end.clone();
+        }
+        let shown = failed.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
+        let more = failed.len().saturating_sub(MAX_NAMED);
+        if more == 0 { shown } else { format!("{shown} and {more} more") }
     }
 }
 

@@ -11,6 +11,7 @@ mod analysis;
 mod attempt;
 mod budget;
 mod call_book;
+mod canary;
 mod catalogue;
 mod clients;
 mod contract;
@@ -45,6 +46,7 @@ pub use analysis::{Analysis, AnalysisVersion, BehaviorCatalogue, GateResult};
 pub use attempt::{AttemptEnd, AttemptOutcome, AttemptVersion};
 pub use budget::raise_budget;
 pub use call_book::LedgerBook;
+pub use canary::{BrokenFiles, Canary, CanaryGate};
 pub use catalogue::{check_repository_behaviors, listed_behaviors};
 pub use clients::{Clients, stand_in};
 pub use contract::{

@@ -9,7 +9,7 @@ use crucible_model::{CanonicalError, Code, Digest, Finding, Level, to_canonical_
 use crucible_sandbox::{IsolationLevel, Layer};
 use serde::{Deserialize, Serialize};
 
-use crate::gate::{GateId, GateOutcome, builtin_gates};
+use crate::gate::{GateId, GateOutcome, GateRun, builtin_gates};
 use crate::judge::{GateTests, Requirements, by_gate};
 
 /// The report on one attempt at a change.
@@ -219,7 +219,7 @@ pub fn report(input: &ReportInput<'_>) -> VerifyReport {
         gate: input.gate,
         iteration: input.iteration,
         max_iterations: input.max_iterations,
-        commands: commands(input.outcomes),
+        commands: commands(input),
         failures,
         paths: input.paths.clone(),
         warnings,
@@ -253,12 +253,14 @@ fn as_failure(gate: Option<&GateId>, finding: &Finding) -> Failure {
     Failure { kind: finding.code.as_str().to_owned(), id, message }
 }
 
-fn commands(outcomes: &[GateOutcome]) -> Vec<CommandRow> {
-    let row = |outcome: &GateOutcome| match outcome {
-        GateOutcome::Ran(run) => Some(CommandRow { cmd: run.command_line(), exit_code: run.exit_code() }),
+/// Every command that was run, second runs last.
+fn commands(input: &ReportInput<'_>) -> Vec<CommandRow> {
+    let first = input.outcomes.iter().filter_map(|outcome| match outcome {
+        GateOutcome::Ran(run) => Some(run.as_ref()),
         GateOutcome::Judged { .. } => None,
-    };
-    outcomes.iter().filter_map(row).collect()
+    });
+    let row = |run: &GateRun| CommandRow { cmd: run.command_line(), exit_code: run.exit_code() };
+    first.chain(input.requirements.baseline.reruns).map(row).collect()
 }
 
 /// The built-in gates of which something was executed, then every other name in its order.
