@@ -66,7 +66,9 @@ impl TestResults {
             }
             for raw in stream.text().lines() {
                 let line = visible(raw);
-                if let Some((name, status, by_name)) = libtest(&line).or_else(|| pytest(&line)) {
+                if let Some((name, status, by_name)) =
+                    libtest(&line).or_else(|| unittest(&line)).or_else(|| pytest(&line))
+                {
                     results.add(name, status);
                     is_by_name |= by_name;
                 }
@@ -166,6 +168,19 @@ fn libtest(line: &str) -> Option<(&str, TestStatus, bool)> {
     Some((name.trim_end_matches(" - should panic"), status, true))
 }
 
+/// `test_b (tests.test_a.A.test_b) ... ok`, as Python's unittest prints it with `-v`.
+fn unittest(line: &str) -> Option<(&str, TestStatus, bool)> {
+    let (test, end) = line.rsplit_once(" ... ")?;
+    let (_, name) = test.split_once(" (")?;
+    let status = match end.split([' ', ':']).next()? {
+        "ok" | "unexpected" => TestStatus::Passed,
+        "FAIL" | "ERROR" => TestStatus::Failed,
+        "skipped" | "expected" => TestStatus::Skipped,
+        _ => return None,
+    };
+    Some((name.strip_suffix(')')?, status, true))
+}
+
 /// `tests/test_a.py::test_b PASSED [ 50%]` and `FAILED tests/test_a.py::test_b - why`, as pytest prints them. Only the former names
 /// every test.
 fn pytest(line: &str) -> Option<(&str, TestStatus, bool)> {
@@ -225,6 +240,15 @@ mod tests {
             ["tests/test_a.py::test_c[x y]"]
         );
         assert_eq!(results.tests.len(), 2);
+    }
+
+    #[test]
+    fn unittest_results_are_read() {
+        let output = "test_b (test_a.A.test_b) ... ok\ntest_c (test_a.A.test_c) ... FAIL\ntest_d (test_a.A.test_d) ... skipped 'x'\n";
+        let results = run_of("python3 -m unittest -v", GateEnd::Exited(1), "", output).results.unwrap();
+        assert!(results.is_whole());
+        assert_eq!(results.with_status(TestStatus::Failed).collect::<Vec<_>>(), ["test_a.A.test_c"]);
+        assert_eq!(results.tests.len(), 3);
     }
 
     #[test]
