@@ -91,10 +91,18 @@ impl GateResult {
 }
 
 impl GateResult {
+    fn failed_tests(&self) -> impl Iterator<Item = &str> {
+        self.results.iter().flat_map(|results| results.with_status(TestStatus::Failed))
+    }
+
+    /// Whether a test of it failed, as far as it names them.
+    pub(crate) fn has_failed_tests(&self) -> bool {
+        self.failed_tests().next().is_some()
+    }
+
     /// Which tests failed, at most ten by name; how it ended where it names none.
     pub(crate) fn failing(&self) -> String {
-        let failed: Vec<&str> =
-            self.results.iter().flat_map(|results| results.with_status(TestStatus::Failed)).collect();
+        let failed: Vec<&str> = self.failed_tests().collect();
         if failed.is_empty() {
             return self.end.clone();
         }
@@ -113,4 +121,44 @@ pub enum BehaviorCatalogue {
     /// It has one. A document keeps the name that the first version gave it, which did not check catalogues: the verify
     /// report tells how it fared.
     Unchecked,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn document_of_an_earlier_version_is_read_and_every_gate_counts() {
+        let text = serde_json::json!({
+            "schema_version": "crucible-analysis-v1", "base_commit": "7".repeat(40), "tracked_files": 1, "tracked_bytes": 1,
+            "left_out": [], "gates": [], "gate_files": [], "behaviors": "absent",
+            "baseline": [{ "id": "tests", "passed": true, "end": "passed", "excerpt": "",
+                           "tally": { "basis": "whole", "runners": {} } }],
+        });
+        let analysis: Analysis = serde_json::from_value(text.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&analysis).unwrap(), text);
+        let before = analysis.before();
+        assert!(before[0].canary.counts() && before[0].results.is_none());
+    }
+
+    #[test]
+    fn failing_tests_are_named_up_to_a_limit() {
+        let result = |failed: usize| {
+            let mut results = TestResults::default();
+            (0..failed).for_each(|number| results.add(format!("t{number:02}"), TestStatus::Failed));
+            results.add("green", TestStatus::Passed);
+            let end = "exited with 1".to_owned();
+            GateResult {
+                id: "tests".into(),
+                passed: false,
+                end,
+                excerpt: String::new(),
+                tally: None,
+                results: Some(results),
+            }
+        };
+        assert_eq!(result(0).failing(), "exited with 1");
+        assert_eq!(result(2).failing(), "t00, t01");
+        assert!(result(12).failing().ends_with("t09 and 2 more"));
+    }
 }

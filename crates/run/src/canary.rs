@@ -214,10 +214,17 @@ pub(crate) async fn run_canary(
             }
         }
     }
-    for run in
-        runs().filter(|run| !canary.gates.iter().any(|gate| gate.id == run.id.as_str())).collect::<Vec<_>>()
-    {
+    for run in runs() {
+        if canary.gates.iter().any(|gate| gate.id == run.id.as_str()) {
+            continue;
+        }
         canary.gates.push(CanaryGate { id: run.id.to_string(), outcome: CanaryOutcome::Unknown });
+        if broken.kind != BrokenFiles::None {
+            witness.note(&format!(
+                "  note: no test of gate {} passes before any change, so broken sources tell nothing about it; it counts",
+                run.id
+            ));
+        }
     }
     canary.gates.sort_by(|a, b| a.id.cmp(&b.id));
     settle(&canary, runs(), witness)?;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gate::{GateEnd, GateRun};
 use crate::results::{TestResults, TestStatus};
-use crate::tally::TestTally;
+use crate::tally::{TallyBasis, TestTally};
 
 /// What a gate's run on broken sources showed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ impl CanaryOutcome {
 /// Returns whether a run on broken sources can differ from this one: it passed, or a test of it did.
 #[must_use]
 pub fn is_canary_telling(before: &GateRun) -> bool {
-    before.end == GateEnd::Exited(0) || passed(before).next().is_some()
+    before.end == GateEnd::Exited(0) || passed(before).next().is_some() || tests_passed(before) > 0
 }
 
 /// Compares a gate's run on broken sources with the one on the sources as they are.
@@ -60,12 +60,17 @@ pub fn judge_canary(before: &GateRun, broken: &GateRun) -> CanaryOutcome {
     if has_ended_otherwise || has_lost_tests { CanaryOutcome::Noticed } else { CanaryOutcome::Unnoticed }
 }
 
-fn passed(run: &GateRun) -> impl Iterator<Item = &str> {
-    run.results.iter().flat_map(|results| results.with_status(TestStatus::Passed))
+/// The tests that passed, where the report is whole.
+fn passed(before: &GateRun) -> impl Iterator<Item = &str> {
+    let whole = before.results.iter().filter(|results| results.is_whole());
+    whole.flat_map(|results| results.with_status(TestStatus::Passed))
 }
 
+/// How many tests passed; none where the output was cut.
 fn tests_passed(run: &GateRun) -> u64 {
-    TestTally::read(run).runners.values().fold(0, |sum, counts| sum.saturating_add(counts.passed))
+    let tally = TestTally::read(run);
+    let counts = tally.runners.values().filter(|_| tally.basis == TallyBasis::Whole);
+    counts.fold(0, |sum, counts| sum.saturating_add(counts.passed))
 }
 
 #[cfg(test)]
@@ -98,6 +103,7 @@ mod tests {
             (run(101, RED), run(101, "error: could not compile\n")),
             (run(0, ""), timed_out()),
             (run(101, RED), timed_out()),
+            (run(1, "2 failed, 3 passed in 0.10s\n"), run(2, "2 errors in 0.10s\n")),
         ] {
             assert_eq!(judge_canary(&before, &broken), CanaryOutcome::Noticed, "{before:?}");
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crucible_testkit::{RepoBuilder, TestRepo};
 use serde_json::{Value, json};
 
-use crate::support::{Desk, answering, codes, whole_file};
+use crate::support::{Desk, answering, codes, id_of, whole_file};
 
 const SOURCE: &str = "shop/price.py";
 const WRONG: &str = "def total(items):\n    return 0\n\n\ndef count(items):\n    return len(items)\n";
@@ -111,7 +111,7 @@ fn gate_that_does_not_count_is_listed_beside_one_that_does() {
         warned.filter(|warning| warning["code"] == "verify-gate-not-counted").collect();
     assert_eq!(uncounted.len(), 1);
     assert_eq!(uncounted[0]["subject"], "noop");
-    let again = desk.run(["verify", "--json"]).ok().json().to_string();
+    let again = desk.run(["verify", "--json", "--run", &id_of(&ran.json())]).ok().json().to_string();
     assert!(again.contains("verify-gate-not-counted"), "{again}");
 }
 
@@ -131,6 +131,8 @@ fn tests_that_the_sandbox_fails_do_not_refuse_the_right_change() {
         assert!(tests[list]["names"][0].as_str().unwrap().ends_with(name), "{tests}");
     }
     assert_eq!(tests.get("broken"), None);
+    let replayed = desk.run(["run", "replay", &id_of(&ran.json()), "--json"]).ok().json();
+    assert_eq!(replayed["different"], json!([]), "test results and the run on broken sources repeat");
 }
 
 #[test]
