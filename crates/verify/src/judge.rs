@@ -247,7 +247,8 @@ fn per_test(run: &GateRun, before: Option<&GateBefore>, baseline: &Baseline<'_>)
     for finding in runs.flat_map(|run| tally::compare(run, before, baseline.tests).findings().to_vec()) {
         let is_named = !compared.tests.gone.is_empty() || !compared.tests.skipped.is_empty();
         let is_there = verdict.findings().contains(&finding);
-        if !is_there && !(is_named && by_name.contains(&finding.code.as_str())) {
+        let is_told_by_name = is_named && by_name.contains(&finding.code.as_str());
+        if !is_there && !is_told_by_name {
             verdict.push(finding);
         }
     }

@@ -196,11 +196,10 @@ fn pytest(line: &str) -> Option<(&str, TestStatus, bool)> {
         return name.split(' ').next()?.contains(".py").then_some((name, status, false));
     }
     let (name, end) = line.split_once(".py::").and_then(|(file, test)| {
-        let (test, end) =
-            test.rsplit_once(|c: char| c == ' ').filter(|(_, end)| status(end).is_some()).or_else(|| {
-                let (test, _) = test.rsplit_once(" [").or_else(|| test.rsplit_once("  ["))?;
-                test.trim_end().rsplit_once(' ')
-            })?;
+        let (test, end) = test.rsplit_once(' ').filter(|(_, end)| status(end).is_some()).or_else(|| {
+            let (test, _) = test.rsplit_once(" [").or_else(|| test.rsplit_once("  ["))?;
+            test.trim_end().rsplit_once(' ')
+        })?;
         let length = file.len() + ".py::".len() + test.trim_end().len();
         Some((line.get(..length)?, end.split(' ').next()?))
     })?;
