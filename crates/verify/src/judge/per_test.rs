@@ -127,7 +127,6 @@ pub(crate) fn compare(
     };
     let has_added = now.iter().any(is_added);
     let mut goal = Goal::new(baseline.goal);
-    let mut lost = TestList::default();
     for (name, earlier) in &before.tests {
         let status = now.get(name.as_str()).copied();
         let mut is_fixed = false;
@@ -144,7 +143,7 @@ pub(crate) fn compare(
             (TestStatus::Failed, None) if holds_passed(name, &now) || is_file(name) && has_added => {
                 is_fixed = true
             }
-            (TestStatus::Failed, None) => lost.push(name),
+            (TestStatus::Failed, None) => tests.gone.push(name),
         }
         if is_fixed {
             tests.fixed.push(name);
@@ -161,11 +160,11 @@ pub(crate) fn compare(
         }
     }
     let unmet = goal.unmet();
-    let verdict = findings(&tests, &lost, &unmet, baseline.tests);
+    let verdict = findings(&tests, &unmet, baseline.tests);
     Compared { tests, verdict }
 }
 
-fn findings(tests: &GateTests, lost: &TestList, unmet: &TestList, files: TestFiles) -> Verdict {
+fn findings(tests: &GateTests, unmet: &TestList, files: TestFiles) -> Verdict {
     let gate = tests.gate.as_str();
     let mut verdict = Verdict::default();
     let mut error = |list: &TestList, code, what: &str| {
@@ -189,13 +188,12 @@ fn findings(tests: &GateTests, lost: &TestList, unmet: &TestList, files: TestFil
             });
         }
     };
-    by_files(&tests.gone, Code::new("verify-test-gone"), "tests that passed before the change are gone");
+    by_files(&tests.gone, Code::new("verify-test-gone"), "tests that ran before the change are gone");
     by_files(
         &tests.skipped,
         Code::new("verify-test-skipped"),
         "tests that ran before the change are skipped now",
     );
-    by_files(lost, Code::new("verify-test-gone"), "tests that failed before the change are gone");
     let mut warning = |list: &TestList, code, what: &str| {
         if !list.is_empty() {
             verdict.push(Finding::warning(code, gate, format!("{what}: {}", list.told())));
