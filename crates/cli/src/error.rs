@@ -255,6 +255,15 @@ impl From<RunError> for CommandError {
                     .hint("Name the command that tests it: crucible run start \"GOAL\" --test \"./run-tests\"")
                     .hint("Or for every run: `crucible init --test \"./run-tests\"`; `crucible gates` shows what a run uses.");
             }
+            RunError::GateCouldNotRun { ref gate, ref remedy, .. } => {
+                let hint = format!(
+                    "{remedy}; or name another command: `[gates.{gate}] command = [...]` in .crucible/config.toml"
+                );
+                return Self::usage(error.to_string()).hint(hint);
+            }
+            RunError::GateUnaffected { ref remedy, .. } => {
+                return Self::usage(error.to_string()).hint(remedy.clone());
+            }
             RunError::Pack(PackError::BudgetTooSmall { .. }) => ExitStatus::OverLimit,
             RunError::Pack(
                 PackError::MandatoryMissing { .. }
@@ -267,7 +276,6 @@ impl From<RunError> for CommandError {
             | RunError::UnderWay { .. }
             | RunError::NoClient { .. }
             | RunError::Workflows(_)
-            | RunError::GateUnusable { .. }
             | RunError::NoSuchRun { .. } => ExitStatus::Usage,
             RunError::NamedUnseen { reason, .. } => match reason {
                 OmittedReason::BudgetExceeded | OmittedReason::TooLarge => ExitStatus::OverLimit,

@@ -1,14 +1,18 @@
 //! `artifacts/analysis.json`: what the repository holds, and how its gates fare before any change.
 //!
-//! The gates run once on a copy of the base. A change is asked for with what they print, and a reader later
-//! sees which failures are old.
+//! The gates run once on a copy of the base, and once with broken sources ([`crate::canary`]). A change is asked for with what they print,
+//! and a reader later sees which failures are old and which gates count.
 
 use crucible_model::RepoPath;
 use crucible_repo::Oid;
-use crucible_verify::{GateBefore, GateSpec, TestTally};
+use crucible_verify::{GateBefore, GateSpec, TestResults, TestStatus, TestTally};
 use serde::{Deserialize, Serialize};
 
+use crate::canary::Canary;
 use crate::document::versions;
+
+/// How many failing tests are named on the terminal.
+const MAX_NAMED: usize = 10;
 
 /// One gate's end on one tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +29,9 @@ pub struct GateResult {
     /// How many tests it ran, by what their runners told; absent in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tally: Option<TestTally>,
+    /// Its results test by test; absent where it reports none, and in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub results: Option<TestResults>,
 }
 
 /// The document.
@@ -49,6 +56,9 @@ pub struct Analysis {
     pub behaviors: BehaviorCatalogue,
     /// How they end before any change.
     pub baseline: Vec<GateResult>,
+    /// How they end on broken sources; absent in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<Canary>,
 }
 
 versions! {
@@ -59,14 +69,46 @@ versions! {
 impl Analysis {
     /// What a change is compared with.
     pub(crate) fn before(&self) -> Vec<GateBefore> {
-        self.baseline.iter().filter_map(GateResult::before).collect()
+        let with_canary = |before: GateBefore| GateBefore {
+            canary: self.canary.as_ref().map(|canary| canary.outcome(&before.id)).unwrap_or_default(),
+            ..before
+        };
+        self.baseline.iter().filter_map(GateResult::before).map(with_canary).collect()
     }
 }
 
 impl GateResult {
     /// As what a later run of the same gate is compared with; nothing where no tally was read.
     pub(crate) fn before(&self) -> Option<GateBefore> {
-        Some(GateBefore { id: self.id.clone(), passed: self.passed, tally: self.tally.clone()? })
+        Some(GateBefore {
+            id: self.id.clone(),
+            passed: self.passed,
+            tally: self.tally.clone()?,
+            results: self.results.clone(),
+            ..GateBefore::default()
+        })
+    }
+}
+
+impl GateResult {
+    fn failed_tests(&self) -> impl Iterator<Item = &str> {
+        self.results.iter().flat_map(|results| results.with_status(TestStatus::Failed))
+    }
+
+    /// Whether a test of it failed, as far as it names them.
+    pub(crate) fn has_failed_tests(&self) -> bool {
+        self.failed_tests().next().is_some()
+    }
+
+    /// Which tests failed, at most ten by name; how it ended where it names none.
+    pub(crate) fn failing(&self) -> String {
+        let failed: Vec<&str> = self.failed_tests().collect();
+        if failed.is_empty() {
+            return self.end.clone();
+        }
+        let shown = failed.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
+        let more = failed.len().saturating_sub(MAX_NAMED);
+        if more == 0 { shown } else { format!("{shown} and {more} more") }
     }
 }
 
@@ -79,4 +121,44 @@ pub enum BehaviorCatalogue {
     /// It has one. A document keeps the name that the first version gave it, which did not check catalogues: the verify
     /// report tells how it fared.
     Unchecked,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn document_of_an_earlier_version_is_read_and_every_gate_counts() {
+        let text = serde_json::json!({
+            "schema_version": "crucible-analysis-v1", "base_commit": "7".repeat(40), "tracked_files": 1, "tracked_bytes": 1,
+            "left_out": [], "gates": [], "gate_files": [], "behaviors": "absent",
+            "baseline": [{ "id": "tests", "passed": true, "end": "passed", "excerpt": "",
+                           "tally": { "basis": "whole", "runners": {} } }],
+        });
+        let analysis: Analysis = serde_json::from_value(text.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&analysis).unwrap(), text);
+        let before = analysis.before();
+        assert!(before[0].canary.counts() && before[0].results.is_none());
+    }
+
+    #[test]
+    fn failing_tests_are_named_up_to_a_limit() {
+        let result = |failed: usize| {
+            let mut results = TestResults::default();
+            (0..failed).for_each(|number| results.add(format!("t{number:02}"), TestStatus::Failed));
+            results.add("green", TestStatus::Passed);
+            let end = "exited with 1".to_owned();
+            GateResult {
+                id: "tests".into(),
+                passed: false,
+                end,
+                excerpt: String::new(),
+                tally: None,
+                results: Some(results),
+            }
+        };
+        assert_eq!(result(0).failing(), "exited with 1");
+        assert_eq!(result(2).failing(), "t00, t01");
+        assert!(result(12).failing().ends_with("t09 and 2 more"));
+    }
 }

@@ -10,11 +10,14 @@ use crucible_host::fs::create_dir_all;
 use crucible_model::counted;
 use crucible_repo::Git;
 use crucible_sandbox::Strength;
-use crucible_verify::{GateEnd, GateId, GateLevel, GateOutcome, GateRun, GateSpec, TestTally, judge_run};
+use crucible_verify::{
+    CouldNotRun, GateEnd, GateId, GateLevel, GateOutcome, GateRun, GateSpec, TestStatus, TestTally,
+    could_not_run, judge_run,
+};
 
 use crate::error::RunError;
 use crate::journal::Witness;
-use crate::trial::{self, TrialBase, could_not_run};
+use crate::trial::{self, Copied, TrialBase};
 use crate::world::World;
 
 /// What the directories of such trials begin with, below [`World::tmp`].
@@ -78,7 +81,7 @@ pub async fn check_gates(
     let gates: Vec<GateSpec> =
         gates.iter().map(|gate| GateSpec { level: GateLevel::Lite, ..gate.clone() }).collect();
     let base = TrialBase { repo: git.top(), commit: None, gates: &gates, sandbox };
-    let trial = trial::run(world, &git, base, GateLevel::Lite, room.path(), None, witness).await?;
+    let trial = trial::run(world, &git, base, GateLevel::Lite, room.path(), Copied::Base, witness).await?;
     let runs = trial.outcomes.iter().filter_map(|outcome| match outcome {
         GateOutcome::Ran(run) => Some(run),
         GateOutcome::Judged { .. } => None,
@@ -92,17 +95,10 @@ pub async fn check_gates(
 }
 
 fn state(run: &GateRun, end: &str, excerpt: &str) -> GateState {
-    if let Some(told) = could_not_run(run) {
-        let (cause, remedy) = told.rsplit_once("; ").unwrap_or((&told, ""));
-        return GateState::CouldNotRun { cause: cause.to_owned(), remedy: remedy.to_owned() };
+    if let Some(CouldNotRun { cause, remedy }) = could_not_run(run) {
+        return GateState::CouldNotRun { cause, remedy };
     }
     let judged = judge_run(run);
-    if let Some(untested) =
-        judged.findings().iter().find(|found| found.code.as_str() == "verify-no-tests-ran")
-    {
-        let remedy = "check the command's arguments and its directory".to_owned();
-        return GateState::CouldNotRun { cause: untested.hint.clone(), remedy };
-    }
     if judged.passes() {
         return GateState::Passes;
     }
@@ -117,50 +113,8 @@ fn state(run: &GateRun, end: &str, excerpt: &str) -> GateState {
     GateState::Fails { end, tests: failed_tests(run), excerpt: excerpt.to_owned() }
 }
 
-/// The names of failed tests, as the common runners print them.
+/// The names of failed tests, where the runner reports test by test.
 fn failed_tests(run: &GateRun) -> Vec<String> {
-    let texts = [run.stdout.text(), run.stderr.text()];
-    let name = |line: &str| {
-        let line = line.trim();
-        let pytest = line.strip_prefix("FAILED ").and_then(|rest| rest.split(" - ").next());
-        let pytest = pytest.filter(|name| name.contains("::"));
-        let libtest = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"));
-        let go = line.strip_prefix("--- FAIL: ").and_then(|rest| rest.split(" (").next());
-        let tap = line.strip_prefix("not ok ").and_then(|rest| rest.split_once(" - ")).map(|(_, name)| name);
-        let unittest = line.strip_prefix("FAIL: ").or_else(|| line.strip_prefix("ERROR: "));
-        let unittest = unittest.filter(|name| name.ends_with(')'));
-        pytest.or(libtest).or(go).or(tap).or(unittest).map(str::to_owned)
-    };
-    let mut names: Vec<String> = Vec::new();
-    for found in texts.iter().flat_map(|text| text.lines()).filter_map(name) {
-        if names.len() < MAX_FAILED && !names.contains(&found) {
-            names.push(found);
-        }
-    }
-    names
-}
-
-#[cfg(test)]
-mod tests {
-    use crucible_sandbox::{Captured, Extent};
-
-    use super::*;
-
-    #[test]
-    fn failed_tests_are_named_as_their_runners_print_them() {
-        let text = "FAILED tests/test_a.py::test_b - assert 1\ntest m::c ... FAILED\ntest m::c ... FAILED\n--- FAIL: TestD (0.00s)\n\
-            not ok 3 - e\nFAIL: test_f (t.T.test_f)\nFAILED (failures=1)\nERROR: no such option\ntest result: FAILED. 1 passed\n";
-        let stdout = Captured { bytes: text.into(), total: text.len() as u64, extent: Extent::Whole };
-        let run = GateRun {
-            id: "x".parse().unwrap(),
-            command: vec!["x".to_owned()],
-            end: GateEnd::Exited(1),
-            duration: Duration::ZERO,
-            stdout,
-            stderr: Captured::default(),
-            isolation: None,
-        };
-        let expected = ["tests/test_a.py::test_b", "m::c", "TestD", "e", "test_f (t.T.test_f)"];
-        assert_eq!(failed_tests(&run), expected);
-    }
+    let failed = run.results.iter().flat_map(|results| results.with_status(TestStatus::Failed));
+    failed.take(MAX_FAILED).map(str::to_owned).collect()
 }

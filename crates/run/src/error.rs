@@ -131,16 +131,30 @@ pub enum RunError {
         /// The run's base.
         base: String,
     },
-    /// A gate cannot run here at all.
-    #[error(
-        "gate {gate} cannot run here, so nothing could be proved: {message}; or name other gates under [gates] in \
-         .crucible/config.toml and start again"
-    )]
-    GateUnusable {
+    /// A gate could not run before any change, which says nothing about the code.
+    #[error("gate {gate} could not run `{command}`: {cause}")]
+    GateCouldNotRun {
         /// Which gate.
         gate: String,
-        /// Why.
-        message: String,
+        /// Its command on one line.
+        command: String,
+        /// The telling line of its output, or why it did not start.
+        cause: String,
+        /// What helps.
+        remedy: String,
+    },
+    /// No gate tests the files that a change would touch.
+    #[error(
+        "gate {gate} does not test the repository's sources: `{command}` ended on deliberately broken sources as it did before, so it \
+         probably tests an installed copy"
+    )]
+    GateUnaffected {
+        /// Which gate.
+        gate: String,
+        /// Its command on one line.
+        command: String,
+        /// What helps.
+        remedy: String,
     },
     /// The ledger does not hold together.
     #[error("the ledger does not hold together ({first}); nothing lands on it: see `crucible ledger verify`")]

@@ -15,12 +15,14 @@ use crucible_repo::{DirtyEntry, Git, Oid, Omission, SnapshotOptions, Untracked, 
 use crucible_sandbox::{CONFINED_HOME, Strength, base_env, toolchain_env};
 use crucible_verify::{
     Baseline, BehaviorCatalogCheck, Gate, GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOutcome,
-    GateRun, GateSetting, GateSpec, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths,
-    Requirements, TestFiles, TestTally, VerifyReport, excerpt, judge_run, judge_run_after, logs, report, run_gates,
+    GateRun, GateSetting, GateSpec, JudgedRun, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths,
+    Requirements, TestFiles, TestTally, VerifyReport, could_not_run, excerpt, judge_run, judge_run_after,
+    judge_set, logs, report, run_gates,
 };
 
 use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
 use crate::attempt::AttemptOutcome;
+use crate::canary::Broken;
 use crate::catalogue::{judge_changed, read_copy};
 use crate::contract::{BehaviorFiles, Plan, PlanDocuments, RunRecord, RunSettings, check_behaviors};
 use crate::error::RunError;
@@ -41,8 +43,21 @@ const ADVANCE: &str = "crucible run advance";
 
 /// How much a prompt holds of what one gate printed.
 const MAX_EXCERPT: ByteLimit = ByteLimit(3000);
+/// The most characters of a cause that are told.
+const MAX_CAUSE: usize = 300;
 /// How much of each stream is kept in the logs.
 const MAX_LOG: ByteLimit = ByteLimit(4 * 1024 * 1024);
+
+/// What the gates run on.
+#[derive(Clone, Copy)]
+pub(crate) enum Copied<'t> {
+    /// The base as it is.
+    Base,
+    /// The base with a change.
+    Changed(&'t Tried<'t>),
+    /// The base with broken sources.
+    Broken(&'t Broken),
+}
 
 /// What came of a trial.
 pub(crate) struct Trial {
@@ -61,6 +76,8 @@ pub(crate) struct Trial {
     /// The catalogue of behaviours as the change leaves it, read before any gate ran; absent where there is no copy.
     behaviors: Option<BehaviorFiles>,
     tree: Option<String>,
+    /// Names the place of the copy in the same way in every trial.
+    normaliser: Normaliser,
 }
 
 /// What gates are run on, and how.
@@ -112,10 +129,19 @@ pub(crate) async fn verify(
     gates.extend(before.iter().filter_map(GateResult::before));
     let edits_tests = by.plan.names.iter().any(is_test_path);
     let tests = if edits_tests { TestFiles::Editable } else { TestFiles::Fixed };
-    let baseline = Baseline { gates: &gates, tests };
+    let names = by.plan.names.iter().map(RepoPath::as_str);
+    let goal = std::iter::once(by.record.goal.as_str()).chain(names).collect::<Vec<_>>().join("\n");
+    let baseline = Baseline { gates: &gates, tests, goal: &goal, reruns: &[] };
     let tried = Tried { change, baseline };
-    let mut trial = run(world, by.git, by.record.into(), by.level, room, Some(&tried), witness).await?;
+    let mut trial =
+        run(world, by.git, by.record.into(), by.level, room, Copied::Changed(&tried), witness).await?;
     trial.before = before;
+    let reruns = rerun_flaky(world, by, room, &tried, &trial, witness).await?;
+    let baseline = Baseline { reruns: &reruns, ..baseline };
+    if !reruns.is_empty() {
+        trial.judge(Some(&baseline));
+        trial.keep_output(&reruns);
+    }
     if by.analysis.baseline.iter().all(|gate| gate.passed) {
         let hint = "Every gate passed before the change, too: they show that nothing broke, not that the goal is reached.";
         outcome.findings.push(Finding::warning(PASSED_BEFORE, "the gates", hint));
@@ -123,6 +149,32 @@ pub(crate) async fn verify(
     }
     let report = trial.report(by.record, by.analysis.behaviors, by.plan, outcome, baseline, by.dir)?;
     Ok((trial, report))
+}
+
+/// Runs the gates once more that object to nothing but red tests which were green before, where no other gate refuses: the tests may
+/// be flaky.
+async fn rerun_flaky(
+    world: &World<'_>,
+    by: Yardstick<'_>,
+    room: &Path,
+    tried: &Tried<'_>,
+    first: &Trial,
+    witness: &mut dyn Witness,
+) -> Result<Vec<GateRun>, RunError> {
+    let judged: Vec<_> = first.runs().map(|run| (run, judge_run_after(run, &tried.baseline))).collect();
+    let suspects: Vec<&GateId> =
+        judged.iter().filter(|(_, judged)| judged.may_be_flaky()).map(|(run, _)| &run.id).collect();
+    // Every error is one of a suspect, or the change is refused whatever they do.
+    let objections: usize = judged.iter().map(|(_, judged)| judged.verdict.errors().count()).sum();
+    let refused = judged.iter().any(|(_, judged)| !judged.verdict.passes() && !judged.may_be_flaky());
+    if suspects.is_empty() || refused || first.verdict.errors().count() > objections {
+        return Ok(Vec::new());
+    }
+    let mut record = by.record.clone();
+    record.settings.gates.retain(|gate| suspects.contains(&&gate.id));
+    witness.working("verifier", "running gates again whose tests turned red, to tell flaky tests");
+    let again = run(world, by.git, (&record).into(), by.level, room, Copied::Changed(tried), witness).await?;
+    Ok(again.runs().cloned().collect())
 }
 
 /// The gates of the full set that no attempt runs, on a copy of the base as it is: what they are compared with. What the others told
@@ -137,7 +189,7 @@ async fn before_full(
         return Ok(Vec::new());
     }
     witness.working("verifier", "running the gates of level `full` before the change, to compare with");
-    let before = run(world, by.git, by.record.into(), by.level, room, None, witness).await?;
+    let before = run(world, by.git, by.record.into(), by.level, room, Copied::Base, witness).await?;
     for gate in before.results.iter().filter(|gate| !gate.passed) {
         witness.note(&format!("  gate {} fails without the change, too: {}", gate.id, gate.end));
     }
@@ -152,9 +204,13 @@ pub(crate) async fn run(
     base: TrialBase<'_>,
     level: GateLevel,
     room: &Path,
-    change: Option<&Tried<'_>>,
+    copied: Copied<'_>,
     witness: &mut dyn Witness,
 ) -> Result<Trial, RunError> {
+    let change = match copied {
+        Copied::Changed(tried) => Some(tried),
+        Copied::Base | Copied::Broken(_) => None,
+    };
     // What a gate prints names the real place; behind a link it would not be known as that of the copy.
     let copy = std::fs::canonicalize(room).unwrap_or_else(|_| room.to_owned()).join("copy");
     let reports = copy.with_file_name("reports");
@@ -174,7 +230,9 @@ pub(crate) async fn run(
         if let Some(tried) = change {
             write_change(&copy, tried.change)?;
         }
-        if behaviors.is_none() {
+        if let Copied::Broken(broken) = copied {
+            broken.write(&copy)?;
+        } else if behaviors.is_none() {
             behaviors = Some(read_copy(git, &copy, change.map(|tried| tried.change)).await?);
         }
         let env = environment(world);
@@ -193,27 +251,7 @@ pub(crate) async fn run(
         let gate = [GateInput::Command(gate.clone())];
         outcomes.extend(run_gates(&world.sandbox, &gate, &setting, &observer).await);
     }
-    let normaliser = Normaliser::new(&copy);
-    let mut verdict = Verdict::default();
-    let mut results = Vec::new();
-    for outcome in &outcomes {
-        let GateOutcome::Ran(gate) = outcome else { continue };
-        let judged = change.map_or_else(|| judge_run(gate), |tried| judge_run_after(gate, &tried.baseline));
-        let mut log = normaliser.apply(&gate.stdout.bytes);
-        log.push_str(&normaliser.apply(&gate.stderr.bytes));
-        let end = judged.errors().next().map_or_else(|| "passed".to_owned(), |finding| finding.hint.clone());
-        results.push(GateResult {
-            id: gate.id.to_string(),
-            passed: judged.passes(),
-            end: normaliser.apply(end.as_bytes()).trim_end().to_owned(),
-            excerpt: excerpt(&log, MAX_EXCERPT),
-            tally: Some(TestTally::read(gate)),
-        });
-        verdict.merge(judged);
-    }
-    // Who tries again is to know of it as of a command that failed.
     let catalogue = behaviors.as_ref().map(check_behaviors).unwrap_or_default();
-    catalogue.errors().for_each(|finding| verdict.push(finding.clone()));
     if let (None, Some(first)) = (change, catalogue.errors().next()) {
         witness.note(&format!(
             "  warning: the catalogue of behaviours does not hold before any change ({} {}), so no change can be verified until \
@@ -222,11 +260,11 @@ pub(crate) async fn run(
         ));
     }
     let printed = logs(&outcomes);
-    Ok(Trial {
+    let mut trial = Trial {
         level,
         before: Vec::new(),
-        results,
-        verdict,
+        results: Vec::new(),
+        verdict: Verdict::default(),
         stdout: printed.stdout,
         stderr: printed.stderr,
         left_out: omitted
@@ -236,7 +274,10 @@ pub(crate) async fn run(
         behaviors,
         tree: change.map(|tried| tried.change.tree.tree.to_string()),
         outcomes,
-    })
+        normaliser: Normaliser::new(&copy),
+    };
+    trial.judge(change.map(|tried| &tried.baseline));
+    Ok(trial)
 }
 
 /// Copies the tracked files of the work tree, without secrets and special files; tells what was left out.
@@ -282,13 +323,72 @@ pub(crate) async fn or_base_gone(git: &Git, record: &RunRecord, failed: RunError
 }
 
 impl Trial {
-    /// A gate that could not be started at all or lacks something that no change of a source file brings, with the
-    /// reason.
-    pub(crate) fn unusable(&self) -> Option<(String, String)> {
-        self.outcomes.iter().find_map(|outcome| match outcome {
-            GateOutcome::Ran(run) => could_not_run(run).map(|message| (run.id.to_string(), message)),
+    /// Why the first gate that could not run could not.
+    pub(crate) fn could_not_run(&self) -> Option<RunError> {
+        // A gate without tests can still be one: its compiler has judged the change.
+        self.runs().filter(|run| run.end != GateEnd::Exited(0)).find_map(|run| {
+            let found = could_not_run(run)?;
+            Some(RunError::GateCouldNotRun {
+                gate: run.id.to_string(),
+                command: run.command_line(),
+                cause: beginning(&self.normaliser.apply(found.cause.as_bytes())),
+                remedy: found.remedy,
+            })
+        })
+    }
+
+    /// The commands that were run.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = &GateRun> {
+        self.outcomes.iter().filter_map(|outcome| match outcome {
+            GateOutcome::Ran(run) => Some(run.as_ref()),
             GateOutcome::Judged { .. } => None,
         })
+    }
+
+    /// Judges the gates, beside what they came to before where there is a change.
+    fn judge(&mut self, baseline: Option<&Baseline<'_>>) {
+        let judge = |run: &GateRun| match baseline {
+            Some(baseline) => judge_run_after(run, baseline),
+            None => JudgedRun { verdict: judge_run(run), tests: None },
+        };
+        let judged: Vec<(&GateRun, JudgedRun)> = self.runs().map(|run| (run, judge(run))).collect();
+        let results = judged.iter().map(|(run, judged)| self.result(run, judged)).collect();
+        let mut verdict = Verdict::default();
+        judged.iter().for_each(|(_, judged)| verdict.merge(judged.verdict.clone()));
+        if let Some(baseline) = baseline {
+            verdict.merge(judge_set(judged.iter().map(|(run, judged)| (*run, judged)), baseline));
+        }
+        // Who tries again is to know of it as of a command that failed.
+        let catalogue = self.behaviors.as_ref().map(check_behaviors).unwrap_or_default();
+        catalogue.errors().for_each(|finding| verdict.push(finding.clone()));
+        (self.results, self.verdict) = (results, verdict);
+    }
+
+    fn result(&self, run: &GateRun, judged: &JudgedRun) -> GateResult {
+        let mut log = self.normaliser.apply(&run.stdout.bytes);
+        log.push_str(&self.normaliser.apply(&run.stderr.bytes));
+        let end = match judged.verdict.errors().next() {
+            Some(first) => first.hint.clone(),
+            None if run.end == GateEnd::Exited(0) => "passed".to_owned(),
+            None => "passed: every test that fails is flaky or failed before the change".to_owned(),
+        };
+        GateResult {
+            id: run.id.to_string(),
+            passed: judged.verdict.passes(),
+            end: self.normaliser.apply(end.as_bytes()).trim_end().to_owned(),
+            excerpt: excerpt(&log, MAX_EXCERPT),
+            tally: Some(TestTally::read(run)),
+            results: run.results.clone(),
+        }
+    }
+
+    /// Keeps what second runs printed.
+    fn keep_output(&mut self, reruns: &[GateRun]) {
+        let outcomes: Vec<GateOutcome> =
+            reruns.iter().map(|run| GateOutcome::Ran(Box::new(run.clone()))).collect();
+        let printed = logs(&outcomes);
+        self.stdout.extend_from_slice(&printed.stdout);
+        self.stderr.extend_from_slice(&printed.stderr);
     }
 
     /// The verify report of an attempt: the repository's commands, and the gates that Crucible judges itself.
@@ -331,16 +431,6 @@ impl Trial {
     }
 }
 
-/// Why a gate could not run at all, with what to do; nothing where it did.
-pub(crate) fn could_not_run(run: &GateRun) -> Option<String> {
-    match &run.end {
-        GateEnd::NotStarted { message, .. } => Some(message.clone()),
-        // A gate without tests can still be one: its compiler has judged the change.
-        GateEnd::Exited(0) => None,
-        _ => crucible_verify::could_not_run(run).map(|found| format!("{}; {}", found.cause, found.remedy)),
-    }
-}
-
 /// Keeps what gates printed, and gives the digests. The ledger gets no more than these, so the files are on the disk when this returns;
 /// of one that is empty the digest tells all.
 pub(crate) fn keep_logs(
@@ -368,6 +458,11 @@ impl GateObserver for Told<'_> {
     }
 
     fn finished(&self, _: &GateOutcome) {}
+}
+
+/// The first line of a cause, as long as a person reads it.
+fn beginning(cause: &str) -> String {
+    cause.lines().next().unwrap_or_default().trim_end().chars().take(MAX_CAUSE).collect()
 }
 
 fn gate_id(name: &str, dir: &RunDir) -> Result<GateId, RunError> {
@@ -528,6 +623,7 @@ mod tests {
             stderr: nothing(),
             report: None,
             isolation: None,
+            results: None,
         };
         let outcome = AttemptOutcome {
             schema_version: AttemptVersion::V1,
@@ -544,6 +640,7 @@ mod tests {
                 level: GateLevel::Lite,
                 before: Vec::new(),
                 outcomes: vec![GateOutcome::Ran(Box::new(ran.clone()))],
+                normaliser: Normaliser::default(),
                 results: Vec::new(),
                 verdict: Verdict::default(),
                 stdout: Vec::new(),

@@ -1,14 +1,20 @@
 //! Decides what the outcomes of gates mean. Pure: from outcomes to findings.
 
+mod per_test;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crucible_model::{Code, Finding, Verdict};
 use crucible_sandbox::{Captured, Extent, IsolationLevel, Requested};
 
+use crate::canary::CanaryOutcome;
 use crate::gate::{GateEnd, GateId, GateOutcome, GateRun, NotStarted, builtin_gates};
+use crate::results::{TestResults, TestStatus};
 use crate::runner::no_tests_ran;
 use crate::tally::{self, TestTally};
+
+pub use per_test::{GateTests, TestList};
 
 /// What must have been checked.
 #[derive(Debug, Clone, Copy)]
@@ -26,10 +32,14 @@ pub struct Baseline<'a> {
     pub gates: &'a [GateBefore],
     /// Whether the change may edit tests.
     pub tests: TestFiles,
+    /// The goal's words and the files that the plan names: tests that they name have to turn green.
+    pub goal: &'a str,
+    /// Second runs of gates on the same files, which tell flaky tests.
+    pub reruns: &'a [GateRun],
 }
 
 /// What a gate came to before any change.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GateBefore {
     /// Which gate.
     pub id: String,
@@ -37,6 +47,27 @@ pub struct GateBefore {
     pub passed: bool,
     /// The tests it ran.
     pub tally: TestTally,
+    /// Its results test by test, where it reports them.
+    pub results: Option<TestResults>,
+    /// Whether its verdict counts, by its run on broken sources.
+    pub canary: CanaryOutcome,
+}
+
+/// What a gate's run on a change comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JudgedRun {
+    /// The findings.
+    pub verdict: Verdict,
+    /// Its tests beside those before the change, where both reports are whole.
+    pub tests: Option<GateTests>,
+}
+
+impl JudgedRun {
+    /// Returns whether all that it objects to are red tests that were green before: another run may show that they are flaky.
+    #[must_use]
+    pub fn may_be_flaky(&self) -> bool {
+        !self.verdict.passes() && self.verdict.errors().all(|finding| finding.code == per_test::BROKEN)
+    }
 }
 
 /// Whether a change may edit tests.
@@ -54,22 +85,26 @@ pub enum TestFiles {
 #[must_use]
 pub fn judge(outcomes: &[GateOutcome], requirements: &Requirements<'_>) -> Verdict {
     let mut verdict = Verdict::default();
-    for (_, findings) in by_gate(outcomes, requirements) {
-        verdict.merge(findings);
+    for (_, judged) in by_gate(outcomes, requirements) {
+        verdict.merge(judged.verdict);
     }
     verdict
 }
 
-/// The findings with the gate that each group is about; `None` stands for the set of gates as a whole.
+/// What each gate came to, with the gate that it is about; `None` stands for the set of gates as a whole.
 pub(crate) fn by_gate(
     outcomes: &[GateOutcome],
     requirements: &Requirements<'_>,
-) -> Vec<(Option<GateId>, Verdict)> {
+) -> Vec<(Option<GateId>, JudgedRun)> {
     let mut groups = Vec::new();
     for outcome in outcomes {
         groups.push((Some(outcome.id().clone()), judge_outcome(outcome, &requirements.baseline)));
     }
-    let mut whole = Verdict::default();
+    let runs = outcomes.iter().zip(&groups).filter_map(|(outcome, (_, judged))| match outcome {
+        GateOutcome::Ran(run) => Some((run.as_ref(), judged)),
+        GateOutcome::Judged { .. } => None,
+    });
+    let mut whole = judge_set(runs, &requirements.baseline);
     if outcomes.is_empty() {
         whole.push(Finding::error(
             Code::new("verify-no-gates"),
@@ -108,28 +143,117 @@ pub(crate) fn by_gate(
             ));
         }
     }
-    groups.push((None, whole));
+    groups.push((None, JudgedRun { verdict: whole, tests: None }));
     groups
 }
 
-fn judge_outcome(outcome: &GateOutcome, baseline: &Baseline<'_>) -> Verdict {
+fn judge_outcome(outcome: &GateOutcome, baseline: &Baseline<'_>) -> JudgedRun {
     match outcome {
-        GateOutcome::Judged { verdict, .. } => verdict.clone(),
+        GateOutcome::Judged { verdict, .. } => JudgedRun { verdict: verdict.clone(), tests: None },
         GateOutcome::Ran(run) => judge_run_after(run, baseline),
     }
 }
 
-/// The findings about one command on a change: those of [`judge_run`], and, where it ended well, what its tests came to beside
-/// what they came to before.
+impl<'a> Baseline<'a> {
+    fn before(&self, run: &GateRun) -> Option<&'a GateBefore> {
+        self.gates.iter().find(|before| before.id == run.id.as_str())
+    }
+
+    fn rerun(&self, run: &GateRun) -> Option<&'a GateRun> {
+        self.reruns.iter().find(|rerun| rerun.id == run.id)
+    }
+}
+
+/// The findings about all commands on a change together: one of them must count, and where tests failed before one must
+/// have turned green.
 #[must_use]
-pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> Verdict {
-    let mut verdict = judge_run(run);
-    if run.end == GateEnd::Exited(0) {
-        let gate = run.id.as_str();
-        let before = baseline.gates.iter().find(|before| before.id == gate);
-        verdict.merge(tally::compare(gate, &TestTally::read(run), before, baseline.tests));
+pub fn judge_set<'r>(
+    runs: impl Iterator<Item = (&'r GateRun, &'r JudgedRun)> + Clone,
+    baseline: &Baseline<'_>,
+) -> Verdict {
+    let mut verdict = Verdict::default();
+    let before = |run: &GateRun| baseline.before(run);
+    let counts = |run: &GateRun| before(run).is_none_or(|before| before.canary.counts());
+    if runs.clone().next().is_some() && !runs.clone().any(|(run, _)| counts(run)) {
+        verdict.push(Finding::error(
+            Code::new("verify-no-gate-counts"),
+            "gates",
+            "every gate stayed green on deliberately broken sources, so none of them tests the change",
+        ));
+    }
+    let has_failed = |results: &TestResults| {
+        results.is_whole() && results.with_status(TestStatus::Failed).next().is_some()
+    };
+    let failed_before = runs.clone().any(|(run, judged)| {
+        let results = before(run).and_then(|before| before.results.as_ref());
+        judged.tests.is_some() && results.is_some_and(has_failed)
+    });
+    let progress = runs.clone().any(|(run, judged)| match &judged.tests {
+        Some(tests) => !tests.fixed.is_empty(),
+        None => judged.verdict.passes() && before(run).is_some_and(|before| !before.passed),
+    });
+    if failed_before && !progress {
+        let code = Code::new("verify-nothing-fixed");
+        let has_added = runs
+            .clone()
+            .any(|(_, judged)| judged.tests.as_ref().is_some_and(|tests| !tests.added.is_empty()));
+        verdict.push(if baseline.tests == TestFiles::Editable && has_added {
+            let hint = "no test that failed before the change passes now; only tests that the change adds pass";
+            Finding::warning(code, "gates", hint)
+        } else {
+            let hint = "no test that failed before the change passes now; the change has to turn a failing test green";
+            Finding::error(code, "gates", hint)
+        });
     }
     verdict
+}
+
+/// The findings about one command on a change. Where its tests can be compared by name with those before, they decide; elsewhere
+/// the command has to end well and to run as many tests as before.
+#[must_use]
+pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> JudgedRun {
+    let before = baseline.before(run);
+    let mut judged = per_test(run, before, baseline).unwrap_or_else(|| {
+        let mut verdict = judge_run(run);
+        if run.end == GateEnd::Exited(0) {
+            verdict.merge(tally::compare(run, before, baseline.tests));
+        }
+        JudgedRun { verdict, tests: None }
+    });
+    if before.is_some_and(|before| !before.canary.counts()) {
+        judged.verdict.push(Finding::warning(
+            Code::new("verify-gate-not-counted"),
+            run.id.as_str(),
+            "it stayed green on deliberately broken sources, so it does not count for the change",
+        ));
+    }
+    judged
+}
+
+/// What its tests say by name; nothing where one of the reports is not whole.
+fn per_test(run: &GateRun, before: Option<&GateBefore>, baseline: &Baseline<'_>) -> Option<JudgedRun> {
+    fn whole(results: Option<&TestResults>) -> Option<&TestResults> {
+        results.filter(|results| results.is_whole())
+    }
+    let now = whole(run.results.as_ref())?;
+    let earlier = whole(before?.results.as_ref())?;
+    let rerun = baseline.rerun(run);
+    // A second run that tells less than the first decides nothing.
+    let again = rerun.and_then(|rerun| whole(rerun.results.as_ref()));
+    let compared = per_test::compare(&run.id, earlier, now, again, baseline);
+    let mut verdict = if run.end == GateEnd::Exited(0) { judge_run(run) } else { remarks(run) };
+    verdict.merge(compared.verdict);
+    let runs = std::iter::once(run).chain(rerun.filter(|_| again.is_some()));
+    let by_name = ["verify-fewer-tests", "verify-more-skipped", "verify-tally-missing"];
+    for finding in runs.flat_map(|run| tally::compare(run, before, baseline.tests).findings().to_vec()) {
+        let is_named = !compared.tests.gone.is_empty() || !compared.tests.skipped.is_empty();
+        let is_there = verdict.findings().contains(&finding);
+        let is_told_by_name = is_named && by_name.contains(&finding.code.as_str());
+        if !is_there && !is_told_by_name {
+            verdict.push(finding);
+        }
+    }
+    Some(JudgedRun { verdict, tests: Some(compared.tests) })
 }
 
 /// The findings about one command: an error unless it exited with 0; warnings where it ran no test, was
@@ -150,6 +274,14 @@ pub fn judge_run(run: &GateRun) -> Verdict {
             ),
         ));
     }
+    verdict.merge(remarks(run));
+    verdict
+}
+
+/// What deserves a look however the command ended: its isolation, and output that was cut.
+fn remarks(run: &GateRun) -> Verdict {
+    let mut verdict = Verdict::default();
+    let subject = run.id.as_str();
     if let Some(receipt) = &run.isolation
         && (receipt.level != IsolationLevel::Full || receipt.requested == Requested::Off)
     {

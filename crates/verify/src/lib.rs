@@ -11,6 +11,7 @@
 //! absolute path of the copy or a process id.
 
 mod bundle;
+mod canary;
 mod classify;
 mod gate;
 mod judge;
@@ -25,12 +26,16 @@ pub use bundle::{
     BundleCut, BundleEntry, BundleError, BundleGap, BundleManifest, BundleOrigin, BundleVersion,
     MANIFEST_NAME, failure_bundle,
 };
+pub use canary::{CanaryOutcome, is_canary_telling, judge_canary};
 pub use classify::{FailureClass, classify};
 pub use gate::{
     BehaviorCatalogCheck, Gate, GateEnd, GateId, GateIdError, GateInput, GateOutcome, GateRun, GateSpec,
     Lite, NotStarted, PatchCheck, PlanCheck, RunnerReport, VariableError, builtin_gates, check_variable,
 };
-pub use judge::{Baseline, GateBefore, Requirements, TestFiles, judge, judge_run, judge_run_after};
+pub use judge::{
+    Baseline, GateBefore, GateTests, JudgedRun, Requirements, TestFiles, TestList, judge, judge_run,
+    judge_run_after, judge_set,
+};
 pub use report::{
     CommandRow, Failure, GateIsolation, GateLevel, ReportInput, ReportPaths, ReportVersion, VerifyReport,
     VerifyResult, report,

@@ -9,8 +9,8 @@ use crucible_model::{CanonicalError, Code, Digest, Finding, Level, to_canonical_
 use crucible_sandbox::{IsolationLevel, Layer};
 use serde::{Deserialize, Serialize};
 
-use crate::gate::{GateId, GateOutcome, builtin_gates};
-use crate::judge::{Requirements, by_gate};
+use crate::gate::{GateId, GateOutcome, GateRun, builtin_gates};
+use crate::judge::{GateTests, Requirements, by_gate};
 
 /// The report on one attempt at a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +42,9 @@ pub struct VerifyReport {
     /// The walls around each command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub isolation: Vec<GateIsolation>,
+    /// The tests of each gate whose results could be compared by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<GateTests>,
     /// The digest of the plan that the change was judged by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_digest: Option<Digest>,
@@ -193,8 +196,10 @@ pub struct ReportInput<'a> {
 pub fn report(input: &ReportInput<'_>) -> VerifyReport {
     let mut failures = Vec::new();
     let mut warnings = Vec::new();
-    for (gate, verdict) in by_gate(input.outcomes, &input.requirements) {
-        for finding in verdict.findings() {
+    let mut tests = Vec::new();
+    for (gate, judged) in by_gate(input.outcomes, &input.requirements) {
+        tests.extend(judged.tests);
+        for finding in judged.verdict.findings() {
             if finding.level == Level::Error {
                 failures.push(as_failure(gate.as_ref(), finding));
             } else {
@@ -214,12 +219,13 @@ pub fn report(input: &ReportInput<'_>) -> VerifyReport {
         gate: input.gate,
         iteration: input.iteration,
         max_iterations: input.max_iterations,
-        commands: commands(input.outcomes),
+        commands: commands(input),
         failures,
         paths: input.paths.clone(),
         warnings,
         executed_gates: executed(input.outcomes),
         isolation: isolation(input.outcomes),
+        tests,
         plan_digest: input.plan_digest,
         patch_digest: input.patch_digest,
         tree: input.tree.clone(),
@@ -247,12 +253,14 @@ fn as_failure(gate: Option<&GateId>, finding: &Finding) -> Failure {
     Failure { kind: finding.code.as_str().to_owned(), id, message }
 }
 
-fn commands(outcomes: &[GateOutcome]) -> Vec<CommandRow> {
-    let row = |outcome: &GateOutcome| match outcome {
-        GateOutcome::Ran(run) => Some(CommandRow { cmd: run.command_line(), exit_code: run.exit_code() }),
+/// Every command that was run, second runs last.
+fn commands(input: &ReportInput<'_>) -> Vec<CommandRow> {
+    let first = input.outcomes.iter().filter_map(|outcome| match outcome {
+        GateOutcome::Ran(run) => Some(run.as_ref()),
         GateOutcome::Judged { .. } => None,
-    };
-    outcomes.iter().filter_map(row).collect()
+    });
+    let row = |run: &GateRun| CommandRow { cmd: run.command_line(), exit_code: run.exit_code() };
+    first.chain(input.requirements.baseline.reruns).map(row).collect()
 }
 
 /// The built-in gates of which something was executed, then every other name in its order.

@@ -6,13 +6,19 @@
 //! a report that was cut says so.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::tally::TallyBasis;
+use crate::gate::{GateEnd, GateRun};
+use crate::tally::{TallyBasis, TestRunner, TestTally};
+use crate::text::Normaliser;
 
 /// The most tests whose results are kept.
 pub const MAX_TESTS: usize = 100_000;
+
+/// The longest name that is kept, in bytes.
+const MAX_NAME: usize = 512;
 
 /// How one test ended, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -48,15 +54,143 @@ impl TestResults {
         *kept = (*kept).max(status);
     }
 
+    /// The results of a gate that ran in `copy`: complete only where the command ended by itself as its runner does, with names that
+    /// do not tell where the copy was.
+    pub(crate) fn of_run(run: &GateRun, copy: &Path) -> Option<Self> {
+        let read = Self::read(run)?;
+        let names = Normaliser::new(copy);
+        let mut results = Self { basis: read.basis, ..Self::default() };
+        for (name, status) in read.tests {
+            results.add(cut(&names.name(&name)), status);
+        }
+        let has_failed = results.with_status(TestStatus::Failed).next().is_some();
+        if !(run.end == GateEnd::Exited(0) || has_failed && ended_with_failed_tests(run)) {
+            results.basis = TallyBasis::Cut;
+        }
+        Some(results)
+    }
+
+    /// Returns whether every test of the gate is there.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.basis == TallyBasis::Whole
+    }
+
     /// Returns the names of the tests with this status, sorted.
     pub fn with_status(&self, status: TestStatus) -> impl Iterator<Item = &str> {
         self.tests.iter().filter(move |(_, is)| **is == status).map(|(name, _)| name.as_str())
     }
 }
 
+/// Programs whose exit code speaks of tests alone: they run nothing, or stop at the first command that fails.
+const RUNNERS: &[&str] = &[
+    "bun", "bundle", "cargo", "ctest", "deno", "dotnet", "go", "gradle", "gradlew", "jest", "just", "make",
+    "mix", "mocha", "mvn", "mvnw", "node", "npm", "npx", "php", "phpunit", "pnpm", "poetry", "py.test",
+    "pytest", "rspec", "ruby", "uv", "vitest", "yarn",
+];
+
+/// Whether the exit code is the one with which the runner says that tests failed. Of a shell or a script nobody knows what else
+/// failed.
+fn ended_with_failed_tests(run: &GateRun) -> bool {
+    let GateEnd::Exited(code) = run.end else { return false };
+    let program = run.command.first().map_or("", |program| program.rsplit('/').next().unwrap_or(program));
+    let goes_on = run.command.iter().any(|word| word == "-k" || word == "--keep-going");
+    let is_runner = RUNNERS.contains(&program) || program.starts_with("python");
+    if !is_runner || program == "make" && goes_on {
+        return false;
+    }
+    let tally = TestTally::read(run);
+    let is_of = |runner| tally.runners.contains_key(&runner);
+    match code {
+        1 => true,
+        2 => program == "make",
+        8 => is_of(TestRunner::Ctest),
+        100 => is_of(TestRunner::Nextest),
+        101 => is_of(TestRunner::Libtest),
+        code => tally
+            .runners
+            .get(&TestRunner::Mocha)
+            .is_some_and(|told| i64::try_from(told.failed) == Ok(code.into())),
+    }
+}
+
+/// A name as long as is kept.
+fn cut(name: &str) -> &str {
+    let mut end = name.len().min(MAX_NAME);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    &name[..end]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::tests::run_of;
+
+    fn read(command: &str, code: i32, output: &str) -> TestResults {
+        run_of(command, GateEnd::Exited(code), output, "").results.unwrap()
+    }
+
+    #[test]
+    fn libtest_and_pytest_results_are_read() {
+        let cargo = "running 3 tests\ntest a ... ok\ntest b ... FAILED\ntest c ... ignored, slow\n\n\
+            test result: FAILED. 1 passed; 1 failed; 1 ignored\n";
+        let results = read("cargo test", 101, cargo);
+        assert!(results.is_whole());
+        assert_eq!(
+            results.tests.into_iter().collect::<Vec<_>>(),
+            [
+                ("a".to_owned(), TestStatus::Passed),
+                ("b".to_owned(), TestStatus::Failed),
+                ("c".to_owned(), TestStatus::Skipped)
+            ]
+        );
+        let python = "collected 2 items\n\ntests/test_a.py::test_b PASSED                 [ 50%]\n\
+            tests/test_a.py::test_c[x y] FAILED      [100%]\n\n\
+            FAILED tests/test_a.py::test_c[x y] - assert 0\n== 1 failed, 1 passed in 0.01s ==\n";
+        let results = read("pytest", 1, python);
+        assert!(results.is_whole());
+        assert_eq!(
+            results.with_status(TestStatus::Failed).collect::<Vec<_>>(),
+            ["tests/test_a.py::test_c[x y]"]
+        );
+        assert_eq!(results.tests.len(), 2);
+    }
+
+    #[test]
+    fn unittest_results_are_read() {
+        let output = "test_b (test_a.A.test_b) ... ok\ntest_c (test_a.A.test_c) ... FAIL\ntest_d (test_a.A.test_d) ... skipped 'x'\n";
+        let results = run_of("python3 -m unittest -v", GateEnd::Exited(1), "", output).results.unwrap();
+        assert!(results.is_whole());
+        assert_eq!(results.with_status(TestStatus::Failed).collect::<Vec<_>>(), ["test_a.A.test_c"]);
+        assert_eq!(results.tests.len(), 3);
+    }
+
+    #[test]
+    fn results_are_not_whole_where_tests_or_the_end_are_missing() {
+        let short = "FAILED tests/test_a.py::test_c - assert 0\n1 failed, 4 passed in 0.01s\n";
+        assert!(!read("pytest", 1, short).is_whole());
+        let all = "test a ... ok\ntest b ... FAILED\ntest result: FAILED. 1 passed; 1 failed\n";
+        for (code, is_whole) in [(101, true), (1, true), (0, true), (134, false), (3, false)] {
+            assert_eq!(read("cargo test", code, all).is_whole(), is_whole, "{code}");
+        }
+        let green = "test a ... ok\ntest result: ok. 1 passed; 0 failed\n";
+        assert!(!read("cargo test", 101, green).is_whole(), "no failed test explains the code");
+        for (command, is_whole) in
+            [("sh run.sh", false), ("./check", false), ("make -k test", false), ("make test", true)]
+        {
+            assert_eq!(read(command, 1, all).is_whole(), is_whole, "{command}");
+        }
+        assert_eq!(run_of("cargo test", GateEnd::Exited(0), "", "").results, None);
+    }
+
+    #[test]
+    fn names_do_not_tell_where_the_copy_was() {
+        let results =
+            read("cargo test", 0, "test /copy/a.test.mjs ... ok\ntest result: ok. 1 passed; 0 failed\n");
+        assert_eq!(results.tests.keys().collect::<Vec<_>>(), ["<copy>/a.test.mjs"]);
+    }
 
     #[test]
     fn worse_status_of_repeated_name_wins() {

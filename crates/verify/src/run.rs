@@ -14,6 +14,7 @@ use crucible_sandbox::{
 };
 
 use crate::gate::{GateEnd, GateInput, GateOutcome, GateRun, GateSpec, NotStarted};
+use crate::results::TestResults;
 use crate::runner;
 use crate::text::normalise;
 
@@ -84,7 +85,8 @@ pub async fn run_gates(
                 GateOutcome::Judged { id: id.clone(), verdict: verdict.clone() }
             }
             GateInput::Command(spec) => {
-                let run = run_command(sandbox, spec, setting, Resources::DEFAULT).await;
+                let mut run = run_command(sandbox, spec, setting, Resources::DEFAULT).await;
+                run.results = TestResults::of_run(&run, &setting.copy);
                 GateOutcome::Ran(Box::new(run))
             }
         };
@@ -265,6 +267,7 @@ fn finished(spec: &GateSpec, disk: Cap, completed: Completed) -> GateRun {
         stderr: completed.stderr,
         report: None,
         isolation: Some(completed.receipt),
+        results: None,
     }
 }
 
@@ -278,6 +281,7 @@ fn not_started(spec: &GateSpec, why: NotStarted, message: String) -> GateRun {
         stderr: Captured::default(),
         report: None,
         isolation: None,
+        results: None,
     }
 }
 

@@ -90,3 +90,27 @@ fn its_document_names_the_commit_and_who_spoke() {
     assert_eq!(document["commit"].as_str().map(str::len), Some(40), "{document}");
     demo(&desk, &directory).run().exits(2);
 }
+
+#[test]
+fn cargo_that_cannot_run_is_not_a_failing_test() {
+    let (desk, place) = (Desk::new(), tempfile::tempdir().unwrap());
+    let tools = place.path().join("tools");
+    std::fs::create_dir(&tools).unwrap();
+    let cargo = tools.join("cargo");
+    // What rustup's own program says where no toolchain is found.
+    let says = "error: rustup could not choose a version of cargo to run, because one wasn't specified explicitly, and no default is configured.";
+    std::fs::write(&cargo, format!("#!/bin/sh\necho \"{says}\" >&2\nexit 1\n")).unwrap();
+    std::fs::set_permissions(&cargo, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = std::env::join_paths(
+        std::iter::once(tools).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+    );
+    let ran = demo(&desk, &place.path().join("demo")).env("PATH", path.unwrap()).run().exits(2);
+    for part in [
+        "gate cargo-test could not run",
+        "rustup could not choose a version of cargo",
+        "rustup default stable",
+    ] {
+        assert!(ran.stderr.contains(part), "{part} in {}", ran.stderr);
+    }
+    assert!(!ran.stderr.contains("its tests fail"), "{}", ran.stderr);
+}

@@ -192,9 +192,10 @@ fn what_a_gate_lacks_is_said_before_a_model_is_asked() {
     let repo = small().file(".crucible/config.toml", gate).build();
     let server = answering(good_answer());
     let desk = Desk::with(&server);
-    let message = desk.start(repo.path()).exits(2).message();
-    assert!(message.contains(says) && message.contains("install pytest"), "{message}");
-    assert!(message.contains("[gates]"), "{message}");
+    let error = desk.start(repo.path()).exits(2).error();
+    let (message, hints) = (error["error"].to_string(), error["hints"].to_string());
+    assert!(message.contains("gate tests could not run") && message.contains(says), "{message}");
+    assert!(hints.contains("install pytest") && hints.contains("[gates.tests]"), "{hints}");
     assert!(server.requests().is_empty());
 }
 

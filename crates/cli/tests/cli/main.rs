@@ -61,6 +61,7 @@ mod spec;
 mod support;
 mod told_states;
 mod usage;
+mod verdicts;
 mod verify_record;
 mod watch;
 mod without_model;

@@ -42,7 +42,7 @@ fn is_executable(repo: &crucible_testkit::TestRepo) -> bool {
 
 #[test]
 fn the_gates_see_the_line_ends_that_land() {
-    let gate = "grep -q 'width . height' src/area.py && grep -q '\\*' src/area.py &&\n\
+    let gate = "grep -q 'width \\* height' src/area.py &&\n\
                 test \"$(tr -cd '\\r' < src/area.py | wc -c)\" -gt 1\n";
     let repo = with_gate(gate, 20).file(".gitattributes", "*.py text eol=crlf\n").build();
     std::fs::remove_file(repo.path().join("src/area.py")).unwrap();

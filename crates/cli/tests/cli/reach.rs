@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crucible_testkit::{FakeOpenAi, Reply, RepoBuilder, TestRepo};
 
 use crate::support::{
-    CHECK, Desk, GATE, WRONG, answering, codes, good_answer, id_of, small, snapshot, whole_file,
+    CHECK, Desk, GATE, LOADS, WRONG, answering, codes, good_answer, id_of, small, snapshot, whole_file,
 };
 
 /// A copy of a repository where a gate can see it: temporary directories are private to it anyhow.
@@ -69,7 +69,7 @@ fn a_patch_cannot_reach_what_the_scripts_of_a_gate_run() {
 #[test]
 fn what_one_gate_writes_the_next_does_not_see() {
     let first = format!("{CHECK}touch left-by-first\n");
-    let second = "[ ! -e left-by-first ] || exit 1\n";
+    let second = format!("[ ! -e left-by-first ] || exit 1\n{LOADS}");
     let gates = "[gates.a-first]\ncommand = [\"sh\", \"first.sh\"]\n[gates.b-second]\ncommand = [\"sh\", \"second.sh\"]\n";
     let repo = small()
         .file(".crucible/config.toml", gates)
@@ -226,7 +226,7 @@ fn a_repository_that_changes_meanwhile_is_neither_tried_nor_shown() {
 
 #[test]
 fn gates_that_prove_nothing_new_are_said() {
-    let repo = small().file("check.sh", "exit 0\n").build();
+    let repo = small().file("check.sh", LOADS).build();
     let server = answering(good_answer());
     let desk = Desk::with(&server);
     let ran = desk.start(repo.path()).ok();

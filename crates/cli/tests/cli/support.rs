@@ -56,6 +56,10 @@ grep -q 'return width \\* height' src/area.py || {
 }
 ";
 
+/// A check that passes before the change, too, and that loads the code.
+pub(crate) const LOADS: &str =
+    "python3 -c 'import sys; sys.path.insert(0, \"src\"); import area' || exit 1\n";
+
 /// The project's settings: one quick gate.
 pub(crate) const GATE: &str = "[gates.tests]\ncommand = [\"sh\", \"./check.sh\"]\n";
 

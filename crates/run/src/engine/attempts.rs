@@ -215,7 +215,7 @@ impl Engine<'_> {
         outcome.output = trial
             .results
             .iter()
-            .filter(|result| !result.passed)
+            .filter(|result| !result.passed || !passed && result.has_failed_tests())
             .map(|result| result.excerpt.as_str())
             .collect();
         Ok(())

@@ -13,11 +13,12 @@ mod prepare;
 
 use crucible_host::fs::temp_dir_in;
 use crucible_ledger::Ledger;
-use crucible_model::Finding;
+use crucible_model::{Finding, RepoPath};
 use crucible_repo::Git;
 use crucible_verify::GateLevel;
 
 use crate::budget::allowed;
+use crate::canary::{Canary, run_canary};
 use crate::clients::Clients;
 use crate::contract::{DispatchConfig, RunRecord};
 use crate::error::RunError;
@@ -29,7 +30,7 @@ use crate::recording::Opening;
 use crate::start::{DISPATCH_WRITTEN, GUARDRAILS_WRITTEN, record_beginning, restore_beginning, row};
 use crate::state::RunState;
 use crate::status::{answers_used, progress};
-use crate::trial::{self, Trial};
+use crate::trial::{self, Copied, Trial};
 use crate::verify_record::AccountedFiles;
 use crate::world::World;
 
@@ -171,6 +172,13 @@ impl Engine<'_> {
     async fn trial(&mut self) -> Result<Trial, RunError> {
         let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
         let (git, base, level) = (&self.git, (&self.record).into(), GateLevel::Lite);
-        trial::run(self.world, git, base, level, room.path(), None, self.journal.witness()?).await
+        trial::run(self.world, git, base, level, room.path(), Copied::Base, self.journal.witness()?).await
+    }
+
+    /// Runs the gates on a copy with broken sources, and tells which of them count.
+    async fn canary(&mut self, gate_files: &[RepoPath], before: &Trial) -> Result<Canary, RunError> {
+        let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
+        let witness = self.journal.witness()?;
+        run_canary(self.world, &self.git, &self.record, room.path(), gate_files, before, witness).await
     }
 }

@@ -39,8 +39,15 @@ impl Engine<'_> {
             let what = format!("running {gates} before any change");
             self.journal.working("verifier", &what)?;
             let trial = self.trial().await?;
-            if let Some((gate, message)) = trial.unusable() {
-                return Err(RunError::GateUnusable { gate, message });
+            if let Some(error) = trial.could_not_run() {
+                return Err(error);
+            }
+            for gate in trial.results.iter().filter(|gate| !gate.passed) {
+                self.journal.note(&format!(
+                    "  gate {} fails before any change: {}",
+                    gate.id,
+                    gate.failing()
+                ))?;
             }
             let files: HashMap<&[u8], FileMode> =
                 tracked.iter().map(|file| (file.path.as_os_str().as_bytes(), file.mode)).collect();
@@ -62,13 +69,15 @@ impl Engine<'_> {
                     Some(read_prefix(&place, GATE_FILE_READ).map(|read| read.bytes).unwrap_or_default())
                 }
             };
+            let gate_files = gate_files(&self.record.settings.gates, &modes, beginning);
+            let canary = self.canary(&gate_files, &trial).await?;
             let analysis = Analysis {
                 schema_version: AnalysisVersion::V1,
                 base_commit: self.record.base_commit.clone(),
                 tracked_files: tracked.len() as u64,
                 tracked_bytes: tracked.iter().map(|file| file.size).sum(),
                 left_out: trial.left_out,
-                gate_files: gate_files(&self.record.settings.gates, &modes, beginning),
+                gate_files,
                 behaviors: if is_tracked(BEHAVIOR_INDEX) {
                     BehaviorCatalogue::Unchecked
                 } else {
@@ -76,6 +85,7 @@ impl Engine<'_> {
                 },
                 gates: self.record.settings.gates.clone(),
                 baseline: trial.results,
+                canary: Some(canary),
             };
             self.dir.write_json_recorded(layout::ANALYSIS, &analysis)?;
             if !analysis.left_out.is_empty() {

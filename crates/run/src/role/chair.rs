@@ -359,6 +359,7 @@ mod tests {
             gate_files: Vec::new(),
             behaviors: BehaviorCatalogue::Absent,
             gates: Vec::new(),
+            canary: None,
             baseline: Vec::new(),
         }
     }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::id::GateId;
 use crate::report::GateLevel;
+use crate::results::TestResults;
 
 /// A command of the repository that must end with exit code 0.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,6 +109,8 @@ pub struct GateRun {
     pub report: Option<RunnerReport>,
     /// The walls that stood around it; absent when nothing was started.
     pub isolation: Option<IsolationReceipt>,
+    /// Its results test by test; absent where it reports none.
+    pub results: Option<TestResults>,
 }
 
 /// What a runner reported besides the output that people read.

@@ -1,9 +1,12 @@
 //! Tests of the judge of gates: what passes and what never does.
 
+use std::path::Path;
+
 use crucible_model::Level;
 use crucible_sandbox::IsolationReceipt;
 
 use super::*;
+use crate::results::TestResults;
 
 /// A run of a command with this end and output, in full isolation.
 pub(crate) fn run_of(command: &str, end: GateEnd, stdout: &str, stderr: &str) -> GateRun {
@@ -12,7 +15,7 @@ pub(crate) fn run_of(command: &str, end: GateEnd, stdout: &str, stderr: &str) ->
         total: text.len() as u64,
         extent: Extent::Whole,
     };
-    GateRun {
+    let run = GateRun {
         id: "unit".parse().unwrap(),
         command: command.split(' ').map(str::to_owned).collect(),
         end,
@@ -21,7 +24,9 @@ pub(crate) fn run_of(command: &str, end: GateEnd, stdout: &str, stderr: &str) ->
         stderr: captured(stderr),
         report: None,
         isolation: None,
-    }
+        results: None,
+    };
+    GateRun { results: TestResults::of_run(&run, Path::new("/copy")), ..run }
 }
 
 /// A receipt as the sandbox writes it.

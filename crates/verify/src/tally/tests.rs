@@ -230,13 +230,14 @@ fn hostile_output_neither_overflows_nor_takes_forever() {
 
 fn before(output: &str, passed: bool) -> GateBefore {
     let run = run_of("x", exit(i32::from(!passed)), output, "");
-    GateBefore { id: "unit".into(), passed, tally: TestTally::read(&run) }
+    let tally = TestTally::read(&run);
+    GateBefore { id: "unit".into(), passed, tally, ..GateBefore::default() }
 }
 
 fn judged(before: Option<GateBefore>, tests: TestFiles, output: &str) -> Vec<(String, Level)> {
     let gates: Vec<_> = before.into_iter().collect();
-    let baseline = Baseline { gates: &gates, tests };
-    let verdict = judge_run_after(&run_of("x", exit(0), output, ""), &baseline);
+    let baseline = Baseline { gates: &gates, tests, ..Baseline::default() };
+    let verdict = judge_run_after(&run_of("x", exit(0), output, ""), &baseline).verdict;
     codes(&verdict).into_iter().map(|(code, level)| (code.to_owned(), level)).collect()
 }
 
@@ -341,7 +342,7 @@ fn a_cut_log_proves_nothing_before_and_excuses_nothing_after() {
     let gates = [before(CARGO_FAILED, false)];
     let mut run = run_of("x", exit(0), "noise\n", "");
     run.stdout.extent = Extent::Cut;
-    let verdict = judge_run_after(&run, &Baseline { gates: &gates, tests: TestFiles::Fixed });
+    let verdict = judge_run_after(&run, &Baseline { gates: &gates, ..Baseline::default() }).verdict;
     assert_eq!(codes(&verdict)[0], ("verify-log-cut", Level::Info));
     assert_eq!(codes(&verdict)[1], ("verify-tally-missing", Level::Error));
     assert!(verdict.findings()[1].hint.contains("make it print less"));
@@ -354,7 +355,7 @@ fn a_cut_log_proves_nothing_before_and_excuses_nothing_after() {
 fn a_gate_that_failed_says_so_and_nothing_of_its_tests() {
     let gates = [before(&unittest(3, "OK"), true)];
     let run = run_of("x", exit(1), "running 3 tests\n", "");
-    let verdict = judge_run_after(&run, &Baseline { gates: &gates, tests: TestFiles::Fixed });
+    let verdict = judge_run_after(&run, &Baseline { gates: &gates, ..Baseline::default() }).verdict;
     assert_eq!(codes(&verdict), [("verify-gate-failed", Level::Error)]);
 }
 

@@ -3,9 +3,10 @@
 use crucible_model::{Code, Finding, Level, Verdict};
 
 use super::{TallyBasis, TestCounts, TestRunner, TestTally};
+use crate::gate::{GateEnd, GateRun};
 use crate::judge::{GateBefore, TestFiles};
 
-/// The findings about the tests of a gate that ended well.
+/// The findings about the tests of a gate that ended by itself.
 ///
 /// - A runner announced tests of which nothing came: an error, unless the gate passed with as many before.
 /// - A runner tells of tests that failed, although the gate says that all is well: an error, unless the gate passed with as many
@@ -17,7 +18,8 @@ use crate::judge::{GateBefore, TestFiles};
 ///
 /// Where the tally before is from a cut log, the last two cannot be compared, which is said. A cut log of the changed gate
 /// excuses nothing: with a long enough output any change could have one.
-pub(crate) fn compare(gate: &str, now: &TestTally, before: Option<&GateBefore>, tests: TestFiles) -> Verdict {
+pub(crate) fn compare(run: &GateRun, before: Option<&GateBefore>, tests: TestFiles) -> Verdict {
+    let (gate, now) = (run.id.as_str(), &TestTally::read(run));
     let mut findings = Verdict::default();
     let earlier = |runner| before.and_then(|before| before.tally.runners.get(&runner)).copied();
     let before_of = |runner| before.filter(|before| before.passed).and_then(|_| earlier(runner));
@@ -33,7 +35,7 @@ pub(crate) fn compare(gate: &str, now: &TestTally, before: Option<&GateBefore>, 
             let code = Code::new("verify-tests-unfinished");
             findings.push(finding(unless(usual.unfinished >= counts.unfinished), code, gate, hint));
         }
-        if counts.failed > 0 {
+        if counts.failed > 0 && run.end == GateEnd::Exited(0) {
             let hint = format!(
                 "{name} tells of {} failed and {} passed tests, and the gate ended as if all had passed: something changed how it \
                  ends; a failed test has to fail its gate",

@@ -56,6 +56,12 @@ impl Normaliser {
         }
     }
 
+    /// A name on one line, with the known directories replaced and without control characters.
+    pub(crate) fn name(&self, raw: &str) -> String {
+        let places = self.places.iter();
+        places.fold(line::visible(raw), |text, (place, name)| line::replace_path(text, place, name))
+    }
+
     /// One line, or nothing where it only tells how a build went along.
     fn line(&self, raw: &str) -> Option<String> {
         let mut text = line::visible(raw);

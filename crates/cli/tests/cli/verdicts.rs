@@ -1,0 +1,205 @@
+//! How a run judges by its gates: whether they test the change, what they came to before it, and each test beside what it was.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crucible_testkit::{RepoBuilder, TestRepo};
+use serde_json::{Value, json};
+
+use crate::support::{Desk, answering, codes, id_of, whole_file};
+
+const SOURCE: &str = "shop/price.py";
+const WRONG: &str = "def total(items):\n    return 0\n\n\ndef count(items):\n    return len(items)\n";
+const UNITTEST: &str =
+    "[\"python3\", \"-m\", \"unittest\", \"discover\", \"-v\", \"-s\", \"tests\", \"-t\", \".\"]";
+
+/// Tests of the package `shop`; what imports it may say from where.
+fn tests(head: &str) -> String {
+    format!(
+        "{head}import unittest\n\nfrom shop import price\n\n\nclass Price(unittest.TestCase):\n\
+         \x20   def test_total(self):\n        self.assertEqual(price.total([1, 2]), 3)\n\n\
+         \x20   def test_count(self):\n        self.assertEqual(price.count([1, 2]), 2)\n\n\
+         \x20   def test_network(self):\n        import urllib.request\n        urllib.request.urlopen('http://127.0.0.1:9/')\n"
+    )
+}
+
+fn gate(name: &str, command: &str) -> String {
+    format!("[gates.{name}]\ncommand = {command}\n")
+}
+
+fn shop(gates: &str, head: &str) -> RepoBuilder {
+    RepoBuilder::new().files([
+        (".crucible/config.toml", gates),
+        (SOURCE, WRONG),
+        ("shop/__init__.py", ""),
+        ("tests/__init__.py", ""),
+        ("tests/test_price.py", tests(head).as_str()),
+    ])
+}
+
+/// A file with another sum and another count.
+fn changed(total: &str, count: &str) -> String {
+    let text = WRONG.replacen("return 0", &format!("return {total}"), 1);
+    whole_file(SOURCE, &text.replacen("return len(items)", &format!("return {count}"), 1))
+}
+
+/// Starts a run that gets this answer.
+fn start(desk: &Desk, repo: &TestRepo) -> crate::support::Ran {
+    let call = desk.call(["run", "start", "total must add up the prices", "--json", "--max-iterations", "1"]);
+    call.args(["--file", SOURCE, "--repo"]).arg(repo.path()).run()
+}
+
+fn document(desk: &Desk, path: &str) -> Value {
+    serde_json::from_slice(&std::fs::read(desk.runs()[0].join(path)).unwrap()).unwrap()
+}
+
+/// The error of a run whose gates count for nothing, and its hints.
+#[track_caller]
+fn refused(repo: &TestRepo) -> String {
+    let server = answering(changed("sum(items)", "len(items)"));
+    let desk = Desk::with(&server);
+    let error = start(&desk, repo).exits(2).error();
+    assert!(server.requests().is_empty(), "a model was asked");
+    error.to_string()
+}
+
+#[test]
+fn gate_of_an_installed_copy_stops_the_run() {
+    // The tests import what lies in `vendor`, as a plain installation does with a copy of the package.
+    let head = "import sys\nsys.path.insert(0, 'vendor')\nsys.modules.pop('shop', None)\n";
+    let installed =
+        "def total(items):\n    return sum(items)\n\n\ndef count(items):\n    return len(items)\n";
+    let repo = shop(&gate("tests", UNITTEST), head)
+        .file("vendor/shop/__init__.py", "")
+        .file("vendor/shop/price.py", installed)
+        .build();
+    let error = refused(&repo);
+    for part in ["gate tests", "deliberately broken sources", "installed copy", "pip install -e ."] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+}
+
+#[test]
+fn gate_that_runs_nothing_stops_the_run() {
+    let error = refused(&shop(&gate("tests", "[\"true\"]"), "").build());
+    assert!(error.contains("`true` ended on deliberately broken sources as it did before"), "{error}");
+    assert!(error.contains("[gates.tests] command"), "{error}");
+}
+
+#[test]
+fn gate_that_does_not_count_is_listed_beside_one_that_does() {
+    let gates = gate("noop", "[\"true\"]") + &gate("tests", UNITTEST);
+    let (repo, server) = (shop(&gates, "").build(), answering(changed("sum(items)", "len(items)")));
+    let desk = Desk::with(&server);
+    let ran = start(&desk, &repo).ok();
+    assert!(
+        ran.stderr.contains("gate noop ends on deliberately broken sources as it did before"),
+        "{}",
+        ran.stderr
+    );
+    let canary = &document(&desk, "artifacts/analysis.json")["canary"];
+    assert_eq!(canary["broken"], "sources");
+    assert_eq!(
+        canary["gates"],
+        json!([{ "id": "noop", "outcome": "unnoticed" }, { "id": "tests", "outcome": "noticed" }])
+    );
+    let report = document(&desk, "artifacts/verify_report.json");
+    let warned = report["warnings"].as_array().unwrap().iter();
+    let uncounted: Vec<&Value> =
+        warned.filter(|warning| warning["code"] == "verify-gate-not-counted").collect();
+    assert_eq!(uncounted.len(), 1);
+    assert_eq!(uncounted[0]["subject"], "noop");
+    let again = desk.run(["verify", "--json", "--run", &id_of(&ran.json())]).ok().json().to_string();
+    assert!(again.contains("verify-gate-not-counted"), "{again}");
+}
+
+#[test]
+fn tests_that_the_sandbox_fails_do_not_refuse_the_right_change() {
+    let (repo, server) =
+        (shop(&gate("tests", UNITTEST), "").build(), answering(changed("sum(items)", "len(items)")));
+    let desk = Desk::with(&server);
+    let ran = start(&desk, &repo).ok();
+    assert_eq!(ran.json()["state"], "verified");
+    for part in ["fails before any change", "test_network", "test_total"] {
+        assert!(ran.stderr.contains(part), "{part} in {}", ran.stderr);
+    }
+    let tests = &document(&desk, "artifacts/verify_report.json")["tests"][0];
+    for (list, name) in [("fixed", "test_total"), ("still_failing", "test_network")] {
+        assert_eq!(tests[list]["count"], 1, "{tests}");
+        assert!(tests[list]["names"][0].as_str().unwrap().ends_with(name), "{tests}");
+    }
+    assert_eq!(tests.get("broken"), None);
+    let replayed = desk.run(["run", "replay", &id_of(&ran.json()), "--json"]).ok().json();
+    assert_eq!(replayed["different"], json!([]), "test results and the run on broken sources repeat");
+}
+
+#[test]
+fn broken_changes_are_refused_test_by_test() {
+    for (total, count, code) in [
+        ("sum(items)", "0", "verify-test-broken"),
+        ("1", "len(items)", "verify-nothing-fixed"),
+        ("sum(items", "len(items)", "verify-test-gone"),
+    ] {
+        let (repo, server) = (shop(&gate("tests", UNITTEST), "").build(), answering(changed(total, count)));
+        let desk = Desk::with(&server);
+        let status = start(&desk, &repo).exits(1).json();
+        let found = codes(&status, 1);
+        assert!(found.iter().any(|found| found == code), "{total} {count}: {found:?}");
+        let commands = document(&desk, "artifacts/verify_report.json")["commands"].as_array().unwrap().len();
+        assert_eq!(commands, if code == "verify-test-broken" { 2 } else { 1 }, "a red test is run once more");
+    }
+}
+
+/// Makes `flag` once a gate has left a file of this name somewhere below `place`.
+fn flag_after(place: PathBuf, name: &'static str, flag: PathBuf, is_over: Arc<AtomicBool>) {
+    fn holds(place: &Path, name: &str, depth: u8) -> bool {
+        let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
+        entries.into_iter().any(|entry| {
+            entry.file_name() == name
+                || depth > 0 && entry.path().is_dir() && holds(&entry.path(), name, depth - 1)
+        })
+    }
+    while !is_over.load(Ordering::Relaxed) && !holds(&place, name, 8) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    std::fs::write(flag, "").unwrap();
+}
+
+#[test]
+fn red_test_that_passes_again_is_listed_as_flaky() {
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let flag = outside.path().join("flag");
+    // With the change `test_count` leaves a mark, waits for the flag and fails; with the flag there it passes.
+    let head = format!(
+        "import os\nimport time\n\nfrom shop import price as changed\n\nif changed.total([1]) == 1 and not os.path.exists({flag:?}):\n\
+         \x20   open('first-run', 'w').close()\n    for _ in range(300):\n        if os.path.exists({flag:?}):\n            break\n\
+         \x20       time.sleep(0.1)\n    changed.count = lambda items: -1\n",
+        flag = flag.to_str().unwrap()
+    );
+    let (repo, server) =
+        (shop(&gate("tests", UNITTEST), &head).build(), answering(changed("sum(items)", "len(items)")));
+    let desk = Desk::with(&server);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (home, over) = (desk.data(), Arc::clone(&is_over));
+    let watcher = std::thread::spawn(move || flag_after(home, "first-run", flag, over));
+    let ran = start(&desk, &repo);
+    is_over.store(true, Ordering::Relaxed);
+    watcher.join().unwrap();
+    assert_eq!(ran.ok().json()["state"], "verified");
+    let report = document(&desk, "artifacts/verify_report.json");
+    assert_eq!(report["commands"].as_array().unwrap().len(), 2);
+    assert!(report["tests"][0]["flaky"]["names"][0].as_str().unwrap().ends_with("test_count"), "{report:#}");
+    assert!(report["warnings"].to_string().contains("verify-test-flaky"));
+}
+
+#[test]
+fn package_that_cannot_be_imported_stops_the_run() {
+    let error = refused(&shop(&gate("tests", UNITTEST), "import no_such_package_here\n").build());
+    for part in
+        ["gate tests could not run", "No module named 'no_such_package_here'", "install no_such_package_here"]
+    {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+}

@@ -1,0 +1,135 @@
+//! Decides whether a gate tests the code that a change touches, from a run on deliberately broken sources. Pure.
+//!
+//! A gate that tests an installed copy of the package, or nothing at all, ends on broken sources as it ended before. It proves nothing
+//! about a change. What always holds: only a difference that the broken sources explain counts, never one in the output alone.
+
+use serde::{Deserialize, Serialize};
+
+use crate::gate::{GateEnd, GateRun};
+use crate::results::{TestResults, TestStatus};
+use crate::tally::{TallyBasis, TestTally};
+
+/// What a gate's run on broken sources showed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CanaryOutcome {
+    /// The gate ended differently: it tests the sources.
+    Noticed,
+    /// The gate ended as before: it does not test the sources, and its verdict on a change counts for nothing.
+    Unnoticed,
+    /// A gate that fails before any change and passes no test cannot tell; it counts.
+    #[default]
+    Unknown,
+}
+
+impl CanaryOutcome {
+    /// Returns whether the gate's verdict on a change counts.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        *self != Self::Unnoticed
+    }
+}
+
+/// Returns whether a run on broken sources can differ from this one: it passed, or a test of it did.
+#[must_use]
+pub fn is_canary_telling(before: &GateRun) -> bool {
+    before.end == GateEnd::Exited(0) || passed(before).next().is_some() || tests_passed(before) > 0
+}
+
+/// Compares a gate's run on broken sources with the one on the sources as they are.
+#[must_use]
+pub fn judge_canary(before: &GateRun, broken: &GateRun) -> CanaryOutcome {
+    if !is_canary_telling(before) {
+        return CanaryOutcome::Unknown;
+    }
+    let has_ended_otherwise = match (&before.end, &broken.end) {
+        // Nothing ran, so nothing was noticed.
+        (_, GateEnd::NotStarted { .. }) => return CanaryOutcome::Unnoticed,
+        (GateEnd::Exited(0), end) => *end != GateEnd::Exited(0),
+        (GateEnd::TimedOut { .. }, _) => false,
+        (_, GateEnd::TimedOut { .. }) => true,
+        _ => false,
+    };
+    let now = broken.results.as_ref();
+    let is_green = |name: &str| {
+        let status = |results: &TestResults| results.tests.get(name).copied();
+        now.and_then(status) == Some(TestStatus::Passed)
+    };
+    let has_lost_tests =
+        passed(before).any(|name| !is_green(name)) || tests_passed(broken) < tests_passed(before);
+    if has_ended_otherwise || has_lost_tests { CanaryOutcome::Noticed } else { CanaryOutcome::Unnoticed }
+}
+
+/// The tests that passed, where the report is whole.
+fn passed(before: &GateRun) -> impl Iterator<Item = &str> {
+    let whole = before.results.iter().filter(|results| results.is_whole());
+    whole.flat_map(|results| results.with_status(TestStatus::Passed))
+}
+
+/// How many tests passed; none where the output was cut.
+fn tests_passed(run: &GateRun) -> u64 {
+    let tally = TestTally::read(run);
+    let counts = tally.runners.values().filter(|_| tally.basis == TallyBasis::Whole);
+    counts.fold(0, |sum, counts| sum.saturating_add(counts.passed))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::judge::tests::run_of;
+
+    const GREEN: &str = "test a ... ok\ntest b ... ok\ntest result: ok. 2 passed; 0 failed\n";
+    const RED: &str = "test a ... ok\ntest b ... FAILED\ntest result: FAILED. 1 passed; 1 failed\n";
+    const ALL_RED: &str = "test a ... FAILED\ntest b ... FAILED\ntest result: FAILED. 0 passed; 2 failed\n";
+
+    fn run(code: i32, output: &str) -> GateRun {
+        run_of("cargo test", GateEnd::Exited(code), output, "")
+    }
+
+    fn timed_out() -> GateRun {
+        run_of("cargo test", GateEnd::TimedOut { after: Duration::from_secs(1) }, "", "")
+    }
+
+    #[test]
+    fn gate_that_ends_differently_has_noticed() {
+        for (before, broken) in [
+            (run(0, ""), run(1, "")),
+            (run(0, GREEN), run(101, "error: could not compile\n")),
+            (run(0, GREEN), run(0, "test result: ok. 0 passed; 0 failed\n")),
+            (run(0, GREEN), run(101, RED)),
+            (run(101, RED), run(101, ALL_RED)),
+            (run(101, RED), run(101, "error: could not compile\n")),
+            (run(0, ""), timed_out()),
+            (run(101, RED), timed_out()),
+            (run(1, "2 failed, 3 passed in 0.10s\n"), run(2, "2 errors in 0.10s\n")),
+        ] {
+            assert_eq!(judge_canary(&before, &broken), CanaryOutcome::Noticed, "{before:?}");
+        }
+    }
+
+    #[test]
+    fn gate_that_ends_as_before_has_not_noticed() {
+        let absent = GateEnd::NotStarted { why: crate::NotStarted::Sandbox, message: String::new() };
+        for (before, broken) in [
+            (run(0, ""), run(0, "")),
+            (run(0, ""), run(0, "other words")),
+            (run(0, GREEN), run(0, GREEN)),
+            (run(101, RED), run(101, RED)),
+            (run(0, ""), run_of("x", absent, "", "")),
+        ] {
+            assert_eq!(judge_canary(&before, &broken), CanaryOutcome::Unnoticed, "{before:?}");
+            assert!(!judge_canary(&before, &broken).counts());
+        }
+    }
+
+    #[test]
+    fn gate_that_fails_without_a_green_test_cannot_tell() {
+        for before in [run(1, ""), run(101, ALL_RED), timed_out()] {
+            assert!(!is_canary_telling(&before));
+            let outcome = judge_canary(&before, &run(1, ""));
+            assert!(outcome == CanaryOutcome::Unknown && outcome.counts(), "{before:?}");
+        }
+    }
+}

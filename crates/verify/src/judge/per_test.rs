@@ -1,0 +1,313 @@
+//! Decides what the results of a gate's tests mean beside those before the change. Pure.
+//!
+//! The comparison is by name and only where both reports are whole. A change is accepted where no test that passed is red, gone or
+//! skipped, no new test fails, and the goal's tests are green. What failed before and still fails is listed and refuses nothing.
+//!
+//! What always holds: a test that was run twice counts as green only if it passed before the change and passed once now, or if it passed
+//! twice; a test that one of the two runs lacks is gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crucible_model::{Code, Finding, Verdict};
+use serde::{Deserialize, Serialize};
+
+use crate::gate::GateId;
+use crate::judge::{Baseline, TestFiles};
+use crate::results::{TestResults, TestStatus};
+
+/// Tests that a red result may be due to chance for: red where they were green before.
+pub(crate) const BROKEN: Code = Code::new("verify-test-broken");
+
+/// The most names that a list of a report holds.
+const MAX_LISTED: usize = 50;
+/// The most names that a finding holds.
+const MAX_TOLD: usize = 5;
+/// The most characters of a name in a finding.
+const MAX_NAME: usize = 120;
+
+/// Names of tests: how many there are, and the first of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestList {
+    /// How many there are.
+    pub count: u64,
+    /// The first of them by name, at most 50.
+    pub names: Vec<String>,
+}
+
+impl TestList {
+    /// Returns whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn push(&mut self, name: &str) {
+        self.count += 1;
+        if self.names.len() < MAX_LISTED {
+            self.names.push(name.to_owned());
+        }
+    }
+
+    /// The first names on one line, and how many more there are.
+    fn told(&self) -> String {
+        let shown = self.names.iter().take(MAX_TOLD).map(|name| {
+            let cut: String = name.chars().take(MAX_NAME).collect();
+            if cut.len() < name.len() { cut + "…" } else { cut }
+        });
+        let shown: Vec<String> = shown.collect();
+        let more = self.count.saturating_sub(shown.len() as u64);
+        let shown = shown.join(", ");
+        if more == 0 { shown } else { format!("{shown} and {more} more") }
+    }
+}
+
+/// The tests of a gate beside what they came to before the change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GateTests {
+    /// Which gate.
+    pub gate: GateId,
+    /// Failed before and pass now.
+    #[serde(default, skip_serializing_if = "TestList::is_empty")]
+    pub fixed: TestList,
+    /// Failed before and fail now.
+    #[serde(default, skip_serializing_if = "TestList::is_empty")]
+    pub still_failing: TestList,
+    /// Passed before and fail now.
+    #[serde(default, skip_serializing_if = "TestList::is_empty")]
+    pub broken: TestList,
+    /// Fail now and did not run before.
+    #[serde(default, skip_serializing_if = "TestList::is_empty")]
+    pub new_failing: TestList,
+    /// Pass now and did not run before.
+    #[serde(default, skip_serializing_if = "TestList::is_empty")]
+    pub added: TestList,
+    /// Ran before and do not appear now.
+    #[serde(default, skip_serializing_if = "TestList::is_empty")]
+    pub gone: TestList,
+    /// Ran before and are skipped now.
+    #[serde(default, skip_serializing_if = "TestList::is_empty")]
+    pub skipped: TestList,
+    /// Passed in one of two runs on the same files and failed in the other.
+    #[serde(default, skip_serializing_if = "TestList::is_empty")]
+    pub flaky: TestList,
+}
+
+/// A gate's tests, and the findings about them.
+pub(crate) struct Compared {
+    pub(crate) tests: GateTests,
+    pub(crate) verdict: Verdict,
+}
+
+/// Compares a gate's tests with those before; `rerun` are the results of a second run on the same files.
+pub(crate) fn compare(
+    gate: &GateId,
+    before: &TestResults,
+    now: &TestResults,
+    rerun: Option<&TestResults>,
+    baseline: &Baseline<'_>,
+) -> Compared {
+    let (now, flaky) = both(before, now, rerun);
+    let empty = TestList::default;
+    let mut tests = GateTests {
+        gate: gate.clone(),
+        fixed: empty(),
+        still_failing: empty(),
+        broken: empty(),
+        new_failing: empty(),
+        added: empty(),
+        gone: empty(),
+        skipped: empty(),
+        flaky: empty(),
+    };
+    flaky.iter().for_each(|name| tests.flaky.push(name));
+    let is_added = |(name, status): (&&str, &TestStatus)| {
+        *status == TestStatus::Passed && !before.tests.contains_key(*name)
+    };
+    let has_added = now.iter().any(is_added);
+    let mut goal = Goal::new(baseline.goal);
+    for (name, earlier) in &before.tests {
+        let status = now.get(name.as_str()).copied();
+        let mut is_fixed = false;
+        match (earlier, status) {
+            (TestStatus::Passed | TestStatus::Skipped, Some(TestStatus::Passed))
+            | (TestStatus::Skipped, None | Some(TestStatus::Skipped)) => {}
+            (TestStatus::Passed, Some(TestStatus::Failed)) => tests.broken.push(name),
+            (TestStatus::Skipped, Some(TestStatus::Failed)) => tests.new_failing.push(name),
+            (TestStatus::Passed, None) => tests.gone.push(name),
+            (TestStatus::Passed | TestStatus::Failed, Some(TestStatus::Skipped)) => tests.skipped.push(name),
+            (TestStatus::Failed, Some(TestStatus::Passed)) => is_fixed = true,
+            (TestStatus::Failed, Some(TestStatus::Failed)) => tests.still_failing.push(name),
+            // A file that could not be loaded is reported as one failed test; now its tests are reported.
+            (TestStatus::Failed, None) if holds_passed(name, &now) || is_file(name) && has_added => {
+                is_fixed = true
+            }
+            (TestStatus::Failed, None) => tests.gone.push(name),
+        }
+        if is_fixed {
+            tests.fixed.push(name);
+        }
+        if *earlier == TestStatus::Failed {
+            goal.see(name, is_fixed);
+        }
+    }
+    for (name, status) in now.iter().filter(|(name, _)| !before.tests.contains_key(**name)) {
+        match status {
+            TestStatus::Passed => tests.added.push(name),
+            TestStatus::Failed => tests.new_failing.push(name),
+            TestStatus::Skipped => {}
+        }
+    }
+    let unmet = goal.unmet();
+    let verdict = findings(&tests, &unmet, baseline.tests);
+    Compared { tests, verdict }
+}
+
+fn findings(tests: &GateTests, unmet: &TestList, files: TestFiles) -> Verdict {
+    let gate = tests.gate.as_str();
+    let mut verdict = Verdict::default();
+    let mut error = |list: &TestList, code, what: &str| {
+        if !list.is_empty() {
+            verdict.push(Finding::error(code, gate, format!("{what}: {}", list.told())));
+        }
+    };
+    error(&tests.broken, BROKEN, "tests that passed before the change fail now");
+    error(
+        &tests.new_failing,
+        Code::new("verify-new-test-fails"),
+        "tests that did not run before the change fail now",
+    );
+    error(unmet, Code::new("verify-goal-tests-fail"), "the goal's tests do not pass");
+    let mut by_files = |list: &TestList, code, what: &str| {
+        if !list.is_empty() {
+            let hint = format!("{what}: {}", list.told());
+            verdict.push(match files {
+                TestFiles::Fixed => Finding::error(code, gate, hint),
+                TestFiles::Editable => Finding::warning(code, gate, hint),
+            });
+        }
+    };
+    by_files(&tests.gone, Code::new("verify-test-gone"), "tests that ran before the change are gone");
+    by_files(
+        &tests.skipped,
+        Code::new("verify-test-skipped"),
+        "tests that ran before the change are skipped now",
+    );
+    let mut warning = |list: &TestList, code, what: &str| {
+        if !list.is_empty() {
+            verdict.push(Finding::warning(code, gate, format!("{what}: {}", list.told())));
+        }
+    };
+    warning(
+        &tests.still_failing,
+        Code::new("verify-test-still-fails"),
+        "tests fail before and after; not caused by the change",
+    );
+    warning(
+        &tests.flaky,
+        Code::new("verify-test-flaky"),
+        "tests passed in one of two runs on the same files and failed in the other",
+    );
+    verdict
+}
+
+/// What a test came to in both runs, and the tests that are flaky. A flaky test is green only where it was green before.
+fn both<'r>(
+    before: &TestResults,
+    now: &'r TestResults,
+    rerun: Option<&'r TestResults>,
+) -> (BTreeMap<&'r str, TestStatus>, BTreeSet<&'r str>) {
+    let mut flaky = BTreeSet::new();
+    let mut merged = BTreeMap::new();
+    for (name, first) in &now.tests {
+        let status = match rerun {
+            None => *first,
+            Some(rerun) => {
+                let Some(second) = rerun.tests.get(name) else { continue };
+                let was_green = before.tests.get(name) == Some(&TestStatus::Passed);
+                match (first, second) {
+                    (TestStatus::Passed, TestStatus::Failed) | (TestStatus::Failed, TestStatus::Passed) => {
+                        flaky.insert(name.as_str());
+                        if was_green { TestStatus::Passed } else { TestStatus::Failed }
+                    }
+                    (TestStatus::Skipped, _) | (_, TestStatus::Skipped) if was_green => TestStatus::Skipped,
+                    _ => *first.max(second),
+                }
+            }
+        };
+        merged.insert(name.as_str(), status);
+    }
+    (merged, flaky)
+}
+
+/// Whether a name is that of a file which could not be loaded, and not of a test in it.
+fn is_file(name: &str) -> bool {
+    const EXTENSIONS: &[&str] =
+        &["py", "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "rb", "php", "exs"];
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+    extension.is_some_and(|extension| EXTENSIONS.contains(&extension))
+        || name.contains("unittest.loader._FailedTest")
+}
+
+/// Whether tests below this name pass now and none fails.
+fn holds_passed(name: &str, now: &BTreeMap<&str, TestStatus>) -> bool {
+    let below = format!("{name}::");
+    let mut inside = now.range(below.as_str()..).take_while(|(test, _)| test.starts_with(&below)).peekable();
+    inside.peek().is_some() && inside.all(|(_, status)| *status != TestStatus::Failed)
+}
+
+/// The failing tests that the goal names, or whose files it names.
+struct Goal<'g> {
+    words: BTreeSet<&'g str>,
+    /// Tests that it names and that are not green.
+    unmet: TestList,
+    /// Files that it names, and whether a test of them turned green.
+    located: BTreeMap<String, bool>,
+}
+
+impl<'g> Goal<'g> {
+    fn new(goal: &'g str) -> Self {
+        let is_part = |c: char| c.is_alphanumeric() || "_./:[]-".contains(c);
+        let words = goal.split(|c| !is_part(c)).map(|word| word.trim_matches(['.', ':', '-']));
+        // An ordinary word names no test.
+        let is_name = |word: &&str| {
+            word.len() > 2
+                && word.chars().skip(1).any(|c| "_/:.".contains(c) || c.is_uppercase() || c.is_numeric())
+        };
+        Self { words: words.filter(is_name).collect(), unmet: TestList::default(), located: BTreeMap::new() }
+    }
+
+    /// The tests that it names and that are not green, and the files that it names without a test that turned green.
+    fn unmet(mut self) -> TestList {
+        let files = self.located.iter().filter(|(_, is_met)| !**is_met);
+        files.for_each(|(file, _)| self.unmet.push(file));
+        self.unmet
+    }
+
+    /// Takes note of a test that failed before the change.
+    fn see(&mut self, name: &str, is_fixed: bool) {
+        if self.words.is_empty() {
+            return;
+        }
+        let whole = name.split('[').next().unwrap_or(name).trim_end();
+        let own = whole.rsplit([':', '.', ' ', '>']).next().unwrap_or(whole);
+        if [name, whole, own].iter().any(|test| self.words.contains(test)) {
+            if !is_fixed {
+                self.unmet.push(name);
+            }
+            return;
+        }
+        let file = name.split("::").next().unwrap_or(name);
+        let is_file = |word: &&&str| {
+            let before = file.strip_suffix(**word);
+            word.contains('.') && before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
+        };
+        if let Some(word) = self.words.iter().find(is_file) {
+            *self.located.entry((*word).to_owned()).or_default() |= is_fixed;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+//! Tests of verdicts by the results of each test: honest changes pass, and each way of losing a test refuses.
+
+use crucible_model::Level;
+
+use super::*;
+use crate::gate::{GateEnd, GateRun};
+use crate::judge::tests::{codes, run_of};
+use crate::judge::{GateBefore, JudgedRun, judge_run_after, judge_set};
+use crate::tally::TestTally;
+
+/// The output of a run of Rust's own harness: `+` passes, `-` fails, `~` is ignored.
+fn output(tests: &str) -> (i32, String) {
+    let (mut text, mut counts) = (String::new(), [0, 0, 0]);
+    for test in tests.split(' ').filter(|test| !test.is_empty()) {
+        let (mark, name) = test.split_at(1);
+        let (end, at) = match mark {
+            "+" => ("ok", 0),
+            "-" => ("FAILED", 1),
+            _ => ("ignored", 2),
+        };
+        counts[at] += 1;
+        text.push_str(&format!("test {name} ... {end}\n"));
+    }
+    let [passed, failed, ignored] = counts;
+    text.push_str(&format!("test result: x. {passed} passed; {failed} failed; {ignored} ignored\n"));
+    (if failed > 0 { 101 } else { 0 }, text)
+}
+
+fn run(tests: &str) -> GateRun {
+    let (code, text) = output(tests);
+    run_of("cargo test", GateEnd::Exited(code), &text, "")
+}
+
+fn before(run: &GateRun) -> GateBefore {
+    GateBefore {
+        id: "unit".into(),
+        passed: run.end == GateEnd::Exited(0),
+        tally: TestTally::read(run),
+        results: run.results.clone(),
+        ..GateBefore::default()
+    }
+}
+
+struct Case<'c> {
+    goal: &'c str,
+    files: TestFiles,
+    reruns: Vec<GateRun>,
+}
+
+const PLAIN: Case<'_> = Case { goal: "", files: TestFiles::Fixed, reruns: Vec::new() };
+
+fn judged_run(earlier: &GateRun, now: &GateRun, case: &Case<'_>) -> (JudgedRun, Verdict) {
+    let gates = [before(earlier)];
+    let baseline = Baseline { gates: &gates, tests: case.files, goal: case.goal, reruns: &case.reruns };
+    let judged = judge_run_after(now, &baseline);
+    let set = judge_set(std::iter::once((now, &judged)), &baseline);
+    (judged, set)
+}
+
+/// The codes of the errors about tests before and after.
+fn errors(earlier: &str, now: &str, case: &Case<'_>) -> Vec<String> {
+    let (judged, set) = judged_run(&run(earlier), &run(now), case);
+    judged.verdict.errors().chain(set.errors()).map(|finding| finding.code.to_string()).collect()
+}
+
+#[test]
+fn honest_changes_are_accepted() {
+    for (earlier, now) in [
+        ("+a +b", "+a +b"),
+        ("+a -b", "+a +b"),
+        ("+a -b -net", "+a +b -net"),
+        ("+a -b -net", "+a +b +c -net"),
+        ("+a ~slow", "+a ~slow"),
+        ("+a -b ~slow", "+a +b ~slow"),
+        ("-tests/x.py", "+tests/x.py::a +tests/x.py::b"),
+        ("+a -test/x.test.mjs", "+a +adds"),
+    ] {
+        assert_eq!(errors(earlier, now, &PLAIN), [""; 0], "{earlier} | {now}");
+    }
+}
+
+#[test]
+fn tests_that_fail_before_and_after_are_listed() {
+    let (judged, _) = judged_run(&run("+a -b -net"), &run("+a +b -net"), &PLAIN);
+    assert_eq!(codes(&judged.verdict), [("verify-test-still-fails", Level::Warning)]);
+    let tests = judged.tests.unwrap();
+    assert_eq!(
+        (tests.fixed.names, tests.still_failing.names),
+        (vec!["b".to_owned()], vec!["net".to_owned()])
+    );
+}
+
+#[test]
+fn every_lost_test_refuses() {
+    for (earlier, now, expected) in [
+        ("+a +b", "+a -b", "verify-test-broken"),
+        ("+a +b -c", "+a -b +c", "verify-test-broken"),
+        ("+a +b", "+a +c", "verify-test-gone"),
+        ("+a +b -c", "+a +c +d", "verify-test-gone"),
+        ("+a +b", "+a ~b +d", "verify-test-skipped"),
+        ("+a -b -c", "+a +b ~c +d", "verify-test-skipped"),
+        ("+a -b", "+a +b -new", "verify-new-test-fails"),
+        ("+a -b ~slow", "+a +b -slow", "verify-new-test-fails"),
+        ("+a -b", "+a -b", "verify-nothing-fixed"),
+        ("+a -b", "+a -b +c", "verify-nothing-fixed"),
+        ("+a -b -c", "+a +b +d", "verify-test-gone"),
+        ("+a -b -x.test.mjs", "+a +b", "verify-test-gone"),
+    ] {
+        assert_eq!(errors(earlier, now, &PLAIN), [expected], "{earlier} | {now}");
+    }
+}
+
+#[test]
+fn lost_tests_warn_where_tests_may_be_edited() {
+    let editable = Case { files: TestFiles::Editable, ..PLAIN };
+    for (earlier, now) in [("+a +b", "+a +c"), ("+a +b", "+a ~b"), ("+a -net", "+a -net +new")] {
+        assert_eq!(errors(earlier, now, &editable), [""; 0], "{earlier} | {now}");
+        let (judged, set) = judged_run(&run(earlier), &run(now), &editable);
+        assert!(!judged.verdict.findings().is_empty() || !set.findings().is_empty());
+    }
+    assert_eq!(errors("+a +b", "+a -b", &editable), ["verify-test-broken"]);
+    assert_eq!(errors("+a", "+a -new", &editable), ["verify-new-test-fails"]);
+}
+
+#[test]
+fn tests_that_the_goal_names_have_to_pass() {
+    let named = |goal| Case { goal, ..PLAIN };
+    let (earlier, now) = ("+a -t::test_b -t::test_net", "+a -t::test_b +t::test_net");
+    assert_eq!(errors(earlier, now, &named("make `test_b` pass")), ["verify-goal-tests-fail"]);
+    assert_eq!(errors(earlier, now, &named("make t::test_b pass.")), ["verify-goal-tests-fail"]);
+    assert_eq!(errors(earlier, now, &named("make test_net pass")), [""; 0]);
+    assert_eq!(
+        errors("+a -add -net", "+a -add +net", &named("add a list")),
+        [""; 0],
+        "an ordinary word names no test"
+    );
+    let (earlier, now) = (
+        "+a -tests/x.py::b -tests/x.py::net -tests/y.py::c",
+        "+a +tests/x.py::b -tests/x.py::net -tests/y.py::c",
+    );
+    assert_eq!(errors(earlier, now, &named("fix what tests/x.py finds")), [""; 0]);
+    assert_eq!(errors(earlier, now, &named("fix what y.py finds")), ["verify-goal-tests-fail"]);
+}
+
+#[test]
+fn red_tests_that_pass_again_are_flaky() {
+    let (judged, _) = judged_run(&run("+a +b +c"), &run("+a -b +c"), &PLAIN);
+    assert!(judged.may_be_flaky());
+    let again = |now: &str| Case { reruns: vec![run(now)], ..PLAIN };
+    let (judged, _) = judged_run(&run("+a +b +c"), &run("+a -b +c"), &again("+a +b +c"));
+    assert_eq!(codes(&judged.verdict), [("verify-test-flaky", Level::Warning)]);
+    assert_eq!(judged.tests.unwrap().flaky.names, ["b"]);
+    for (earlier, now, second, expected) in [
+        ("+a +b", "+a -b", "+a -b", "verify-test-broken"),
+        ("+a +b +c", "-a -b +c", "+a -b +c", "verify-test-broken"),
+        ("+a +b", "+a -b", "+a +c", "verify-test-gone"),
+        ("+a +b", "+a -b", "+a ~b +c", "verify-test-skipped"),
+        ("+a +b -c", "+a -b +c", "+a +b -c", "verify-nothing-fixed"),
+    ] {
+        assert_eq!(errors(earlier, now, &again(second)), [expected], "{earlier} | {now} | {second}");
+    }
+    let crashed = Case { reruns: vec![run_of("cargo test", GateEnd::Exited(134), "", "")], ..PLAIN };
+    assert_eq!(
+        errors("+a +b", "+a -b", &crashed),
+        ["verify-test-broken"],
+        "a second run that broke off decides nothing"
+    );
+}
+
+#[test]
+fn only_red_tests_that_were_green_are_run_again() {
+    for (earlier, now) in [("+a +b", "+a +c"), ("+a -b", "+a +b -c"), ("+a +b", "-a ~b"), ("+a", "+a")] {
+        assert!(!judged_run(&run(earlier), &run(now), &PLAIN).0.may_be_flaky(), "{earlier} | {now}");
+    }
+}
+
+#[test]
+fn exit_code_decides_where_results_are_not_whole() {
+    let code = |earlier: &GateRun, now: &GateRun| {
+        let (judged, _) = judged_run(earlier, now, &PLAIN);
+        assert!(judged.tests.is_none());
+        judged.verdict.errors().map(|finding| finding.code.to_string()).collect::<Vec<_>>()
+    };
+    let with = |code: i32, tests: &str| run_of("cargo test", GateEnd::Exited(code), &output(tests).1, "");
+    assert_eq!(
+        code(&run("+a -b -c"), &with(134, "+a +b -c")),
+        ["verify-gate-failed"],
+        "the process broke off"
+    );
+    assert_eq!(code(&with(134, "+a -b -c"), &run("+a +b -c")), ["verify-gate-failed"]);
+    assert_eq!(code(&run("+a -b"), &with(101, "+a +b")), ["verify-gate-failed"], "something else failed");
+    let mut cut = run("+a +b -c");
+    cut.results.as_mut().unwrap().basis = crate::tally::TallyBasis::Cut;
+    assert_eq!(code(&run("+a -b -c"), &cut), ["verify-gate-failed"]);
+}
+
+#[test]
+fn exit_code_of_zero_does_not_hide_a_red_test() {
+    let (_, text) = output("+a -b");
+    let lying = run_of("cargo test", GateEnd::Exited(0), &text, "");
+    let (judged, _) = judged_run(&run("+a +b"), &lying, &PLAIN);
+    assert_eq!(
+        codes(&judged.verdict),
+        [("verify-test-broken", Level::Error), ("verify-tests-failed", Level::Error)]
+    );
+}
+
+#[test]
+fn output_that_claims_results_cannot_turn_a_red_test_green() {
+    let (code, text) = output("+a -b");
+    let claims = format!("test b ... ok\n{text}test b ... ok\n");
+    let (judged, _) =
+        judged_run(&run("+a +b"), &run_of("cargo test", GateEnd::Exited(code), &claims, ""), &PLAIN);
+    assert_eq!(judged.tests.unwrap().broken.names, ["b"]);
+}
+
+#[test]
+fn lists_are_bounded() {
+    let names: Vec<String> = (0..200).map(|number| format!("+{number:03}{}", "x".repeat(300))).collect();
+    let red: Vec<String> = names.iter().map(|name| name.replace('+', "-")).collect();
+    let (judged, _) = judged_run(&run(&names.join(" ")), &run(&red.join(" ")), &PLAIN);
+    let hint = &judged.verdict.errors().next().unwrap().hint;
+    assert!(hint.ends_with(" and 195 more") && hint.len() < 1000, "{hint}");
+    let broken = judged.tests.unwrap().broken;
+    assert_eq!((broken.count, broken.names.len()), (200, 50));
+}
+
+#[test]
+fn gate_that_does_not_test_the_change_does_not_count() {
+    let now = run("+a +b");
+    let mut gates = [before(&now)];
+    gates[0].canary = crate::CanaryOutcome::Unnoticed;
+    let baseline = Baseline { gates: &gates, ..Baseline::default() };
+    let judged = judge_run_after(&now, &baseline);
+    assert_eq!(codes(&judged.verdict), [("verify-gate-not-counted", Level::Warning)]);
+    let set = judge_set(std::iter::once((&now, &judged)), &baseline);
+    assert_eq!(codes(&set), [("verify-no-gate-counts", Level::Error)]);
+    let other = GateRun { id: "other".parse().unwrap(), ..now.clone() };
+    let counted = judge_run_after(&other, &baseline);
+    assert_eq!(judge_set([(&now, &judged), (&other, &counted)].into_iter(), &baseline), Verdict::default());
+}
