@@ -144,6 +144,7 @@ async fn run_command(
             writable,
             masked: setting.masked.clone(),
             read_only: Vec::new(),
+            mounts: Vec::new(),
             network: Network::None,
             calls: Calls::Tools,
         }),

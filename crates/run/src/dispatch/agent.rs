@@ -186,6 +186,7 @@ impl AgentBackend {
                 writable: vec![copy, asked],
                 masked,
                 read_only: Vec::new(),
+                mounts: Vec::new(),
                 network: match agents.network {
                     AgentNetwork::Off => Network::None,
                     AgentNetwork::On => Network::Host,
