@@ -21,6 +21,7 @@ mod error;
 mod event_kind;
 mod find;
 mod gate_files;
+mod gate_world;
 mod gatekeeper;
 mod hidden;
 mod journal;

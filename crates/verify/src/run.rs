@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use crucible_model::ByteLimit;
 use crucible_sandbox::{
-    Calls, Cap, Captured, Completed, Confinement, End, FORBIDDEN_SIGNAL, Keep, Limits, Network, Profile,
-    Redaction, Resources, Sandbox, SandboxError, Spawn, Stdin, Stdout, Strength,
+    Calls, Cap, Captured, Completed, Confinement, End, FORBIDDEN_SIGNAL, Keep, Limits, Mount, MountContent,
+    Network, Profile, Redaction, Resources, Sandbox, SandboxError, Spawn, Stdin, Stdout, Strength,
 };
 
 use crate::gate::{GateEnd, GateInput, GateOutcome, GateRun, GateSpec, NotStarted};
-use crate::text::normalise;
+use crate::text::Normaliser;
 
 /// Where and how the commands of gates run.
 #[derive(Debug, Clone)]
@@ -22,6 +22,8 @@ pub struct GateSetting {
     pub writable: Vec<PathBuf>,
     /// Paths that must be neither read nor made.
     pub masked: Vec<PathBuf>,
+    /// What they find at other paths, the copy itself among it.
+    pub mounts: Vec<Mount>,
     /// The whole environment of the commands.
     pub env: Vec<(OsString, OsString)>,
     /// How strong the sandbox must be. The network is never reachable.
@@ -124,8 +126,13 @@ async fn run_command(
         let message = format!("gate {} has no command; name a program in the configuration", spec.id);
         return not_started(spec, NotStarted::EmptyCommand, message);
     };
-    let mut writable = vec![setting.copy.clone()];
-    writable.extend_from_slice(&setting.writable);
+    let mut normaliser = Normaliser::new(&setting.copy);
+    let mut writable = setting.writable.clone();
+    let copy = MountContent::Writable(setting.copy.clone());
+    match setting.mounts.iter().find(|mount| mount.content == copy) {
+        Some(mount) => normaliser = normaliser.also(&mount.target, "<copy>"),
+        None => writable.push(setting.copy.clone()),
+    }
     let spawn = Spawn {
         program: PathBuf::from(program),
         args: args.iter().map(OsString::from).collect(),
@@ -144,7 +151,7 @@ async fn run_command(
             writable,
             masked: setting.masked.clone(),
             read_only: Vec::new(),
-            mounts: Vec::new(),
+            mounts: setting.mounts.clone(),
             network: Network::None,
             calls: Calls::Tools,
         }),
@@ -154,7 +161,7 @@ async fn run_command(
     match sandbox.run(spawn).await {
         Ok(completed) => finished(spec, resources.disk, completed),
         Err(error) => {
-            let message = normalise(explain(program, &error).as_bytes(), &setting.copy);
+            let message = normaliser.apply(explain(program, &error).as_bytes());
             not_started(spec, obstacle(&error), message)
         }
     }
@@ -206,6 +213,7 @@ fn obstacle(error: &SandboxError) -> NotStarted {
         | SandboxError::Writable { .. }
         | SandboxError::Masked { .. }
         | SandboxError::ReadOnly { .. }
+        | SandboxError::Mounted { .. }
         | SandboxError::BadArgument { .. }
         | SandboxError::Host(_)
         | SandboxError::LayersMissing { .. }
@@ -243,6 +251,7 @@ mod tests {
             copy: dir.path().to_owned(),
             writable: Vec::new(),
             masked: Vec::new(),
+            mounts: Vec::new(),
             env: base_env(&env),
             strength: Strength::BestEffort,
             log_limit: ByteLimit(4096),

@@ -37,6 +37,7 @@ impl Scene {
             copy: self.dir.path().to_owned(),
             writable: Vec::new(),
             masked: Vec::new(),
+            mounts: Vec::new(),
             env: base_env(&self.env),
             strength: Strength::BestEffort,
             log_limit: ByteLimit(4096),

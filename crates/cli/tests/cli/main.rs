@@ -21,6 +21,7 @@ mod doctor_observed;
 mod documents;
 mod find;
 mod full_disk;
+mod gate_world;
 mod gates;
 mod given;
 mod happy_path;

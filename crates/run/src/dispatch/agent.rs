@@ -126,7 +126,7 @@ impl AgentBackend {
             keys.extend(value.to_str().map(|key| Secret::new(key.to_owned())));
         }
         let keys = HandedKeys::new(&keys);
-        let masked = hidden(world, &record, &given);
+        let masked = hidden(world, &record, &given, None, &[]);
         let (env, sandbox) = (world.env.clone(), Arc::clone(&world.sandbox));
         Ok(Self { dir: dir.clone(), record, env, sandbox, given, keys, masked })
     }
