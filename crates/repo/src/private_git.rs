@@ -35,6 +35,8 @@ impl HistoryLimits {
 
 /// Bytes of names that one call may print.
 const MAX_LIST: ByteLimit = ByteLimit(64 << 20);
+/// Bytes of the pack.
+const MAX_PACK: ByteLimit = ByteLimit(128 << 20);
 /// How long listing and packing may take each.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -84,10 +86,12 @@ impl Git {
             Some(ids) => ids,
             None => self.short_history(commit, &tags, secret).await?,
         };
-        let pack = room.join("objects/pack/pack").into_os_string();
-        let words = ["pack-objects", "--quiet", "--window=0", "--delta-base-offset"].map(Into::into);
-        let call = Call::new(words.into_iter().chain([pack])).reading(ids).within(PATIENCE);
-        self.run_ok(call.with_setting("pack.compression", "1")).await?;
+        // Without a name for its file git writes nothing beside the objects that it reads.
+        let words = ["pack-objects", "--quiet", "--stdout", "--window=0", "--delta-base-offset"];
+        let call = Call::new(words).reading(ids).at_most(MAX_PACK).within(PATIENCE);
+        let pack = self.run_ok(call.with_setting("pack.compression", "1")).await?.stdout;
+        let call = Call::new(["index-pack", "--stdin"]).reading(pack).within(PATIENCE);
+        self.run_bare(room, call.with_env("GIT_DIR", room)).await?;
         let index = room.join("index");
         let call = Call::new(["read-tree", commit.as_str()]).with_env("GIT_INDEX_FILE", &index);
         self.run_ok(call).await?;
