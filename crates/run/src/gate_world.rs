@@ -5,7 +5,7 @@
 //! are shown in it read-only, and a virtual environment of the repository is active. Absolute paths in scripts, editable installs and
 //! build caches then lead to the copy, which is what is tested.
 //!
-//! What always holds: nothing of the original can be written; nothing of it is seen but packages and tools. Where nothing can be mounted
+//! What always holds: behind walls nothing of the original can be written, and nothing of it is seen but packages and tools. Where nothing can be mounted
 //! the command runs in the copy at its own path, Python looks there first, and the receipt and a note say so.
 
 use std::ffi::OsString;
@@ -206,12 +206,13 @@ fn interpreter(place: &Path) -> Option<PathBuf> {
     is_one.then_some(home)
 }
 
-/// The variables with which Python finds the packages of `copy` before those that are installed.
+/// The variables with which Python finds the packages of `copy` before those that are installed, and writes nothing beside the latter.
 fn looking_in(copy: &Path, env: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
     let source = copy.join("src");
     let places = [source, copy.to_owned()].into_iter().filter(|place| place.is_dir());
     let path = std::env::join_paths(places).ok().map(|path| (OsString::from("PYTHONPATH"), path));
-    env.iter().cloned().chain(path).collect()
+    let written = (OsString::from("PYTHONDONTWRITEBYTECODE"), OsString::from("1"));
+    env.iter().cloned().chain(path).chain([written]).collect()
 }
 
 /// Why a path must not reach a gate; that of a directory ends with a `/`.

@@ -25,19 +25,24 @@ use crate::beneath::Root;
 use crate::error::RepoError;
 use crate::git::Git;
 
-/// Directories of installed packages.
-const PACKAGES: [&str; 7] =
-    ["node_modules", "bower_components", "__pypackages__", "vendor", ".bundle", ".yarn", ".pnpm-store"];
+/// Directories of installed packages, wherever they are.
+const PACKAGES: [&str; 3] = ["node_modules", "bower_components", "__pypackages__"];
+/// Those that are one only where git ignores them by themselves: a build may copy sources into one of that name.
+const VENDORED: [&str; 4] = ["vendor", ".bundle", ".yarn", ".pnpm-store"];
+/// The same below a directory that is tracked.
+const VENDORED_IN: [&str; 2] = [".yarn", "vendor/bundle"];
 /// Directories that a runner fills and writes to.
 const RUNNERS: [&str; 2] = [".tox", ".nox"];
-/// Settings of editors, which are a person's own.
-const PERSONAL: [&str; 3] = [".idea", ".vscode", ".vs"];
+/// Settings of editors and of Crucible, which are a person's own.
+const PERSONAL: [&str; 4] = [".idea", ".vscode", ".vs", ".crucible"];
 /// Where tools write in `node_modules`.
 const WRITTEN: [&str; 4] = [".cache", ".vite", ".vite-temp", ".vitest"];
 /// Tools that write there.
 const WRITERS: [&str; 2] = ["vite", "vitest"];
 /// How many directories a split tree has at most: each is a mount.
 const MOST_PARTS: usize = 300;
+/// How many trees there are at most, for the same reason.
+const MOST_TREES: usize = 1000;
 /// The largest file of a tree whose name alone is not believed.
 const MAX_PUBLIC: u64 = 1 << 20;
 /// Names of keys that are more often certificates.
@@ -132,9 +137,9 @@ enum Use {
     Forget,
 }
 
-/// What becomes of something of this name. `names` are those in it, of a directory.
-fn use_of(name: &OsStr, names: Option<&[ListedName]>) -> Use {
-    let lower = name.to_string_lossy().to_ascii_lowercase();
+/// What becomes of the directory at `path` with these names in it, or of a file. `is_entry` says that git listed it by itself.
+fn use_of(path: &Path, names: Option<&[ListedName]>, is_entry: bool) -> Use {
+    let lower = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let is_one = |names: &[&str]| names.contains(&lower.as_str());
     let Some(names) = names else {
         return match kind::of_name(&lower) {
@@ -143,13 +148,17 @@ fn use_of(name: &OsStr, names: Option<&[ListedName]>) -> Use {
         };
     };
     let has = |name: &str| names.iter().any(|listed| listed.name == name);
+    let is_within =
+        |place: &&str| path.ends_with(place) || path.parent().is_some_and(|above| above.ends_with(place));
+    let is_vendored = is_entry && (is_one(&VENDORED) || VENDORED_IN.iter().any(|place| is_within(&place)));
+    let is_packages = is_one(&PACKAGES) || is_vendored;
     match kind::of_directory(names, || false) {
         Some(OmitReason::VirtualEnvironment) => return Use::Show,
         Some(reason) => return Use::Omit(reason),
-        None if has(".git") && !is_one(&PACKAGES) => return Use::Omit(OmitReason::Repository),
+        None if has(".git") && !is_packages => return Use::Omit(OmitReason::Repository),
         None => {}
     }
-    if is_one(&PACKAGES) {
+    if is_packages {
         return Use::Show;
     }
     if is_one(&PERSONAL) {
@@ -192,8 +201,7 @@ fn look(
     for path in others {
         // What git neither tracks nor ignores is somebody's work, but for packages.
         if let Some(names) = walk.names(path)
-            && use_of(path.file_name().unwrap_or_default(), Some(&names)) == Use::Show
-            && !path.ends_with("vendor")
+            && use_of(path, Some(&names), false) == Use::Show
         {
             parts.push((path, walk.entry(path)));
             shown.insert(path.as_path());
@@ -215,7 +223,8 @@ fn look(
     for (path, mut part) in parts {
         let files = (whole.files.len() + part.files.len()) as u64;
         let bytes = whole.bytes + part.bytes;
-        if files > options.limits.files || bytes > options.limits.bytes.0 {
+        let is_over = files > options.limits.files || bytes > options.limits.bytes.0;
+        if is_over || whole.trees.len() + part.trees.len() > MOST_TREES {
             let reason = OmitReason::TooMuch { files: part.files.len() as u64, bytes: part.bytes };
             whole.omitted.push(Omission { path: path.clone(), reason });
             continue;
@@ -244,11 +253,12 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Looks at one entry of git's list, and at all that it holds.
-    fn entry(&mut self, path: &Path) -> Part {
+    fn entry(&mut self, entry: &Path) -> Part {
         let mut part = Part::default();
-        let mut left = vec![path.to_owned()];
+        let mut left = vec![entry.to_owned()];
         while let Some(path) = left.pop() {
-            self.look_at(path, &mut part, &mut left);
+            let is_entry = path == entry;
+            self.look_at(path, is_entry, &mut part, &mut left);
             let limits = &self.options.limits;
             if part.files.len() as u64 > limits.files || part.bytes > limits.bytes.0 {
                 break;
@@ -257,7 +267,7 @@ impl Walk<'_> {
         part
     }
 
-    fn look_at(&mut self, path: PathBuf, part: &mut Part, left: &mut Vec<PathBuf>) {
+    fn look_at(&mut self, path: PathBuf, is_entry: bool, part: &mut Part, left: &mut Vec<PathBuf>) {
         let mut omit = |path: PathBuf, reason| part.omitted.push(Omission { path, reason });
         let Ok(stat) = self.root.stat(&path) else { return omit(path, OmitReason::Unreadable) };
         let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
@@ -265,10 +275,9 @@ impl Walk<'_> {
         if let Some(why) = (self.options.secret)(&asked) {
             return omit(path, OmitReason::Secret(why));
         }
-        let name = path.file_name().unwrap_or_default().to_owned();
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {}
-            FileType::RegularFile => match use_of(&name, None) {
+            FileType::RegularFile => match use_of(&path, None, is_entry) {
                 Use::Omit(reason) => return omit(path, reason),
                 _ => {
                     part.bytes += u64::try_from(stat.st_size).unwrap_or_default();
@@ -279,7 +288,7 @@ impl Walk<'_> {
             _ => return omit(path, OmitReason::Special),
         }
         let Some(names) = self.names(&path) else { return omit(path, OmitReason::Unreadable) };
-        match use_of(&name, Some(&names)) {
+        match use_of(&path, Some(&names), is_entry) {
             Use::Show => self.show(path, &names, part),
             Use::Omit(reason) => omit(path, reason),
             Use::Forget => {}
@@ -452,5 +461,42 @@ impl IgnoredFiles {
         copy::keep_directory_times(from, to, &made);
         omitted.sort();
         Ok(omitted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(path: &str, names: &[&str], is_entry: bool) -> Use {
+        let listed = |name: &&str| ListedName { name: name.into(), kind: ListedKind::Directory };
+        let names: Vec<ListedName> = names.iter().map(listed).collect();
+        use_of(Path::new(path), Some(&names), is_entry)
+    }
+
+    #[test]
+    fn each_kind_of_directory_has_its_use() {
+        for path in ["node_modules", "a/b/node_modules", "a/__pypackages__"] {
+            assert_eq!(used(path, &[], false), Use::Show, "{path}");
+        }
+        for path in ["vendor", ".bundle", ".yarn", ".yarn/cache", "api/vendor/bundle"] {
+            assert_eq!((used(path, &[], true), used(path, &[], false)), (Use::Show, Use::Copy), "{path}");
+        }
+        for path in
+            ["target", "build", "dist", ".tox", ".nox", ".gradle", "a.egg-info", ".cache", "vendor/lib/build"]
+        {
+            assert_eq!(used(path, &["x"], true), Use::Copy, "{path}");
+        }
+        for path in ["__pycache__", ".pytest_cache", ".idea", ".crucible"] {
+            assert_eq!(used(path, &["x"], true), Use::Forget, "{path}");
+        }
+        let repository = Use::Omit(OmitReason::Repository);
+        assert_eq!(used("nested", &[".git"], true), repository);
+        assert_eq!(used(".hg", &[], true), repository);
+        assert_eq!(used("vendor", &[".git"], true), Use::Show);
+        assert_eq!(use_of(Path::new("data/app.sqlite3"), None, false), Use::Omit(OmitReason::Database));
+        assert_eq!(use_of(Path::new("_version.py"), None, true), Use::Copy);
+        let environment = ListedName { name: "pyvenv.cfg".into(), kind: ListedKind::File };
+        assert_eq!(use_of(Path::new("any"), Some(&[environment]), false), Use::Show);
     }
 }
