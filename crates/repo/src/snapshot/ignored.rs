@@ -150,7 +150,7 @@ fn use_of(path: &Path, names: Option<&[ListedName]>, is_entry: bool) -> Use {
     let has = |name: &str| names.iter().any(|listed| listed.name == name);
     let is_within =
         |place: &&str| path.ends_with(place) || path.parent().is_some_and(|above| above.ends_with(place));
-    let is_vendored = is_entry && (is_one(&VENDORED) || VENDORED_IN.iter().any(|place| is_within(&place)));
+    let is_vendored = is_entry && (is_one(&VENDORED) || VENDORED_IN.iter().any(is_within));
     let is_packages = is_one(&PACKAGES) || is_vendored;
     match kind::of_directory(names, || false) {
         Some(OmitReason::VirtualEnvironment) => return Use::Show,
