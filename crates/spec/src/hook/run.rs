@@ -334,7 +334,6 @@ mod tests {
                 strength: Strength::Off,
                 masked: Vec::new(),
                 read_only: Ok(Vec::new()),
-                mounts: Vec::new(),
             };
             let subject = HookSubject {
                 status: Some(PhaseStatus::Success),
