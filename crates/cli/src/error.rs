@@ -124,6 +124,7 @@ impl From<SandboxError> for CommandError {
             | SandboxError::Writable { .. }
             | SandboxError::Masked { .. }
             | SandboxError::ReadOnly { .. }
+            | SandboxError::Mounted { .. }
             | SandboxError::BadArgument { .. }
             | SandboxError::Host(_)
             | SandboxError::LayersMissing { .. } => ExitStatus::Usage,

@@ -292,6 +292,7 @@ impl ClientProgram {
             | SandboxError::Writable { .. }
             | SandboxError::Masked { .. }
             | SandboxError::ReadOnly { .. }
+            | SandboxError::Mounted { .. }
             | SandboxError::Host(_)
             | SandboxError::LayersMissing { .. } => LlmError::Misconfiguration(fault),
             SandboxError::Setup { .. }

@@ -35,6 +35,7 @@ mod language;
 mod oid;
 mod patch_index;
 mod percent;
+mod private_git;
 mod ref_name;
 mod sample;
 mod snapshot;
@@ -61,12 +62,14 @@ pub use land::{Commit, Identity, LandRequest, Landed, RUN_TRAILER};
 pub use language::count_languages;
 pub use oid::{Oid, OidError};
 pub use patch_index::PatchIndex;
+pub use private_git::{HistoryLimits, PrivateGit};
 pub use ref_name::{RefName, RefNameError};
 pub use sample::{FileKind, SampleCap, SampleCaps, SampleExtent, SampledFile, Sampling, sample};
 pub use snapshot::{
-    ContentCheck, CopyEntry, CopyMethod, FileContent, Omission, OmitReason, PathCheck, SecretCheck,
-    SnapshotOptions, SnapshotReport, TreeCopy, TreeCopyOptions, TreeLimits, TreeManifest, UnseenWhy,
-    Untracked, WorkspaceChange, copy_tree, snapshot,
+    ContentCheck, CopyEntry, CopyMethod, DependencyTree, FileContent, IgnoredFiles, IgnoredLimits,
+    IgnoredOptions, Omission, OmitReason, PathCheck, SecretCheck, SnapshotOptions, SnapshotReport,
+    SplitTrees, TreeCopy, TreeCopyOptions, TreeLimits, TreeManifest, UnseenWhy, Untracked, WorkspaceChange,
+    copy_tree, snapshot,
 };
 pub use tree::{ChangeStatus, MAX_TOUCHED, ProducedChanges, ProducedTree, TreeChange};
 pub use tree_edit::{

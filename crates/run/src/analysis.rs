@@ -46,7 +46,7 @@ pub struct Analysis {
     pub tracked_files: u64,
     /// Their bytes.
     pub tracked_bytes: u64,
-    /// What is tracked and was left out, with the reason.
+    /// What was left out of the gates' copies, with the reason.
     pub left_out: Vec<String>,
     /// The gates of the repository.
     pub gates: Vec<GateSpec>,

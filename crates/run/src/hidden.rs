@@ -1,9 +1,9 @@
 //! What a gate must not see: the repository that its copy was made of, and every run.
 //!
 //! A gate runs the repository's own commands, and after a patch they are the model's. Their copy is all they need, so
-//! the original is covered, and so are the run directories and the temporary ones: no gate reads another run, or a file
-//! that was kept from its copy. Where tools are installed inside the repository (a virtual environment that is on the
-//! `PATH`, say), they stay in sight and all beside them is covered. Of a linked work tree or a submodule the repository
+//! the run directories and the temporary ones are covered: no gate reads another run, or a file
+//! that was kept from its copy. The original is out of sight because the copy stands at its path. Where nothing can be mounted it is covered,
+//! but for its packages and tools (a virtual environment that is on the `PATH`, say). Of a linked work tree or a submodule the repository
 //! that it belongs to is covered as well.
 
 use std::ffi::{OsStr, OsString};
@@ -17,16 +17,22 @@ use crucible_verify::GateSpec;
 
 use crate::world::World;
 
-/// The paths to cover for these gates of the repository at `repo`, which get the variables `env`.
+/// The paths to cover for these gates of the repository at `repo`, which get the variables `env`. The copy stands at the path `mounted`,
+/// where there is one, and `shown` stays in sight.
 pub(crate) fn hidden(
     world: &World<'_>,
     repo: &Path,
     gates: &[GateSpec],
     env: &[(OsString, OsString)],
+    mounted: Option<&Path>,
+    shown: &[PathBuf],
 ) -> Vec<PathBuf> {
+    let is_copy = |place: &Path| mounted.is_some_and(|mounted| place.starts_with(mounted));
     let mut hidden = vec![world.runs_root.clone(), world.tmp.clone()];
-    for place in kin(repo) {
+    for place in kin(repo).into_iter().filter(|place| !is_copy(place)) {
         let mut tools = tools(&place, env, gates);
+        tools.extend(shown.iter().filter(|shown| shown.starts_with(&place)).cloned());
+        tools.retain(|tool| !is_copy(tool));
         // The copy lies there, and a cover over it would be a contradiction.
         tools.extend(
             [world.runs_root.clone(), world.tmp.clone()].into_iter().filter(|own| own.starts_with(&place)),
@@ -72,7 +78,7 @@ fn pointed(file: &Path, mark: &[u8], from: &Path) -> Option<PathBuf> {
 }
 
 /// The places inside the repository that the gates' variables and programs lead to.
-fn tools(repo: &Path, env: &[(OsString, OsString)], gates: &[GateSpec]) -> Vec<PathBuf> {
+pub(crate) fn tools(repo: &Path, env: &[(OsString, OsString)], gates: &[GateSpec]) -> Vec<PathBuf> {
     let pairs = env.iter().map(|(name, value)| (name.clone(), value.clone()));
     let programs = Environment::from_pairs(pairs, "/").path_dirs();
     let commands = gates.iter().flat_map(|gate| gate.setup.iter().chain([&gate.command]));

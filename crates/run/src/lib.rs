@@ -24,6 +24,7 @@ mod event_kind;
 mod find;
 mod found;
 mod gate_files;
+mod gate_world;
 mod gatekeeper;
 mod hidden;
 mod journal;

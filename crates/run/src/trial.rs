@@ -1,8 +1,8 @@
 //! A trial: the gates on a private copy of the base, with a change where there is one.
 //!
-//! The copy is made from the work tree without secrets and special files, the change is written into it byte for
-//! byte as a landing would bring it to the work tree, and the copy is gone when the trial is over. The gates can write
-//! to it and to nothing else, see no network, find no git directory in it, and see neither the original nor any run.
+//! The copy is made from the work tree without secrets and special files, completed with what git ignores and tests need (`gate_world`),
+//! the change is written into it byte for byte as a landing would bring it to the work tree, and the copy is gone when the trial is over. The
+//! gates can write to it and to nothing else, see no network, and see neither the original nor any run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,9 +15,9 @@ use crucible_repo::{DirtyEntry, Git, Oid, Omission, SnapshotOptions, Untracked, 
 use crucible_sandbox::{CONFINED_HOME, Strength, base_env, toolchain_env};
 use crucible_verify::{
     Baseline, BehaviorCatalogCheck, Gate, GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOutcome,
-    GateRun, GateSetting, GateSpec, JudgedRun, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths,
-    Requirements, TestFiles, TestTally, VerifyReport, could_not_run, excerpt, judge_run, judge_run_after,
-    judge_set, logs, report, run_gates,
+    GateRun, GateSpec, JudgedRun, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements,
+    TestFiles, TestTally, VerifyReport, could_not_run, excerpt, judge_run, judge_run_after, judge_set, logs,
+    report, run_gates,
 };
 
 use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
@@ -26,8 +26,8 @@ use crate::canary::Broken;
 use crate::catalogue::{judge_changed, read_copy};
 use crate::contract::{BehaviorFiles, Plan, PlanDocuments, RunRecord, RunSettings, check_behaviors};
 use crate::error::RunError;
+use crate::gate_world::{AT_ITS_OWN_PATH, GateWorld, by_path};
 use crate::gatekeeper::Change;
-use crate::hidden::hidden;
 use crate::journal::Witness;
 use crate::layout::{self, RunDir};
 use crate::plan_evidence::check_signature;
@@ -46,7 +46,7 @@ const MAX_EXCERPT: ByteLimit = ByteLimit(3000);
 /// The most characters of a cause that are told.
 const MAX_CAUSE: usize = 300;
 /// How much of each stream is kept in the logs.
-const MAX_LOG: ByteLimit = ByteLimit(4 * 1024 * 1024);
+pub(crate) const MAX_LOG: ByteLimit = ByteLimit(4 * 1024 * 1024);
 
 /// What the gates run on.
 #[derive(Clone, Copy)]
@@ -216,6 +216,8 @@ pub(crate) async fn run(
     let reports = copy.with_file_name("reports");
     let mut outcomes = Vec::new();
     let mut omitted = Vec::new();
+    let mut left_out = Vec::new();
+    let mut gate_world = None;
     let mut behaviors = None;
     // Each gate gets a copy of its own: what one of them runs may be the model's code, which must not prepare the next.
     let belongs = |gate: &&GateSpec| match level {
@@ -226,6 +228,15 @@ pub(crate) async fn run(
         fs::remove_dir_all(&copy)?;
         require_commit(git, base.commit).await?;
         omitted = copy_base(git, &copy).await?;
+        let surveyed = match gate_world.take() {
+            Some(surveyed) => surveyed,
+            None => GateWorld::survey(world, git, base, room).await?,
+        };
+        left_out = surveyed.furnish(git, &copy).await?;
+        if !surveyed.is_mounted && matches!(copied, Copied::Base) && outcomes.is_empty() {
+            witness.note(AT_ITS_OWN_PATH);
+        }
+        let surveyed = gate_world.insert(surveyed);
         require_commit(git, base.commit).await?;
         if let Some(tried) = change {
             write_change(&copy, tried.change)?;
@@ -235,18 +246,7 @@ pub(crate) async fn run(
         } else if behaviors.is_none() {
             behaviors = Some(read_copy(git, &copy, change.map(|tried| tried.change)).await?);
         }
-        let env = environment(world);
-        let mut masked = hidden(world, base.repo, base.gates, &env);
-        masked.push(copy.join(".git/"));
-        let setting = GateSetting {
-            copy: copy.clone(),
-            writable: Vec::new(),
-            masked,
-            reports: Some(reports.clone()),
-            env,
-            strength: base.sandbox,
-            log_limit: MAX_LOG,
-        };
+        let setting = surveyed.setting(&copy, &reports)?;
         let observer = Told(Mutex::new(&mut *witness));
         let gate = [GateInput::Command(gate.clone())];
         outcomes.extend(run_gates(&world.sandbox, &gate, &setting, &observer).await);
@@ -270,11 +270,12 @@ pub(crate) async fn run(
         left_out: omitted
             .iter()
             .map(|omission| format!("{:?}: {}", omission.path, omission.reason))
+            .chain(left_out)
             .collect(),
         behaviors,
         tree: change.map(|tried| tried.change.tree.tree.to_string()),
         outcomes,
-        normaliser: Normaliser::new(&copy),
+        normaliser: Normaliser::new(&copy).also(git.top(), "<copy>"),
     };
     trial.judge(change.map(|tried| &tried.baseline));
     Ok(trial)
@@ -282,7 +283,7 @@ pub(crate) async fn run(
 
 /// Copies the tracked files of the work tree, without secrets and special files; tells what was left out.
 pub(crate) async fn copy_base(git: &Git, copy: &Path) -> Result<Vec<Omission>, RunError> {
-    let options = SnapshotOptions { untracked: Untracked::Leave, secret: Arc::new(secret_rule) };
+    let options = SnapshotOptions { untracked: Untracked::Leave, secret: Arc::new(by_path) };
     Ok(snapshot(git, copy, &options).await?.omitted)
 }
 
@@ -502,11 +503,6 @@ fn write_change(copy: &Path, change: &Change) -> Result<(), RunError> {
         }
     }
     Ok(())
-}
-
-fn secret_rule(path: &Path) -> Option<String> {
-    crucible_secrets::is_secret_file(&path.to_string_lossy())
-        .then(|| "its name says that it holds secrets".to_owned())
 }
 
 /// Judges the plan as it was signed: with its reasons and expected results, against the behaviours that there are, and by

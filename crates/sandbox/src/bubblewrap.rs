@@ -72,7 +72,7 @@ pub(crate) fn plan(
         (Network::Hosts(hosts), Surroundings::Namespaces) => hosts::routes(hosts)?,
         _ => Vec::new(),
     };
-    let mut layout = Layout::new(profile, &target, &spawn.env, env)?;
+    let mut layout = Layout::new(profile, &target, &spawn.env, surroundings, env)?;
     let number = theirs.as_raw_fd().to_string();
     let mut keep = vec![theirs];
     let mut placeholders = Placeholders::default();
@@ -126,13 +126,14 @@ pub(crate) fn plan(
         }
     };
     let order = Order {
-        program: target.program.clone().into_os_string(),
+        program: layout.program.into_os_string(),
         called: target.called,
         args: spawn.args.clone(),
         env: spawn.env.clone(),
-        cwd: Place { path: target.cwd.path.into_os_string(), identity: target.cwd.identity },
+        cwd: Place { path: layout.cwd.into_os_string(), identity: target.cwd.identity },
         writable: layout.writable,
         read_only: profile.read_only.iter().map(OsString::from).collect(),
+        moved: profile.mounts.iter().any(|mount| mount.writable_source().is_some()),
         readable,
         surroundings,
         private,

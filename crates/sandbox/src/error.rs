@@ -68,6 +68,14 @@ pub enum SandboxError {
         /// Why not.
         problem: PathProblem,
     },
+    /// A directory cannot be put where it should be seen.
+    #[error("mount at {path:?}: {problem}")]
+    Mounted {
+        /// The target.
+        path: PathBuf,
+        /// Why not.
+        problem: PathProblem,
+    },
     /// An argument or a variable that no process can be given.
     #[error("{what} cannot be passed to a process: {reason}")]
     BadArgument {

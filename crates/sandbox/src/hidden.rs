@@ -102,6 +102,13 @@ const NAMED_SECRETS: [&str; 15] = [
 /// Variables that name a socket by its address.
 const NAMED_SOCKETS: [&str; 3] = ["DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "CONTAINER_HOST"];
 
+/// Whether this is a part of the system that nothing is mounted over.
+pub(crate) fn is_system(path: &Path) -> bool {
+    let kernel = ["/dev", "/proc", "/sys"].iter().any(|place| path.starts_with(place));
+    let temporary = ["/tmp", "/var/tmp"].iter().any(|place| path == Path::new(place));
+    kernel || temporary || SYSTEM.iter().any(|place| path == Path::new(place))
+}
+
 /// The home directories. A `HOME` that is a part of the system is not among them.
 pub(crate) fn homes(env: &Environment) -> Vec<PathBuf> {
     let mut homes: Vec<PathBuf> = HOMES.iter().map(PathBuf::from).collect();

@@ -22,11 +22,12 @@ use crate::directory::Directory;
 use crate::error::{PathProblem, SandboxError};
 use crate::hidden;
 use crate::masks::{Kind, Placeholders, Presence};
+use crate::mounts::{self, MountContent, MountTable};
 use crate::plan::Target;
 use crate::sockets;
 use crate::spawn::{Network, Profile};
 use crate::tools;
-use crate::wire::Place;
+use crate::wire::{Place, Surroundings};
 
 /// Empty, writable, gone after the run.
 pub(crate) const PRIVATE: [&str; 2] = ["/tmp", "/var/tmp"];
@@ -66,6 +67,10 @@ enum Mount {
     Link(PathBuf),
     /// The place itself as it is around it, so that it cannot be moved.
     Anchor,
+    /// This directory of the machine, writable.
+    Writing(PathBuf),
+    /// This directory of the machine, read-only.
+    Reading(PathBuf),
 }
 
 impl Mount {
@@ -79,6 +84,11 @@ impl Mount {
 #[derive(Debug)]
 pub(crate) struct Layout {
     mounts: BTreeMap<PathBuf, Mount>,
+    /// What the machine has elsewhere.
+    table: MountTable,
+    /// The working directory and the program as they are called inside.
+    pub(crate) cwd: PathBuf,
+    pub(crate) program: PathBuf,
     /// The writable directories, as the inner stage must find them.
     pub(crate) writable: Vec<Place>,
     /// What the mounting leaves behind in them.
@@ -104,10 +114,17 @@ impl Layout {
         profile: &Profile,
         target: &Target,
         given: &[(OsString, OsString)],
+        surroundings: Surroundings,
         env: &Environment,
     ) -> Result<Self, SandboxError> {
-        let mut layout =
-            Self { mounts: BTreeMap::new(), writable: Vec::new(), placeholders: Placeholders::default() };
+        let mut layout = Self {
+            mounts: BTreeMap::new(),
+            table: MountTable::default(),
+            cwd: target.cwd.path.clone(),
+            program: target.program.clone(),
+            writable: Vec::new(),
+            placeholders: Placeholders::default(),
+        };
         for place in PRIVATE {
             layout.add_empty(Path::new(place), Mount::Private);
         }
@@ -125,6 +142,17 @@ impl Layout {
         for path in &profile.writable {
             layout.add_writable(path)?;
         }
+        for mount in &profile.mounts {
+            match (surroundings, mount.writable_source()) {
+                (Surroundings::Namespaces, _) => layout
+                    .add_mount(mount, env)
+                    .map_err(|problem| SandboxError::Mounted { path: mount.target.clone(), problem })?,
+                (Surroundings::Machine, Some(source)) => layout.add_writable(source)?,
+                (Surroundings::Machine, None) => {}
+            }
+        }
+        layout.cwd = layout.table.inside(&target.cwd.path);
+        layout.program = layout.table.inside(&target.program);
         // Before the masks: below what nobody can change they need no placeholder.
         for path in &profile.read_only {
             layout
@@ -132,17 +160,17 @@ impl Layout {
                 .map_err(|problem| SandboxError::ReadOnly { path: path.clone(), problem })?;
         }
         layout.add_own_masks(hidden::homes(env))?;
-        for place in tools::places(env, given, &target.program) {
+        for place in tools::places(env, given, &layout.program) {
             layout.show(&place);
         }
         // Before the secrets, so that those in a working directory are covered.
-        layout.show(&target.cwd.path);
+        layout.show(&layout.cwd.clone());
         layout.add_own_masks(hidden::secrets(env))?;
         layout.add_own_masks(sockets::of_services())?;
         for path in &profile.masked {
             layout.add_mask(path).map_err(|problem| SandboxError::Masked { path: path.clone(), problem })?;
         }
-        layout.show_working_directory(&target.cwd)?;
+        layout.show_working_directory()?;
         Ok(layout)
     }
 
@@ -151,12 +179,16 @@ impl Layout {
     pub(crate) fn arguments(&self, bounds: impl Fn(&Path) -> Vec<OsString>) -> Vec<OsString> {
         let mut words: Vec<OsString> = Vec::new();
         for (path, mount) in &self.mounts {
-            let (option, source): (&str, Option<&Path>) = match mount {
+            let (option, source): (&str, Option<PathBuf>) = match mount {
                 Mount::Private | Mount::CoverDirectory => ("--tmpfs", None),
-                Mount::Link(to) => ("--symlink", Some(to)),
-                Mount::CoverFile => ("--ro-bind", Some(Path::new("/dev/null"))),
-                Mount::Writable | Mount::Anchor => ("--bind", Some(path)),
-                Mount::Visible | Mount::Kept => ("--ro-bind", Some(path)),
+                Mount::Link(to) => ("--symlink", Some(to.clone())),
+                Mount::CoverFile => ("--ro-bind", Some(PathBuf::from("/dev/null"))),
+                Mount::Writable | Mount::Anchor | Mount::Writing(_) => {
+                    ("--bind", Some(self.table.outside(path)))
+                }
+                Mount::Visible | Mount::Kept | Mount::Reading(_) => {
+                    ("--ro-bind", Some(self.table.outside(path)))
+                }
             };
             if *mount == Mount::Private {
                 words.extend(bounds(path));
@@ -229,6 +261,10 @@ impl Layout {
                 return;
             }
             let next = at.join(part);
+            if self.table.around(&next).is_some() {
+                // It is there as the mount shows it.
+                return;
+            }
             let Ok(meta) = next.symlink_metadata() else { return };
             if !meta.is_symlink() {
                 at = next;
@@ -280,27 +316,31 @@ impl Layout {
         if !path.is_absolute() {
             return Err(PathProblem::Relative);
         }
-        let Ok((place, kind)) = locate(path) else {
+        let Ok((place, kind)) = self.locate(path) else {
             return Ok(());
         };
         match self.mounts.get(&place) {
-            Some(Mount::Writable) => return Err(PathProblem::Contradiction),
+            Some(Mount::Writable | Mount::Writing(_) | Mount::Reading(_)) => {
+                return Err(PathProblem::Contradiction);
+            }
             Some(Mount::Visible | Mount::Kept | Mount::Anchor | Mount::Link(_)) | None => {}
             Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile) => return Ok(()),
         }
         let around = self.around(&place);
-        if around != Around::Writable && place.is_symlink() {
+        let real = self.table.outside(&place);
+        if around != Around::Writable && real.is_symlink() {
             // Nobody inside can change the link, so covering what it names is enough.
-            return place.canonicalize().map_or(Ok(()), |target| self.add_mask(&target));
+            let named = real.canonicalize().map(|target| self.table.inside(&target));
+            return named.map_or(Ok(()), |target| self.add_mask(&target));
         }
         if around == Around::Empty && !self.mounts.contains_key(&place) {
             return Ok(());
         }
         let presence = match around {
-            Around::Writable => self.placeholders.hold(&place, kind),
+            Around::Writable => self.placeholders.hold(&real, kind),
             Around::World | Around::Empty | Around::Kept => Presence::Real,
         };
-        let cover = match (presence, place.symlink_metadata()) {
+        let cover = match (presence, real.symlink_metadata()) {
             (Presence::Held(kind), _) => kind.cover(),
             (Presence::Real, Ok(meta)) if meta.is_dir() => Mount::CoverDirectory,
             (Presence::Real, Ok(meta)) if meta.is_symlink() && around == Around::Writable => {
@@ -323,16 +363,17 @@ impl Layout {
             return Err(PathProblem::Relative);
         }
         // Where the way is barred to us, who runs inside may be able to clear it.
-        let (place, kind) = locate(path)?;
-        if self.mounts.get(&place) == Some(&Mount::Writable) {
+        let (place, kind) = self.locate(path)?;
+        if matches!(self.mounts.get(&place), Some(Mount::Writable | Mount::Writing(_))) {
             return Err(PathProblem::Contradiction);
         }
         if self.around(&place) != Around::Writable {
             return Ok(());
         }
-        let mount = match self.placeholders.hold(&place, kind) {
+        let real = self.table.outside(&place);
+        let mount = match self.placeholders.hold(&real, kind) {
             Presence::Held(kind) => kind.cover(),
-            Presence::Real if place.is_symlink() => return Err(PathProblem::IsLink),
+            Presence::Real if real.is_symlink() => return Err(PathProblem::IsLink),
             Presence::Real => Mount::Kept,
         };
         self.anchor(&place);
@@ -343,7 +384,7 @@ impl Layout {
     /// Makes each directory between `place` and the writable directory around it immovable.
     fn anchor(&mut self, place: &Path) {
         for between in place.ancestors().skip(1) {
-            if self.mounts.get(between) == Some(&Mount::Writable) {
+            if matches!(self.mounts.get(between), Some(Mount::Writable | Mount::Writing(_))) {
                 break;
             }
             self.mounts.entry(between.to_owned()).or_insert(Mount::Anchor);
@@ -352,27 +393,65 @@ impl Layout {
 
     /// A working directory that would be hidden is shown read-only; one that is itself replaced by an
     /// empty place cannot be shown.
-    fn show_working_directory(&mut self, cwd: &Directory) -> Result<(), SandboxError> {
-        match self.mounts.get(&cwd.path) {
+    fn show_working_directory(&mut self) -> Result<(), SandboxError> {
+        match self.mounts.get(&self.cwd) {
             Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile | Mount::Link(_)) => {
-                Err(SandboxError::WorkingDirectory { path: cwd.path.clone(), problem: PathProblem::Hidden })
+                Err(SandboxError::WorkingDirectory { path: self.cwd.clone(), problem: PathProblem::Hidden })
             }
-            Some(Mount::Writable | Mount::Visible | Mount::Kept | Mount::Anchor) => Ok(()),
+            Some(_) => Ok(()),
             None => {
-                if self.around(&cwd.path) == Around::Empty {
-                    self.mounts.insert(cwd.path.clone(), Mount::Visible);
+                if self.around(&self.cwd) == Around::Empty {
+                    self.mounts.insert(self.cwd.clone(), Mount::Visible);
                 }
                 Ok(())
             }
         }
     }
 
+    /// Puts a directory of the machine, or an empty one, over a path. Nothing else is planned at or above it but what hides.
+    fn add_mount(&mut self, mount: &mounts::Mount, env: &Environment) -> Result<(), PathProblem> {
+        if self.mounts.contains_key(&mount.target) {
+            return Err(PathProblem::Contradiction);
+        }
+        let directory = self.table.add(mount, env)?;
+        let planned = match (directory, &mount.content) {
+            (Some(directory), MountContent::Writable(_)) => {
+                let path = mount.target.clone().into_os_string();
+                self.writable.push(Place { path, identity: directory.identity });
+                Mount::Writing(directory.path)
+            }
+            (Some(directory), _) => Mount::Reading(directory.path),
+            (None, _) => Mount::Private,
+        };
+        self.mounts.insert(mount.target.clone(), planned);
+        Ok(())
+    }
+
+    /// The same as [`locate`], for what a mount shows.
+    fn locate(&self, path: &Path) -> io::Result<(PathBuf, Kind)> {
+        let through = |table: &MountTable, inside: &Path| {
+            let (target, source, mut real) = table.around(inside).filter(|(target, ..)| *target != inside)?;
+            if path.as_os_str().as_bytes().ends_with(b"/") {
+                real.push("");
+            }
+            Some(locate(&real).and_then(|(real, kind)| match real.strip_prefix(source) {
+                Ok(rest) => Ok((target.join(rest), kind)),
+                Err(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "a link leads out of the mount")),
+            }))
+        };
+        if let Some(found) = through(&self.table, &path.components().collect::<PathBuf>()) {
+            return found;
+        }
+        let (place, kind) = locate(path)?;
+        through(&self.table, &place).unwrap_or(Ok((place, kind)))
+    }
+
     /// What the nearest mount above `path` makes of its surroundings.
     fn around(&self, path: &Path) -> Around {
         match path.ancestors().skip(1).find_map(|above| self.mounts.get(above)) {
             None | Some(Mount::Visible) => Around::World,
-            Some(Mount::Writable | Mount::Anchor) => Around::Writable,
-            Some(Mount::Kept) => Around::Kept,
+            Some(Mount::Writable | Mount::Anchor | Mount::Writing(_)) => Around::Writable,
+            Some(Mount::Kept | Mount::Reading(_)) => Around::Kept,
             Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile | Mount::Link(_)) => Around::Empty,
         }
     }

@@ -30,6 +30,7 @@ mod inner;
 mod layers;
 mod layout;
 mod masks;
+mod mounts;
 mod plan;
 mod probe;
 mod program;
@@ -53,6 +54,7 @@ pub use layers::{
     IsolationLevel, IsolationReceipt, Layer, LayerState, LayerStatus, Layers, MissingLayer, ReachedLayer,
     Requested,
 };
+pub use mounts::{Mount, MountContent};
 pub use sandbox::Sandbox;
 pub use spawn::{
     Calls, Cap, Confinement, Keep, Launcher, Limits, Network, Profile, Redaction, Resources, Spawn, Stdin,

@@ -100,6 +100,7 @@ async fn trial(
         writable: Vec::new(),
         masked: Vec::new(),
         read_only: Vec::new(),
+        mounts: Vec::new(),
         network: Network::None,
         calls: Calls::Tools,
     };

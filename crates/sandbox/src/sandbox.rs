@@ -1,5 +1,6 @@
 //! The door: [`Sandbox::run`].
 
+use std::path::Path;
 use std::sync::OnceLock;
 
 use crucible_host::clock::Stopwatch;
@@ -10,6 +11,7 @@ use crate::completed::{Completed, End, FORBIDDEN_SIGNAL};
 use crate::error::SandboxError;
 use crate::hosts;
 use crate::layers::{IsolationReceipt, Layer, Layers, MissingLayer, ReachedLayer, Requested};
+use crate::mounts::Mount;
 use crate::plan;
 use crate::probe::{self, Offer};
 use crate::spawn::{Calls, Confinement, Launcher, Network, Profile, Spawn, Strength};
@@ -193,7 +195,10 @@ async fn run_direct(spawn: Spawn) -> Result<Observed, SandboxError> {
 pub(crate) fn watch(spawn: Spawn) -> Watch {
     let writable = match spawn.confinement {
         Confinement::Trusted => Vec::new(),
-        Confinement::Confined(profile) => profile.writable,
+        Confinement::Confined(profile) => {
+            let mounted = profile.mounts.iter().filter_map(Mount::writable_source).map(Path::to_owned);
+            profile.writable.into_iter().chain(mounted).collect()
+        }
     };
     let Spawn { limits, stdin, stdout, keep, redaction, .. } = spawn;
     Watch { limits, stdin, stdout, keep, redaction, writable }

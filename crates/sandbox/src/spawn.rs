@@ -14,6 +14,7 @@ use crucible_model::ByteLimit;
 use serde::{Deserialize, Serialize};
 
 use crate::hosts::AllowedHost;
+use crate::mounts::Mount;
 
 /// How to reach the inner stage: this binary, and the words before the number of the order's socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -194,6 +195,8 @@ pub struct Profile {
     /// Absolute paths in the writable directories that stay as they are: readable, and neither changed, replaced nor,
     /// where they do not exist, made. Needs namespaces; where they are missing the layer [`crate::Layer::Masks`] says so.
     pub read_only: Vec<PathBuf>,
+    /// What stands at another path than on the machine; outer mounts first.
+    pub mounts: Vec<Mount>,
     /// What the program can reach.
     pub network: Network,
     /// Which system calls it may make.

@@ -115,6 +115,7 @@ impl Sandbox {
             writable: Vec::new(),
             masked: Vec::new(),
             read_only: Vec::new(),
+            mounts: Vec::new(),
             network: Network::None,
             calls: Calls::Tools,
         };

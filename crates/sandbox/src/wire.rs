@@ -51,6 +51,8 @@ pub(crate) struct Order {
     pub(crate) writable: Vec<Place>,
     /// What of them stays as it is.
     pub(crate) read_only: Vec<OsString>,
+    /// Whether a writable directory is to be seen at another path than its own.
+    pub(crate) moved: bool,
     /// What may be read, each with all below it.
     pub(crate) readable: Vec<OsString>,
     pub(crate) surroundings: Surroundings,

@@ -6,7 +6,6 @@
 //! a report that was cut says so.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -56,9 +55,8 @@ impl TestResults {
 
     /// The results of a gate that ran in `copy`: complete only where the command ended by itself as its runner does, with names that
     /// do not tell where the copy was.
-    pub(crate) fn of_run(run: &GateRun, copy: &Path) -> Option<Self> {
+    pub(crate) fn of_run(run: &GateRun, names: &Normaliser) -> Option<Self> {
         let read = Self::read(run)?;
-        let names = Normaliser::new(copy);
         let mut results = Self { basis: read.basis, ..Self::default() };
         for (name, status) in read.tests {
             results.add(cut(&names.name(&name)), status);

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use crucible_model::{ByteLimit, RepoPath};
 use crucible_sandbox::{
-    Calls, Cap, Captured, Completed, Confinement, End, FORBIDDEN_SIGNAL, Keep, Limits, Network, Profile,
-    Redaction, Resources, Sandbox, SandboxError, Spawn, Stdin, Stdout, Strength,
+    Calls, Cap, Captured, Completed, Confinement, End, FORBIDDEN_SIGNAL, Keep, Limits, Mount, MountContent,
+    Network, Profile, Redaction, Resources, Sandbox, SandboxError, Spawn, Stdin, Stdout, Strength,
 };
 
 use crate::gate::{GateEnd, GateInput, GateOutcome, GateRun, GateSpec, NotStarted};
 use crate::results::TestResults;
 use crate::runner;
-use crate::text::normalise;
+use crate::text::Normaliser;
 
 /// Where and how the commands of gates run.
 #[derive(Debug, Clone)]
@@ -30,12 +30,28 @@ pub struct GateSetting {
     /// A directory outside of the copy where runners write their reports, one below it for each gate; without it
     /// commands run as they are given and report nothing test by test.
     pub reports: Option<PathBuf>,
+    /// What they find at other paths, the copy itself among it.
+    pub mounts: Vec<Mount>,
     /// The whole environment of the commands.
     pub env: Vec<(OsString, OsString)>,
     /// How strong the sandbox must be. No network is reachable but the command's own loopback.
     pub strength: Strength,
     /// How much of each output stream is kept, from its end.
     pub log_limit: ByteLimit,
+}
+
+impl GateSetting {
+    /// The other path at which commands find the copy.
+    fn mounted_at(&self) -> Option<&Path> {
+        let copy = MountContent::Writable(self.copy.clone());
+        self.mounts.iter().find(|mount| mount.content == copy).map(|mount| mount.target.as_path())
+    }
+
+    /// Names the copy in the same way wherever commands find it.
+    fn normaliser(&self) -> Normaliser {
+        let normaliser = Normaliser::new(&self.copy);
+        self.mounted_at().map_or(normaliser.clone(), |target| normaliser.also(target, "<copy>"))
+    }
 }
 
 /// Hears how the gates fare, while they run.
@@ -86,7 +102,7 @@ pub async fn run_gates(
             }
             GateInput::Command(spec) => {
                 let mut run = run_command(sandbox, spec, setting, Resources::DEFAULT).await;
-                run.results = TestResults::of_run(&run, &setting.copy);
+                run.results = TestResults::of_run(&run, &setting.normaliser());
                 GateOutcome::Ran(Box::new(run))
             }
         };
@@ -194,8 +210,11 @@ async fn run_words(
         let message = format!("gate {} has no command; name a program in the configuration", spec.id);
         return not_started(spec, NotStarted::EmptyCommand, message);
     };
-    let mut writable = vec![setting.copy.clone()];
-    writable.extend_from_slice(&setting.writable);
+    let normaliser = setting.normaliser();
+    let mut writable = setting.writable.clone();
+    if setting.mounted_at().is_none() {
+        writable.push(setting.copy.clone());
+    }
     writable.extend(prepared.writable());
     let mut env = setting.env.clone();
     env.retain(|(name, _)| !name.to_str().is_some_and(|name| spec.env.contains_key(name)));
@@ -219,6 +238,7 @@ async fn run_words(
             writable,
             masked: setting.masked.clone(),
             read_only: Vec::new(),
+            mounts: setting.mounts.clone(),
             network: Network::None,
             calls: Calls::Tools,
         }),
@@ -238,7 +258,7 @@ async fn run_words(
             GateRun { report: collected.report, ..finished(spec, resources.disk, completed) }
         }
         Err(error) => {
-            let message = normalise(explain(program, &error).as_bytes(), &setting.copy);
+            let message = normaliser.apply(explain(program, &error).as_bytes());
             not_started(spec, obstacle(&error), message)
         }
     }
@@ -294,6 +314,7 @@ fn obstacle(error: &SandboxError) -> NotStarted {
         | SandboxError::Writable { .. }
         | SandboxError::Masked { .. }
         | SandboxError::ReadOnly { .. }
+        | SandboxError::Mounted { .. }
         | SandboxError::BadArgument { .. }
         | SandboxError::Host(_)
         | SandboxError::LayersMissing { .. }
@@ -332,6 +353,7 @@ mod tests {
             writable: Vec::new(),
             masked: Vec::new(),
             reports: None,
+            mounts: Vec::new(),
             env: base_env(&env),
             strength: Strength::BestEffort,
             log_limit: ByteLimit(4096),

@@ -41,6 +41,7 @@ impl Scene {
             writable: Vec::new(),
             reports: None,
             masked: Vec::new(),
+            mounts: Vec::new(),
             env: base_env(&self.env),
             strength: Strength::BestEffort,
             log_limit: ByteLimit(4096),

@@ -153,6 +153,7 @@ impl Exec {
             // The sandbox knows Crucible's own directory; where else the runs lie only the configuration tells.
             masked: config.text("paths.runs_root").map(|root| here.join(root).join("")).into_iter().collect(),
             read_only: Vec::new(),
+            mounts: Vec::new(),
             network: self.reachable(),
             calls: self.calls.into(),
         };

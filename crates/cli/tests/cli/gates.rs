@@ -177,7 +177,7 @@ fn a_gate_sees_no_network_no_home_and_cannot_write_elsewhere() {
     let mine = outside.path("mine");
     let script = format!(
         "(echo hello > {0}) 2>/dev/null && exit 3\n[ -e \"$HOME/.gitconfig\" ] && exit 4\n\
-         [ -s .git/config ] && exit 5\n(echo x > check.sh) || exit 6\nenv | grep -q CRUCIBLE && exit 7\nexit 0",
+         grep -q 'user\\|remote' .git/config && exit 5\n(echo x > check.sh) || exit 6\nenv | grep -q CRUCIBLE && exit 7\nexit 0",
         mine.display()
     );
     let repo = misbehaving(&script, 20);

@@ -22,6 +22,7 @@ mod documents;
 mod find;
 mod full_disk;
 mod gate_settings;
+mod gate_world;
 mod gates;
 mod given;
 mod happy_path;

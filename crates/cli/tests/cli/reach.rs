@@ -93,9 +93,9 @@ fn a_gate_sees_neither_the_original_nor_any_run() {
     let original = desk.path("original");
     let mut script = String::new();
     for (number, place) in [
-        original.join("src/area.py"),
         original.join("secret.txt"),
-        original.join(".git/HEAD"),
+        original.join(".git/logs/HEAD"),
+        original.join(".git/refs/heads/main"),
         other_run.join("artifacts/PLAN.md"),
         desk.data().join("ledger.db"),
     ]
@@ -105,6 +105,11 @@ fn a_gate_sees_neither_the_original_nor_any_run() {
         script.push_str(&format!("cat '{}' >/dev/null 2>&1 && exit {}\n", place.display(), 20 + number));
         assert!(place.exists() || place.starts_with(&original));
     }
+    // At the path of the original stands the copy.
+    script.push_str(&format!(
+        "cmp -s src/area.py '{0}/src/area.py' && [ \"$(pwd)\" = '{0}' ] || exit 29\n",
+        original.display()
+    ));
     // Its own copy lies there, and nothing else.
     script.push_str(&format!(
         "ls '{}' 2>/dev/null | grep -q '{}' && exit 30\n",
@@ -152,13 +157,14 @@ fn tools_installed_inside_the_repository_still_run() {
     let desk = Desk::with(&server);
     let original = desk.path("original");
     let tool = format!(
-        "#!/bin/sh\n. '{0}/.venv/lib/part.sh'\ncat '{0}/src/area.py' >/dev/null 2>&1 && exit 20\nsh check.sh\n",
+        "#!/bin/sh\n. '{0}/.venv/lib/part.sh'\ncat '{0}/mine.txt' >/dev/null 2>&1 && exit 20\nsh check.sh\n",
         original.display()
     );
     let builder = small()
         .file(".crucible/config.toml", "[gates.tests]\ncommand = [\"check-area\"]\n")
         .file(".gitignore", ".venv\n")
         .uncommitted(".venv/bin/check-area", tool)
+        .uncommitted("mine.txt", "mine\n")
         .uncommitted(".venv/lib/part.sh", "true\n");
     in_sight(&desk, builder);
     let set =

@@ -83,6 +83,7 @@ pub(super) async fn run(task: &AgentTask<'_>, program: AgentProgram) -> Result<A
             writable: vec![task.workspace.root().to_owned(), task.workspace.scratch().to_owned()],
             masked: Vec::new(),
             read_only: Vec::new(),
+            mounts: Vec::new(),
             network,
             calls: Calls::Tools,
         }),

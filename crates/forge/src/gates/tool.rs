@@ -79,6 +79,7 @@ impl<'a> ToolCall<'a> {
             writable: vec![self.writable],
             masked: Vec::new(),
             read_only: Vec::new(),
+            mounts: Vec::new(),
             network: Network::None,
             calls: Calls::Tools,
         };

@@ -54,6 +54,7 @@ pub(super) fn around(
         writable: Vec::new(),
         masked: vec![root.clone()],
         read_only: Vec::new(),
+        mounts: Vec::new(),
         network: Network::None,
         calls: Calls::Compute,
     };

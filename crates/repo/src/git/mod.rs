@@ -246,6 +246,10 @@ impl Git {
         self.place.common_dir.join("objects")
     }
 
+    pub(crate) fn common_dir(&self) -> &Path {
+        &self.place.common_dir
+    }
+
     /// Whether a setting may ask for other line ends in the work tree, without any attribute.
     pub(crate) fn converts(&self) -> bool {
         self.line_ends == LineEnds::Set
@@ -269,6 +273,12 @@ impl Git {
     pub(crate) async fn run_bare(&self, directory: &Path, call: Call) -> Result<Output, RepoError> {
         let output = self.runner.run(directory, None, &[], call).await?;
         if output.code == 0 { Ok(output) } else { Err(output.failed()) }
+    }
+
+    /// The same, where an exit code of 1 is an answer too.
+    pub(crate) async fn run_elsewhere(&self, directory: &Path, call: Call) -> Result<(), RepoError> {
+        let output = self.runner.run(directory, None, &[], call).await?;
+        if output.code <= 1 { Ok(()) } else { Err(output.failed()) }
     }
 
     /// Runs git in this repository; anything but success is an error.

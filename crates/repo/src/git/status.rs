@@ -137,6 +137,16 @@ impl Git {
         Ok(looked)
     }
 
+    /// What git does not track, with the words of `ls-files` that choose among it; of a directory that holds nothing else only its own path.
+    pub(crate) async fn untracked_entries(
+        &self,
+        which: &'static [&'static str],
+    ) -> Result<Vec<PathBuf>, RepoError> {
+        let words = ["ls-files", "--others", "--directory", "--exclude-standard", "-z"];
+        let output = self.run_ok(Call::new(words.iter().chain(which).copied())).await?;
+        Ok(output.records().map(|record| as_path(record.strip_suffix(b"/").unwrap_or(record))).collect())
+    }
+
     /// The files that git neither tracks nor ignores, sorted.
     ///
     /// # Errors

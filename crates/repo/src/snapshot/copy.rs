@@ -3,16 +3,20 @@
 //! A source is opened without following links and without waiting (a pipe would make us wait for ever), and only then
 //! looked at: what was opened is what is copied. Where files are judged by what they hold, that is judged which the copy holds: a small file
 //! from the bytes that are written, a large one from the copy itself, which goes again where it must not stay.
+//!
+//! A copy has the time of its original, because build tools compare times: a build output that came along is as old as it was beside its
+//! sources. What changed a moment ago, or has a time in the future, does not keep it: a source then counts as new and an output as old, so
+//! that it is built again.
 
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crucible_model::{Digest, DigestWriter};
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use super::manifest::CopyEntry;
@@ -32,9 +36,20 @@ const TURNS: usize = 4;
 /// The largest file that is held in memory as a whole.
 const SMALL: usize = 1 << 20;
 
+/// How many seconds before the copy was made a file counts as changed a moment ago.
+const MOMENT: i64 = 2;
+
+/// Whether the digests of files are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Digests {
+    Wanted,
+    Unwanted,
+}
+
 /// How files are judged by what they hold.
 pub(super) struct Judging<'a> {
     pub(super) check: &'a ContentCheck,
+    pub(super) digests: Digests,
     /// Files that stay out under another name: device and number.
     pub(super) other_names: HashSet<(u64, u64)>,
     pub(super) limits: TreeLimits,
@@ -184,7 +199,9 @@ impl Work<'_> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let fail = |errno| self.target.fail("write", path, errno);
         let target = self.target.open_file(path, flags, mode).map_err(fail)?;
+        let again = target.try_clone().map_err(|error| RepoError::io("copy", path, error))?;
         let bytes = self.copy_bytes(source, target).map_err(|error| RepoError::io("copy", path, error))?;
+        keep_time(&again, &stat, Recent::IsNew).map_err(fail)?;
         Ok(Outcome::Copied { bytes, entry: None })
     }
 
@@ -233,7 +250,8 @@ impl Work<'_> {
             }
             let mut target = File::from(make()?);
             target.write_all(room).map_err(fail)?;
-            (target, room.len() as u64, Digest::of(room))
+            let digest = (judging.digests == Digests::Wanted).then(|| Digest::of(room));
+            (target, room.len() as u64, digest)
         } else {
             source.rewind().map_err(fail)?;
             let mut target = File::from(make()?);
@@ -250,12 +268,8 @@ impl Work<'_> {
             }
         };
         let made = rustix::fs::fstat(&target).map_err(|errno| self.target.fail("look at", path, errno))?;
-        let entry = CopyEntry::File {
-            bytes,
-            mode: made.st_mode & 0o7777,
-            names: made.st_nlink,
-            digest: Some(digest),
-        };
+        let entry = CopyEntry::File { bytes, mode: made.st_mode & 0o7777, names: made.st_nlink, digest };
+        keep_time(&target, stat, Recent::IsOld).map_err(|errno| self.target.fail("date", path, errno))?;
         Ok(Outcome::Copied { bytes, entry: Some(entry) })
     }
 
@@ -304,7 +318,7 @@ fn judge_large(
     judging: &Judging<'_>,
     file: &mut File,
     room: &mut Vec<u8>,
-) -> io::Result<(u64, Result<Digest, OmitReason>)> {
+) -> io::Result<(u64, Result<Option<Digest>, OmitReason>)> {
     let mut head = Vec::new();
     Read::by_ref(file).take(64).read_to_end(&mut head)?;
     if let Some(reason) = kind::of_content(&head) {
@@ -315,9 +329,12 @@ fn judge_large(
     if let Some(reason) = (judging.check)(FileContent::Large(&mut tee))? {
         return Ok((tee.bytes, Err(reason)));
     }
+    if judging.digests == Digests::Unwanted {
+        return Ok((tee.file.metadata()?.len(), Ok(None)));
+    }
     room.resize(SMALL, 0);
     while tee.read(room)? > 0 {}
-    Ok((tee.bytes, Ok(tee.digest.finish())))
+    Ok((tee.bytes, Ok(Some(tee.digest.finish()))))
 }
 
 /// Digests a file while it is read.
@@ -339,6 +356,39 @@ impl Read for Tee<'_> {
                     return Ok(count);
                 }
             }
+        }
+    }
+}
+
+/// What a file that changed a moment ago counts as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recent {
+    /// A source: it keeps the time of the copy.
+    IsNew,
+    /// An output: it is older than whatever is written from now on.
+    IsOld,
+}
+
+/// Gives `target`, which was made just now, the time of its original.
+pub(super) fn keep_time(target: impl AsFd, original: &Stat, recent: Recent) -> Result<(), Errno> {
+    let made = rustix::fs::fstat(&target)?;
+    let latest = made.st_mtime - MOMENT;
+    let (seconds, nanoseconds) = match recent {
+        _ if original.st_mtime < latest => (original.st_mtime, original.st_mtime_nsec),
+        Recent::IsNew => return Ok(()),
+        Recent::IsOld => (latest, 0),
+    };
+    let time = Timespec { tv_sec: seconds, tv_nsec: nanoseconds.cast_signed() };
+    rustix::fs::futimens(&target, &Timestamps { last_access: time, last_modification: time })
+}
+
+/// Gives the directories of a copy the times of their originals, the deepest first.
+pub(super) fn keep_directory_times(source: &Root, target: &Root, directories: &[&Path]) {
+    for directory in directories.iter().rev() {
+        // A time is a help for build tools and no more.
+        let times = source.stat(directory).and_then(|stat| Ok((stat, target.open_dir(directory)?)));
+        if let Ok((stat, made)) = times {
+            let _ = keep_time(&made, &stat, Recent::IsNew);
         }
     }
 }

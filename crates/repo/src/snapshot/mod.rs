@@ -7,6 +7,7 @@
 //! Whatever is left out is listed with its reason.
 
 mod copy;
+mod ignored;
 mod kind;
 mod manifest;
 mod tree_copy;
@@ -24,6 +25,7 @@ use crate::beneath::Root;
 use crate::error::RepoError;
 use crate::git::Git;
 
+pub use ignored::{DependencyTree, IgnoredFiles, IgnoredLimits, IgnoredOptions, SplitTrees};
 pub use manifest::{CopyEntry, TreeManifest, UnseenWhy, WorkspaceChange};
 pub use tree_copy::{ContentCheck, FileContent, PathCheck, TreeCopy, TreeCopyOptions, TreeLimits, copy_tree};
 
@@ -112,6 +114,13 @@ pub enum OmitReason {
     LeadsToOmitted,
     /// It is larger than what is copied.
     TooLarge,
+    /// It holds at least so much, which is more than is copied.
+    TooMuch {
+        /// Files.
+        files: u64,
+        /// Bytes.
+        bytes: u64,
+    },
     /// It is Crucible's own.
     Own,
 }
@@ -120,6 +129,9 @@ impl fmt::Display for OmitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Secret(why) => return write!(f, "holds a secret: {why}"),
+            Self::TooMuch { files, bytes } => {
+                return write!(f, "holds {files} files or more with {bytes} bytes, too much to be copied");
+            }
             Self::Repository => "is a repository of its own",
             Self::Special => "is no file, directory or link",
             Self::LeavesTree => "is a link that leads out of the work tree",
@@ -180,14 +192,21 @@ pub async fn snapshot(
     let target = Root::open(dest)?;
     // The copying waits for disks; it has threads of its own, away from those that wait for the network.
     let copied = tokio::task::spawn_blocking(move || {
-        make_dirs(&target, &paths)?;
-        copy::copy_all(&source, &target, &paths, None)
+        let directories = make_dirs(&target, &paths)?;
+        let copied = copy::copy_all(&source, &target, &paths, None)?;
+        copy::keep_directory_times(&source, &target, &directories);
+        Ok::<_, RepoError>(copied)
     });
     let copied =
         copied.await.map_err(|error| RepoError::io("copy to", dest, std::io::Error::other(error)))??;
     omitted.extend(copied.omitted);
     omitted.sort();
     Ok(SnapshotReport { method: copied.method, files: copied.files, bytes: copied.bytes, omitted })
+}
+
+/// Copies plain files whose directories are there.
+pub(crate) fn copy_plain(source: &Root, target: &Root, paths: &[PathBuf]) -> Result<(), RepoError> {
+    copy::copy_all(source, target, paths, None).map(drop)
 }
 
 fn prepare(dest: &Path) -> Result<(), RepoError> {
@@ -199,7 +218,8 @@ fn prepare(dest: &Path) -> Result<(), RepoError> {
     }
 }
 
-fn make_dirs(target: &Root, paths: &[PathBuf]) -> Result<(), RepoError> {
+/// Makes the directories that hold these paths, and tells them, each before what it holds.
+fn make_dirs<'a>(target: &Root, paths: &'a [PathBuf]) -> Result<Vec<&'a Path>, RepoError> {
     let mut dirs: BTreeSet<&Path> = BTreeSet::new();
     for path in paths {
         for dir in path.ancestors().skip(1).take_while(|dir| !dir.as_os_str().is_empty()) {
@@ -209,8 +229,8 @@ fn make_dirs(target: &Root, paths: &[PathBuf]) -> Result<(), RepoError> {
         }
     }
     // A parent sorts before what it holds.
-    for dir in dirs {
+    for dir in &dirs {
         target.make_dir(dir).map_err(|errno| target.fail("create", dir, errno))?;
     }
-    Ok(())
+    Ok(dirs.into_iter().collect())
 }

@@ -15,7 +15,7 @@ use crucible_model::ByteLimit;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::copy::{self, Judging, stays_inside};
+use super::copy::{self, Digests, Judging, stays_inside};
 use super::kind::{self, CACHE_SIGNATURE, CACHE_TAG, ListedKind};
 use super::manifest::{CopyEntry, TreeManifest};
 use super::walk::{Allowance, Listing, join};
@@ -117,6 +117,7 @@ fn copy_all(from: &Root, to: &Root, options: &TreeCopyOptions) -> Result<TreeCop
     });
     let judging = Judging {
         check: &options.content,
+        digests: Digests::Wanted,
         other_names: secret_files.collect::<HashSet<_>>(),
         limits: options.limits,
     };
@@ -208,10 +209,10 @@ fn has_tag(from: &Root, directory: &Path) -> bool {
     std::fs::File::from(fd).read_exact(&mut head).is_ok() && head == CACHE_SIGNATURE
 }
 
-type LinkOutcome = (PathBuf, Result<PathBuf, OmitReason>);
+pub(super) type LinkOutcome = (PathBuf, Result<PathBuf, OmitReason>);
 
 /// Makes the links that lead, inside of the original, to what the copy has.
-fn make_links(from: &Root, to: &Root, links: &[PathBuf]) -> Result<Vec<LinkOutcome>, RepoError> {
+pub(super) fn make_links(from: &Root, to: &Root, links: &[PathBuf]) -> Result<Vec<LinkOutcome>, RepoError> {
     let mut outcomes = Vec::new();
     for link in links {
         let outcome = match from.read_link(link) {

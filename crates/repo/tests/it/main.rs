@@ -15,11 +15,15 @@ mod gh;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod ignored;
+#[cfg(test)]
 mod kept_index;
 #[cfg(test)]
 mod land;
 #[cfg(test)]
 mod open;
+#[cfg(test)]
+mod private_git;
 #[cfg(test)]
 mod reads;
 #[cfg(test)]

@@ -126,7 +126,7 @@ impl AgentBackend {
             keys.extend(value.to_str().map(|key| Secret::new(key.to_owned())));
         }
         let keys = HandedKeys::new(&keys);
-        let masked = hidden(world, &record.repo, &record.settings.gates, &given);
+        let masked = hidden(world, &record.repo, &record.settings.gates, &given, None, &[]);
         let (env, sandbox) = (world.env.clone(), Arc::clone(&world.sandbox));
         Ok(Self { dir: dir.clone(), record, env, sandbox, given, keys, masked })
     }
@@ -186,6 +186,7 @@ impl AgentBackend {
                 writable: vec![copy, asked],
                 masked,
                 read_only: Vec::new(),
+                mounts: Vec::new(),
                 network: match agents.network {
                     AgentNetwork::Off => Network::None,
                     AgentNetwork::On => Network::Host,

@@ -91,7 +91,7 @@ impl Engine<'_> {
             if !analysis.left_out.is_empty() {
                 let count = analysis.left_out.len();
                 self.journal.note(&format!(
-                    "  left out of the gates' copies: {count} tracked files; see {}",
+                    "  left out of the gates' copies: {count} files and directories; see {}",
                     layout::ANALYSIS
                 ))?;
             }

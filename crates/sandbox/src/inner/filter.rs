@@ -240,6 +240,7 @@ mod tests {
             cwd: Place { path: "/".into(), identity: (0, 0) },
             writable: Vec::new(),
             read_only: Vec::new(),
+            moved: false,
             readable: Vec::new(),
             surroundings,
             private: PrivateBound::Sized,

@@ -159,6 +159,9 @@ impl Walls {
                 if !order.read_only.is_empty() {
                     detail.push_str("; what is to stay as it is is mounted read-only");
                 }
+                if order.moved {
+                    detail.push_str("; the copy stands at the path of the original");
+                }
                 walls.stand(Layer::Masks, Ok(detail));
             }
             Surroundings::Machine => {
@@ -168,6 +171,9 @@ impl Walls {
                         .to_owned();
                 for place in &order.read_only {
                     reason.push_str(&format!("; {} can be changed", place.to_string_lossy()));
+                }
+                if order.moved {
+                    reason.push_str("; the copy is not at the path of the original");
                 }
                 walls.stand(Layer::Masks, Err(reason));
             }

@@ -10,6 +10,7 @@ mod ends;
 mod escapes;
 mod home;
 mod hosts;
+mod mounts;
 mod read_only;
 mod support;
 mod trusted;

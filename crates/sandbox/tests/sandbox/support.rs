@@ -83,6 +83,7 @@ impl Scratch {
             writable: vec![self.copy.clone()],
             masked: Vec::new(),
             read_only: Vec::new(),
+            mounts: Vec::new(),
             network: Network::None,
             calls: Calls::Tools,
         }

@@ -199,6 +199,7 @@ fn profile(hook: &Hook, place: &HookPlace<'_>, believed: &Result<(), String>) ->
         writable: vec![place.project.to_owned()],
         masked: place.masked.clone(),
         read_only,
+        mounts: Vec::new(),
         network: Network::None,
         calls: Calls::Tools,
     })

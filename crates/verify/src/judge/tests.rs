@@ -7,6 +7,7 @@ use crucible_sandbox::IsolationReceipt;
 
 use super::*;
 use crate::results::TestResults;
+use crate::text::Normaliser;
 
 /// A run of a command with this end and output, in full isolation.
 pub(crate) fn run_of(command: &str, end: GateEnd, stdout: &str, stderr: &str) -> GateRun {
@@ -26,7 +27,7 @@ pub(crate) fn run_of(command: &str, end: GateEnd, stdout: &str, stderr: &str) ->
         isolation: None,
         results: None,
     };
-    GateRun { results: TestResults::of_run(&run, Path::new("/copy")), ..run }
+    GateRun { results: TestResults::of_run(&run, &Normaliser::new(Path::new("/copy"))), ..run }
 }
 
 /// A receipt as the sandbox writes it.

@@ -1,0 +1,158 @@
+//! The world of a gate: installed packages, generated files and the history are there, the patched code is what is loaded, and
+//! nothing of the user's own is seen.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crucible_testkit::RepoBuilder;
+
+use crate::support::{Desk, Snapshot, TEST, WRONG, answering, codes, good_answer, small, whole_file};
+
+/// A repository with this gate at a place that a gate can see; temporary directories are private to it.
+fn placed(desk: &Desk, builder: RepoBuilder) -> PathBuf {
+    let (repo, place) = (builder.build(), desk.path("original"));
+    repo.git(["tag", "-a", "v1.2", "-m", "release"]);
+    let copied = Command::new("cp").arg("-a").arg(repo.path()).arg(&place).status().unwrap();
+    assert!(copied.success());
+    place
+}
+
+fn write(path: PathBuf, content: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, content).unwrap();
+}
+
+/// A run of the good change, and what it printed on the way.
+#[track_caller]
+fn verified(desk: &Desk, original: &Path, strength: &str) -> String {
+    let before = Snapshot::of([original]);
+    let ran = desk.start_call(original).args(["--max-iterations", "1", "--sandbox", strength]).run();
+    let told = ran.stderr.clone();
+    let status = ran.ok().json();
+    assert_eq!(status["state"], "verified", "{status}");
+    if strength == "required" {
+        assert_eq!(codes(&status, 1), [""; 0]);
+    }
+    before.is_still(&Snapshot::of([original]));
+    told
+}
+
+/// A project with a `src` layout whose environment, not activated, has it installed in editable mode.
+fn editable(desk: &Desk) -> PathBuf {
+    let check = "import sys, area, helper\n\
+        assert sys.prefix.endswith('/.venv'), sys.prefix\n\
+        sys.exit(0 if area.area(3, 4) == 12 and helper.ANSWER == 42 else 1)\n";
+    let gate = "[gates.tests]\ncommand = [\"python\", \"tests/check.py\"]\n";
+    let builder = RepoBuilder::new().files([
+        (".crucible/config.toml", gate),
+        (".gitignore", ".venv\n"),
+        ("src/area.py", WRONG),
+        ("tests/check.py", check),
+    ]);
+    let original = placed(desk, builder);
+    let made = Command::new("python3")
+        .args(["-m", "venv", "--without-pip", ".venv"])
+        .current_dir(&original)
+        .status();
+    assert!(made.unwrap().success());
+    let lib = original.join(".venv/lib");
+    let python = std::fs::read_dir(&lib).unwrap().next().unwrap().unwrap().path();
+    write(python.join("site-packages/__editable__.area-1.0.pth"), &format!("{}/src\n", original.display()));
+    write(python.join("site-packages/helper.py"), "ANSWER = 42\n");
+    original
+}
+
+#[test]
+fn editable_install_loads_the_patched_source() {
+    let server = answering(good_answer());
+    let desk = Desk::with(&server);
+    let original = editable(&desk);
+    let told = verified(&desk, &original, "required");
+    assert!(!told.contains("another path"), "{told}");
+    // A change that does not mend it is not verified.
+    let wrong = answering(whole_file("src/area.py", &WRONG.replacen("width + height", "width - height", 1)));
+    let desk = Desk::with(&wrong);
+    let original = editable(&desk);
+    let status = desk.start_call(&original).args(["--max-iterations", "1"]).run().exits(1).json();
+    assert_eq!(codes(&status, 1), ["verify-gate-failed"]);
+}
+
+#[test]
+fn editable_install_loads_the_patched_source_without_mounts() {
+    let server = answering(good_answer());
+    let desk = Desk::with(&server);
+    let original = editable(&desk);
+    let told = verified(&desk, &original, "off");
+    assert!(told.contains("a copy at another path than the repository's"), "{told}");
+}
+
+/// A workspace whose packages find each other through links in `node_modules`.
+fn workspace(desk: &Desk) -> PathBuf {
+    let check = "const {area} = require('area');\n\
+        const helper = require('helper');\n\
+        try { require('fs').writeFileSync('node_modules/helper/index.js', ''); process.exit(3); } catch {}\n\
+        require('fs').writeFileSync('node_modules/.cache/x', '');\n\
+        process.exit(area(3, 4) === 12 && helper === 42 ? 0 : 1);\n";
+    let gate = "[gates.tests]\ncommand = [\"node\", \"check.js\"]\n";
+    let builder = RepoBuilder::new().files([
+        (".crucible/config.toml", gate),
+        (".gitignore", "node_modules\n"),
+        ("packages/area/index.js", "exports.area = (width, height) => width + height;\n"),
+        ("packages/area/package.json", "{\"name\": \"area\"}\n"),
+        ("check.js", check),
+    ]);
+    let original = placed(desk, builder);
+    write(original.join("node_modules/helper/index.js"), "module.exports = 42;\n");
+    write(original.join("node_modules/.cache/old"), "old\n");
+    symlink("../packages/area", original.join("node_modules/area")).unwrap();
+    original
+}
+
+#[test]
+fn workspace_link_in_node_modules_leads_to_the_patched_package() {
+    let answer = "exports.area = (width, height) => width * height;\n";
+    let server = answering(whole_file("packages/area/index.js", answer));
+    let desk = Desk::with(&server);
+    let original = workspace(&desk);
+    let run = desk.start_call(&original).args(["--max-iterations", "1", "--file", "packages/area/index.js"]);
+    let status = run.run().ok().json();
+    assert_eq!(status["state"], "verified", "{status}");
+    assert!(!original.join("node_modules/.cache/x").exists());
+}
+
+#[test]
+fn gate_sees_generated_files_and_tags_and_no_secrets() {
+    let server = answering(good_answer());
+    let desk = Desk::with(&server);
+    let check = format!(
+        "set -e\n[ \"$(cat src/_version.py)\" = 1.2 ]\n[ \"$(git describe --tags --abbrev=0)\" = v1.2 ]\n\
+         git log -1 --format=%s >/dev/null\n[ -f build/out.o ] && [ src/area.c -ot build/out.o ]\n\
+         for path in .env own.key notes.cfg fifo out-link .git/hooks/pre-commit; do\n\
+         if [ -e $path ] || [ -L $path ]; then echo \"$path is here\"; exit 9; fi\ndone\n{TEST}"
+    );
+    let ignore = "_version.py\n.env\n*.key\n*.cfg\nbuild/\nfifo\nout-link\n";
+    let original =
+        placed(&desk, small().file("check.sh", check).file(".gitignore", ignore).file("src/area.c", "c\n"));
+    for (path, content) in [
+        ("src/_version.py", "1.2\n"),
+        (".env", "TOKEN=1\n"),
+        ("own.key", "key\n"),
+        (".git/hooks/pre-commit", "#!/bin/sh\n"),
+        ("build/out.o", "o\n"),
+    ] {
+        write(original.join(path), content);
+    }
+    let secret = format!("key = {}{}\n", "AKIA", "ZQ3DRSTUVWXY2345");
+    write(original.join("notes.cfg"), &secret);
+    let older = std::time::SystemTime::now() - std::time::Duration::from_secs(100);
+    std::fs::File::open(original.join("src/area.c")).unwrap().set_modified(older).unwrap();
+    symlink("/etc/passwd", original.join("out-link")).unwrap();
+    assert!(Command::new("mkfifo").arg(original.join("fifo")).status().unwrap().success());
+    let told = verified(&desk, &original, "required");
+    assert!(told.contains("left out of the gates' copies: "), "{told}");
+    let analysis = std::fs::read_to_string(desk.runs()[0].join("artifacts/analysis.json")).unwrap();
+    for name in [".env", "own.key", "notes.cfg", "out-link"] {
+        assert!(analysis.contains(name), "{name} is not in {analysis}");
+    }
+}

@@ -1,0 +1,243 @@
+//! A git directory of its own for a copy, with the history that tests ask for: versions from tags, `git log`, `git status`.
+//!
+//! How it works: [`Git::private_git`] writes one into a directory, once: a detached `HEAD` at the commit, its branch and the tags that it
+//! contains, an index that matches it, and one pack. A small history comes whole, a large one as its commits and the files of the
+//! commit alone. [`PrivateGit::give_to`] puts a copy of that into a copy of the work tree.
+//!
+//! What always holds: nothing of the original's hooks, remotes, settings, stashes and other branches is in it; no object of a file whose name
+//! says that it holds secrets; and it borrows nothing, so that who writes in it reaches no object of the original.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crucible_host::fs;
+use crucible_model::ByteLimit;
+
+use crate::beneath::Root;
+use crate::error::RepoError;
+use crate::git::{Branch, Call, Git, as_path};
+use crate::oid::Oid;
+use crate::snapshot::{SecretCheck, copy_plain};
+
+/// How much history is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HistoryLimits {
+    /// Objects of a repository whose history comes whole.
+    pub objects: u64,
+    /// Their bytes on the disk.
+    pub bytes: ByteLimit,
+}
+
+impl HistoryLimits {
+    /// 50,000 objects, 64 MiB.
+    pub const STANDARD: Self = Self { objects: 50_000, bytes: ByteLimit(64 << 20) };
+}
+
+/// Bytes of names that one call may print.
+const MAX_LIST: ByteLimit = ByteLimit(64 << 20);
+/// Bytes of the pack.
+const MAX_PACK: ByteLimit = ByteLimit(128 << 20);
+/// How long listing and packing may take each.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A git directory that is ready to be given to copies.
+#[derive(Debug, Clone)]
+pub struct PrivateGit {
+    template: PathBuf,
+    files: Vec<PathBuf>,
+}
+
+impl Git {
+    /// Writes a git directory at `commit` into `room`, which is not there yet.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git does, or when `room` cannot be written.
+    pub async fn private_git(
+        &self,
+        commit: &Oid,
+        room: &Path,
+        secret: &SecretCheck,
+        limits: HistoryLimits,
+    ) -> Result<PrivateGit, RepoError> {
+        for directory in ["objects/info", "objects/pack", "refs/heads", "refs/tags", "info"] {
+            fs::create_dir_all(&room.join(directory))?;
+        }
+        let tags = self.tags_in(commit).await?;
+        let format = self.run_ok(Call::new(["rev-parse", "--show-object-format"])).await?;
+        let sha256 = format.stdout.trim_ascii() == b"sha256";
+        let mut written = vec![
+            ("config", config(sha256).into_bytes()),
+            ("HEAD", format!("{commit}\n").into_bytes()),
+            ("packed-refs", packed_refs(commit, &self.branch().await?, &tags)),
+        ];
+        if let Ok(shallow) = fs::read_regular_up_to(&self.common_dir().join("shallow"), ByteLimit(1 << 20)) {
+            let ids = shallow.split(|byte| *byte == b'\n').filter_map(Oid::from_ascii);
+            written.push(("shallow", ids.flat_map(|id| format!("{id}\n").into_bytes()).collect()));
+        }
+        for (name, bytes) in &written {
+            fs::write_unflushed(&room.join(name), bytes, 0o644)?;
+        }
+        let whole = match self.is_small(limits).await? {
+            true => self.whole_history(commit, &tags, secret).await.ok(),
+            false => None,
+        };
+        let ids = match whole {
+            Some(ids) => ids,
+            None => self.short_history(commit, &tags, secret).await?,
+        };
+        // Without a name for its file git writes nothing beside the objects that it reads.
+        let words = ["pack-objects", "--quiet", "--stdout", "--window=0", "--delta-base-offset"];
+        let call = Call::new(words).reading(ids).at_most(MAX_PACK).within(PATIENCE);
+        let pack = self.run_ok(call.with_setting("pack.compression", "1")).await?.stdout;
+        let call = Call::new(["index-pack", "--stdin"]).reading(pack).within(PATIENCE);
+        self.run_bare(room, call.with_env("GIT_DIR", room)).await?;
+        let index = room.join("index");
+        let call = Call::new(["read-tree", commit.as_str()]).with_env("GIT_INDEX_FILE", &index);
+        self.run_ok(call).await?;
+        let mut files: Vec<PathBuf> = written.iter().map(|(name, _)| PathBuf::from(name)).collect();
+        files.push("index".into());
+        let packs = std::fs::read_dir(room.join("objects/pack"));
+        let packs = packs.map_err(|source| RepoError::io("list", room, source))?;
+        files.extend(packs.flatten().map(|entry| Path::new("objects/pack").join(entry.file_name())));
+        Ok(PrivateGit { template: room.to_owned(), files })
+    }
+
+    /// The tags that the history of `commit` contains: the line of each in `packed-refs`, and its object.
+    async fn tags_in(&self, commit: &Oid) -> Result<Vec<(Vec<u8>, Oid)>, RepoError> {
+        let format = "--format=%(objectname) %(*objectname) %(refname)";
+        let merged = format!("--merged={commit}");
+        let call = Call::new(["for-each-ref", "--sort=refname", format, &merged, "refs/tags"]);
+        let output = self.run_ok(call.at_most(MAX_LIST).within(PATIENCE)).await?;
+        let lines = output.stdout.split(|byte| *byte == b'\n');
+        Ok(lines
+            .filter_map(|line| {
+                let mut fields = line.splitn(3, |byte| *byte == b' ');
+                let object = Oid::from_ascii(fields.next()?)?;
+                let peeled = Oid::from_ascii(fields.next()?);
+                let mut entry = object.to_string().into_bytes();
+                entry.push(b' ');
+                entry.extend_from_slice(fields.next()?);
+                entry.push(b'\n');
+                if let Some(peeled) = peeled {
+                    entry.extend_from_slice(format!("^{peeled}\n").as_bytes());
+                }
+                Some((entry, object))
+            })
+            .collect())
+    }
+
+    /// Whether the whole history is to be packed.
+    async fn is_small(&self, limits: HistoryLimits) -> Result<bool, RepoError> {
+        let output = self.run_ok(Call::new(["count-objects", "-v"])).await?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let count = |name: &str| -> u64 {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+            line.and_then(|count| count.parse().ok()).unwrap_or_default()
+        };
+        // The sizes are in KiB.
+        let bytes = count("size").saturating_add(count("size-pack")).saturating_mul(1024);
+        Ok(count("count").saturating_add(count("in-pack")) <= limits.objects && bytes <= limits.bytes.0)
+    }
+
+    /// Every object that the commit and the tags lead to.
+    async fn whole_history(
+        &self,
+        commit: &Oid,
+        tags: &[(Vec<u8>, Oid)],
+        secret: &SecretCheck,
+    ) -> Result<Vec<u8>, RepoError> {
+        // A partial clone lacks objects that nobody fetches for this.
+        let call = Call::new(["rev-list", "--objects", "--missing=print", "--stdin"]);
+        let call = call.reading(starts(commit, tags)).at_most(MAX_LIST).within(PATIENCE);
+        let output = self.run_ok(call).await?;
+        let mut ids = Vec::new();
+        for line in output.stdout.split(|byte| *byte == b'\n') {
+            let mut fields = line.splitn(2, |byte| *byte == b' ');
+            let id = fields.next().unwrap_or_default();
+            let path = as_path(fields.next().unwrap_or_default());
+            if Oid::from_ascii(id).is_some() && (path.as_os_str().is_empty() || secret(&path).is_none()) {
+                ids.extend_from_slice(id);
+                ids.push(b'\n');
+            }
+        }
+        Ok(ids)
+    }
+
+    /// Every commit, and the files of the one.
+    async fn short_history(
+        &self,
+        commit: &Oid,
+        tags: &[(Vec<u8>, Oid)],
+        secret: &SecretCheck,
+    ) -> Result<Vec<u8>, RepoError> {
+        let call = Call::new(["rev-list", "--stdin"]).reading(starts(commit, tags));
+        let mut ids = self.run_ok(call.at_most(MAX_LIST).within(PATIENCE)).await?.stdout;
+        let tree = self.tree_of(commit).await?;
+        let named = [tree].into_iter().chain(tags.iter().map(|(_, object)| object.clone()));
+        ids.extend(named.flat_map(|id| format!("{id}\n").into_bytes()));
+        let call = Call::new(["ls-tree", "-r", "-t", "-z", commit.as_str()]);
+        let output = self.run_ok(call.at_most(MAX_LIST).within(PATIENCE)).await?;
+        for record in output.records() {
+            // `mode SP type SP id TAB path`
+            let (head, path) = record.split_at(record.iter().position(|byte| *byte == b'\t').unwrap_or(0));
+            let mut fields = head.split(|byte| *byte == b' ').skip(1);
+            let (kind, id) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
+            let path = as_path(path.get(1..).unwrap_or_default());
+            if kind == b"tree" || (kind == b"blob" && secret(&path).is_none()) {
+                ids.extend_from_slice(id);
+                ids.push(b'\n');
+            }
+        }
+        Ok(ids)
+    }
+}
+
+impl PrivateGit {
+    /// Puts it into `copy`, whose files are those of the commit, and notes in the index how they are.
+    ///
+    /// # Errors
+    ///
+    /// Fails when `copy` has a `.git` already, cannot be written, or git fails.
+    pub async fn give_to(&self, git: &Git, copy: &Path) -> Result<(), RepoError> {
+        let git_dir = copy.join(".git");
+        if git_dir.symlink_metadata().is_ok() {
+            return Err(RepoError::DestinationTaken { path: git_dir });
+        }
+        for directory in ["objects/info", "objects/pack", "refs/heads", "refs/tags", "info"] {
+            fs::create_dir_all(&git_dir.join(directory))?;
+        }
+        let (from, to, files) = (Root::open(&self.template)?, Root::open(&git_dir)?, self.files.clone());
+        let copied = tokio::task::spawn_blocking(move || copy_plain(&from, &to, &files)).await;
+        copied.map_err(|error| RepoError::io("copy to", &git_dir, std::io::Error::other(error)))??;
+        let call = Call::new(["update-index", "-q", "--refresh"])
+            .with_env("GIT_DIR", &git_dir)
+            .with_env("GIT_WORK_TREE", copy);
+        // It tells with its exit code which files are not there; those that stay out are not.
+        git.run_elsewhere(copy, call).await
+    }
+}
+
+fn config(sha256: bool) -> String {
+    let (version, format) = if sha256 { (1, "[extensions]\n\tobjectformat = sha256\n") } else { (0, "") };
+    format!(
+        "[core]\n\trepositoryformatversion = {version}\n\tfilemode = true\n\tbare = false\n\
+         \tlogallrefupdates = false\n{format}"
+    )
+}
+
+/// The branch and the tags, sorted by name.
+fn packed_refs(commit: &Oid, branch: &Branch, tags: &[(Vec<u8>, Oid)]) -> Vec<u8> {
+    let mut refs = b"# pack-refs with: peeled fully-peeled sorted \n".to_vec();
+    if let Branch::Named(name) = branch {
+        refs.extend_from_slice(format!("{commit} refs/heads/{name}\n").as_bytes());
+    }
+    tags.iter().for_each(|(line, _)| refs.extend_from_slice(line));
+    refs
+}
+
+/// Where the history begins, for `rev-list --stdin`.
+fn starts(commit: &Oid, tags: &[(Vec<u8>, Oid)]) -> Vec<u8> {
+    let starts = [commit].into_iter().chain(tags.iter().map(|(_, object)| object));
+    starts.flat_map(|id| format!("{id}\n").into_bytes()).collect()
+}

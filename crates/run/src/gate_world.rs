@@ -1,0 +1,250 @@
+//! The world of a gate: what the repository's own commands find beside the tracked files.
+//!
+//! How it works: [`GateWorld::survey`] looks once at what git ignores and packs the history. For each gate [`GateWorld::furnish`] completes the
+//! copy of the tracked files, and [`GateWorld::setting`] says how the command runs: the copy stands at the path of the original, packages
+//! are shown in it read-only, and a virtual environment of the repository is active. Absolute paths in scripts, editable installs and
+//! build caches then lead to the copy, which is what is tested.
+//!
+//! What always holds: behind walls nothing of the original can be written, and nothing of it is seen but packages and tools. Where nothing can be mounted
+//! the command runs in the copy at its own path, Python looks there first, and the receipt and a note say so.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crucible_host::fs;
+use crucible_model::ByteLimit;
+use crucible_repo::{
+    FileContent, Git, HistoryLimits, IgnoredFiles, IgnoredLimits, IgnoredOptions, Omission, OmitReason,
+    PrivateGit, SplitTrees,
+};
+use crucible_sandbox::{Layer, LayerState, Mount, MountContent, Strength};
+use crucible_secrets::{Scanner, is_secret_directory, is_secret_file};
+use crucible_verify::GateSetting;
+
+use crate::error::RunError;
+use crate::hidden::{hidden, tools};
+use crate::trial::TrialBase;
+use crate::trial::{MAX_LOG, environment};
+use crate::world::World;
+
+/// Names of a repository's virtual environment, the most usual first.
+const ENVIRONMENTS: [&str; 3] = [".venv", "venv", "env"];
+/// How many omissions are told.
+const MAX_LEFT_OUT: usize = 200;
+/// How far a text is looked into for a NUL byte, as git does.
+const TEXT_HEAD: usize = 8000;
+
+/// The longest `pyvenv.cfg` that is read.
+const MAX_SETTINGS: ByteLimit = ByteLimit(64 << 10);
+
+/// What is told where nothing can be mounted.
+pub(crate) const AT_ITS_OWN_PATH: &str = "  note: nothing can be mounted here, so the gates run in a copy at another path than the repository's. Absolute paths in \
+     virtual environments and build caches lead to the repository itself, without the change. `crucible sandbox status` tells why.";
+
+/// What every gate of one trial is given.
+pub(crate) struct GateWorld<'w> {
+    world: &'w World<'w>,
+    base: TrialBase<'w>,
+    top: PathBuf,
+    /// Whether the copy stands at the path of the original.
+    pub(crate) is_mounted: bool,
+    ignored: IgnoredFiles,
+    private_git: Result<PrivateGit, String>,
+    env: Vec<(OsString, OsString)>,
+}
+
+impl<'w> GateWorld<'w> {
+    /// Looks at what the gates need, with the private git directory in `room`.
+    pub(crate) async fn survey(
+        world: &'w World<'w>,
+        git: &Git,
+        base: TrialBase<'w>,
+        room: &Path,
+    ) -> Result<Self, RunError> {
+        let is_mounted = match base.sandbox {
+            Strength::Off => false,
+            // Without it nothing runs.
+            Strength::Required => true,
+            Strength::BestEffort => world.sandbox.layers().state(Layer::Namespaces) == LayerState::Available,
+        };
+        let options = IgnoredOptions {
+            secret: Arc::new(by_path),
+            content: Arc::new(by_content),
+            limits: IgnoredLimits::STANDARD,
+            split: if is_mounted { SplitTrees::WhereWritten } else { SplitTrees::Always },
+        };
+        let commit = match base.commit {
+            Some(commit) => commit.clone(),
+            None => git.tracked_state().await?.commit,
+        };
+        let template = room.join("private-git");
+        fs::remove_dir_all(&template)?;
+        let secret = Arc::clone(&options.secret);
+        let packed = git.private_git(&commit, &template, &secret, HistoryLimits::STANDARD);
+        let (ignored, packed) = tokio::join!(git.ignored_files(&options), packed);
+        let top = git.top().to_owned();
+        let ignored = ignored?;
+        let env = activated(&top, &ignored, environment(world));
+        let private_git = packed.map_err(|error| error.to_string());
+        Ok(Self { world, base, top, is_mounted, ignored, private_git, env })
+    }
+
+    /// Completes a copy of the tracked files, before any change is written to it. Tells what was left out.
+    pub(crate) async fn furnish(&self, git: &Git, copy: &Path) -> Result<Vec<String>, RunError> {
+        let mut omitted = self.ignored.omitted.clone();
+        omitted.extend(self.ignored.copy_to(copy).await?);
+        omitted.sort();
+        let mut left_out = told(&omitted);
+        match &self.private_git {
+            Ok(private) => private.give_to(git, copy).await?,
+            Err(why) => left_out.push(format!("\".git\": {}", why.escape_debug())),
+        }
+        if !self.is_mounted {
+            self.ignored.link_trees(copy)?;
+        }
+        Ok(left_out)
+    }
+
+    /// How a gate runs in `copy`.
+    pub(crate) fn setting(&self, copy: &Path, reports: &Path) -> Result<GateSetting, RunError> {
+        let trees = || self.ignored.trees.iter();
+        let mut mounts = vec![mount(&self.top, MountContent::Writable(copy.to_owned()))];
+        let mut masked = Vec::new();
+        if self.is_mounted {
+            masked.extend(hidden(
+                self.world,
+                self.base.repo,
+                self.base.gates,
+                &self.env,
+                Some(&self.top),
+                &[],
+            ));
+            let trees = trees().map(|tree| self.top.join(&tree.path)).collect::<Vec<_>>();
+            let tools = self.missing_tools(copy, &trees)?;
+            let shown = trees.into_iter().chain(tools);
+            mounts.extend(shown.map(|place| mount(&place, MountContent::ReadOnly(place.clone()))));
+            let scratch = self.ignored.scratch.iter().map(|path| self.top.join(path));
+            mounts.extend(scratch.map(|place| mount(&place, MountContent::Scratch)));
+        } else {
+            let shown: Vec<PathBuf> = trees().map(|tree| self.top.join(&tree.path)).collect();
+            masked.extend(hidden(self.world, self.base.repo, self.base.gates, &self.env, None, &shown));
+        }
+        masked.extend(trees().flat_map(|tree| &tree.masked).map(|path| self.top.join(path)));
+        if self.private_git.is_err() {
+            masked.push(if self.is_mounted { self.top.join(".git/") } else { copy.join(".git/") });
+        }
+        Ok(GateSetting {
+            copy: copy.to_owned(),
+            writable: Vec::new(),
+            masked,
+            reports: Some(reports.to_owned()),
+            mounts,
+            env: if self.is_mounted { self.env.clone() } else { looking_in(copy, &self.env) },
+            strength: self.base.sandbox,
+            log_limit: MAX_LOG,
+        })
+    }
+
+    /// Installed tools of the original that the gates' variables name and that neither a tree nor the copy has, with an empty directory
+    /// in the copy for each.
+    fn missing_tools(&self, copy: &Path, trees: &[PathBuf]) -> Result<Vec<PathBuf>, RunError> {
+        let mut missing: Vec<PathBuf> = Vec::new();
+        for place in tools(&self.top, &self.env, self.base.gates) {
+            let known =
+                trees.iter().chain(&missing).any(|tree| place.starts_with(tree) || tree.starts_with(&place));
+            let Ok(below) = place.strip_prefix(&self.top) else { continue };
+            let is_plain = place.canonicalize().is_ok_and(|real| real == place) && place.is_dir();
+            if known || !is_plain || copy.join(below).symlink_metadata().is_ok() {
+                continue;
+            }
+            fs::create_dir_all(&copy.join(below))?;
+            missing.push(place);
+        }
+        Ok(missing)
+    }
+}
+
+fn mount(target: &Path, content: MountContent) -> Mount {
+    Mount { target: target.to_owned(), content }
+}
+
+/// The omissions as they are told, some of very many.
+fn told(omitted: &[Omission]) -> Vec<String> {
+    let line = |omission: &Omission| format!("{:?}: {}", omission.path, omission.reason);
+    let mut lines: Vec<String> = omitted.iter().take(MAX_LEFT_OUT).map(line).collect();
+    if omitted.len() > MAX_LEFT_OUT {
+        lines.push(format!("and {} more", omitted.len() - MAX_LEFT_OUT));
+    }
+    lines
+}
+
+/// The variables of gates, with the repository's own virtual environment where no other is active. cargo asks no network, and programs
+/// of `node_modules` are found last.
+fn activated(
+    top: &Path,
+    ignored: &IgnoredFiles,
+    mut env: Vec<(OsString, OsString)>,
+) -> Vec<(OsString, OsString)> {
+    env.push(("CARGO_NET_OFFLINE".into(), "true".into()));
+    let is_active = env.iter().any(|(name, _)| name == "VIRTUAL_ENV");
+    // One that is tracked could name any place of the machine as that of its interpreter.
+    let is_shown = |name: &&&str| ignored.trees.iter().any(|tree| tree.path == Path::new(name));
+    let mut places = ENVIRONMENTS.iter().filter(is_shown).map(|name| top.join(name));
+    let own = places.find(|place| place.join("bin/python").exists() && !is_active);
+    let mut last: Vec<PathBuf> = own.iter().filter_map(|place| interpreter(place)).collect();
+    last.extend(Some(top.join("node_modules/.bin")).filter(|programs| programs.is_dir()));
+    if let Some((_, path)) = env.iter_mut().find(|(name, _)| name == "PATH") {
+        let mut places: Vec<PathBuf> = own.iter().map(|place| place.join("bin")).collect();
+        places.extend(std::env::split_paths(path));
+        last.retain(|place| !places.contains(place));
+        // A path with a separator in it cannot be said.
+        if let Ok(joined) = std::env::join_paths(places.into_iter().chain(last)) {
+            *path = joined;
+        }
+    }
+    env.extend(own.map(|place| (OsString::from("VIRTUAL_ENV"), place.into_os_string())));
+    env
+}
+
+/// Where the interpreter of a virtual environment is installed: the sandbox shows what is on the `PATH`.
+fn interpreter(place: &Path) -> Option<PathBuf> {
+    let settings = fs::read_up_to(&place.join("pyvenv.cfg"), MAX_SETTINGS).ok()?;
+    let settings = String::from_utf8_lossy(&settings).into_owned();
+    let mut pairs = settings.lines().filter_map(|line| line.split_once('='));
+    let home = pairs.find(|(key, _)| key.trim() == "home").map(|(_, value)| PathBuf::from(value.trim()))?;
+    let is_one = home.is_absolute() && home.ends_with("bin") && home.join("python3").exists();
+    is_one.then_some(home)
+}
+
+/// The variables with which Python finds the packages of `copy` before those that are installed, and writes nothing beside the latter.
+fn looking_in(copy: &Path, env: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+    let source = copy.join("src");
+    let places = [source, copy.to_owned()].into_iter().filter(|place| place.is_dir());
+    let path = std::env::join_paths(places).ok().map(|path| (OsString::from("PYTHONPATH"), path));
+    let written = (OsString::from("PYTHONDONTWRITEBYTECODE"), OsString::from("1"));
+    env.iter().cloned().chain(path).chain([written]).collect()
+}
+
+/// Why a path must not reach a gate; that of a directory ends with a `/`.
+pub(crate) fn by_path(path: &Path) -> Option<String> {
+    let text = path.to_string_lossy();
+    let why = if text.ends_with('/') {
+        is_secret_directory(&text).then_some("programs keep secrets there")
+    } else {
+        is_secret_file(&text).then_some("its name says that it holds secrets")
+    };
+    why.map(str::to_owned)
+}
+
+/// Why an ignored file must not reach a gate: a text in which the scanner finds a secret. What is no text, or longer than a megabyte, is what
+/// a build made.
+fn by_content(content: FileContent<'_>) -> io::Result<Option<OmitReason>> {
+    let FileContent::Whole(bytes) = content else { return Ok(None) };
+    if bytes.iter().take(TEXT_HEAD).any(|byte| *byte == 0) {
+        return Ok(None);
+    }
+    let rule = Scanner::builtin().first_in_file(bytes);
+    Ok(rule.map(|rule| OmitReason::Secret(format!("it holds what looks like one ({rule})"))))
+}

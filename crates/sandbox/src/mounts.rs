@@ -1,0 +1,190 @@
+//! Directories that a confined program finds at another path than the machine has them.
+//!
+//! How it works: a [`Mount`] puts a directory, or an empty one, over an existing path. The layout asks a [`MountTable`] where a path of the
+//! sandbox lies on the machine, and the other way round, so that covers below a mount are made on what is really there.
+//!
+//! What always holds: a target is an existing path without links, outside of the system's own places, and never one that the sandbox
+//! hides or keeps; below an outer mount it is judged by what that mount shows. A source that is shown read-only is no place of
+//! secrets and holds none.
+
+use std::path::{Component, Path, PathBuf};
+
+use crucible_host::env::Environment;
+
+use crate::directory::Directory;
+use crate::error::PathProblem;
+use crate::hidden;
+
+/// What a confined program finds at a path instead of what the machine has there. Needs namespaces: without them the program works in the
+/// sources themselves, at their own paths, and the layer [`crate::Layer::Masks`] says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// An absolute path of an existing directory. Below another mount, one that exists in the source of that mount.
+    pub target: PathBuf,
+    /// What is found there.
+    pub content: MountContent,
+}
+
+/// What a [`Mount`] shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MountContent {
+    /// This directory, which may be written to.
+    Writable(PathBuf),
+    /// This directory, read-only.
+    ReadOnly(PathBuf),
+    /// An empty private directory in memory, which may be written to.
+    Scratch,
+}
+
+impl Mount {
+    /// The directory that may be written to because of this mount.
+    pub(crate) fn writable_source(&self) -> Option<&Path> {
+        match &self.content {
+            MountContent::Writable(source) => Some(source),
+            MountContent::ReadOnly(_) | MountContent::Scratch => None,
+        }
+    }
+}
+
+/// Every mount of one run that has a source, outer ones first.
+#[derive(Debug, Default)]
+pub(crate) struct MountTable {
+    /// Target and source.
+    pairs: Vec<(PathBuf, PathBuf)>,
+}
+
+impl MountTable {
+    /// The machine's path of what the sandbox has at `inside`.
+    pub(crate) fn outside(&self, inside: &Path) -> PathBuf {
+        self.around(inside).map_or_else(|| inside.to_owned(), |(_, _, real)| real)
+    }
+
+    /// The sandbox's path of what the machine has at `outside`, where a mount shows it.
+    pub(crate) fn inside(&self, outside: &Path) -> PathBuf {
+        let holding = self.pairs.iter().filter(|(_, source)| outside.starts_with(source));
+        match holding.max_by_key(|(_, source)| source.components().count()) {
+            Some((target, source)) => rebase(outside, source, target),
+            None => outside.to_owned(),
+        }
+    }
+
+    /// The innermost mount at or above `inside`: its target, its source, and the machine's path.
+    pub(crate) fn around(&self, inside: &Path) -> Option<(&Path, &Path, PathBuf)> {
+        let holding = self.pairs.iter().filter(|(target, _)| inside.starts_with(target));
+        let (target, source) = holding.max_by_key(|(target, _)| target.components().count())?;
+        Some((target, source, rebase(inside, target, source)))
+    }
+
+    /// Judges `mount` and remembers its source; tells the opened source.
+    pub(crate) fn add(&mut self, mount: &Mount, env: &Environment) -> Result<Option<Directory>, PathProblem> {
+        let target = &mount.target;
+        if !target.is_absolute() {
+            return Err(PathProblem::Relative);
+        }
+        let plain = target.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+        if !plain || hidden::is_system(target) {
+            return Err(PathProblem::System);
+        }
+        let real = self.outside(target);
+        // A link on the way would let the mount land elsewhere.
+        if real.canonicalize()? != real || !real.is_dir() {
+            return Err(PathProblem::NotADirectory);
+        }
+        let (source, read_only) = match &mount.content {
+            MountContent::Scratch => return Ok(None),
+            MountContent::Writable(source) => (source, false),
+            MountContent::ReadOnly(source) => (source, true),
+        };
+        let directory = Directory::open(source)?;
+        if hidden::is_system(&directory.path) {
+            return Err(PathProblem::System);
+        }
+        if read_only && directory.path != *source {
+            return Err(PathProblem::NotADirectory);
+        }
+        let holds_secrets = |secret: &Path| {
+            let secret = secret.canonicalize();
+            secret.is_ok_and(|secret| source.starts_with(&secret) || secret.starts_with(source))
+        };
+        if read_only && hidden::secrets(env).iter().any(|secret| holds_secrets(secret)) {
+            return Err(PathProblem::Hidden);
+        }
+        self.pairs.push((target.clone(), directory.path.clone()));
+        Ok(Some(directory))
+    }
+}
+
+/// `path`, which lies in `from`, as it is called in `to`.
+fn rebase(path: &Path, from: &Path, to: &Path) -> PathBuf {
+    match path.strip_prefix(from) {
+        Ok(rest) if rest.as_os_str().is_empty() => to.to_owned(),
+        Ok(rest) => to.join(rest),
+        Err(_) => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out directories and links by hand")]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn made(root: &Path, names: &[&str]) {
+        names.iter().for_each(|name| std::fs::create_dir_all(root.join(name)).unwrap());
+    }
+
+    #[test]
+    fn paths_are_mapped_through_the_innermost_mount() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        made(&root, &["repo/.venv/bin", "copy/.venv", "copy/src"]);
+        let (repo, copy) = (root.join("repo"), root.join("copy"));
+        let mut table = MountTable::default();
+        let env = Environment::default();
+        let outer = Mount { target: repo.clone(), content: MountContent::Writable(copy.clone()) };
+        let venv = repo.join(".venv");
+        let inner = Mount { target: venv.clone(), content: MountContent::ReadOnly(venv.clone()) };
+        assert!(table.add(&outer, &env).unwrap().is_some());
+        assert!(table.add(&inner, &env).unwrap().is_some());
+        assert_eq!(table.outside(&repo.join("src/a")), copy.join("src/a"));
+        assert_eq!(table.outside(&venv.join("bin/x")), venv.join("bin/x"));
+        assert_eq!(table.outside(Path::new("/usr/bin")), Path::new("/usr/bin"));
+        assert_eq!(table.inside(&copy.join("src")), repo.join("src"));
+        assert_eq!(table.inside(&copy), repo);
+        assert_eq!(table.inside(&venv.join("bin")), venv.join("bin"));
+    }
+
+    #[test]
+    fn targets_behind_links_or_in_the_system_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        made(&root, &["repo", "copy", "deps", "home/.ssh/keys"]);
+        symlink(root.join("deps"), root.join("link")).unwrap();
+        symlink("../deps", root.join("copy/node_modules")).unwrap();
+        let env = Environment::from_pairs([("HOME", root.join("home").as_os_str())], "/");
+        let mut table = MountTable::default();
+        let mut tried = |target: &Path, content: MountContent| {
+            table.add(&Mount { target: target.to_owned(), content }, &env).map(|found| found.is_some())
+        };
+        let deps = || MountContent::ReadOnly(root.join("deps"));
+        for target in ["/", "/usr", "/etc", "/proc/self", "/dev/shm", "/tmp"] {
+            assert!(matches!(tried(Path::new(target), deps()), Err(PathProblem::System)), "{target}");
+        }
+        assert!(matches!(tried(Path::new("repo"), deps()), Err(PathProblem::Relative)));
+        assert!(matches!(tried(&root.join("repo/../deps"), deps()), Err(PathProblem::System)));
+        assert!(matches!(tried(&root.join("link"), deps()), Err(PathProblem::NotADirectory)));
+        assert!(matches!(tried(&root.join("none"), deps()), Err(PathProblem::Io(_))));
+        let through = MountContent::ReadOnly(root.join("link"));
+        assert!(matches!(tried(&root.join("repo"), through), Err(PathProblem::NotADirectory)));
+        for secret in ["home/.ssh", "home/.ssh/keys", "home"] {
+            let content = MountContent::ReadOnly(root.join(secret));
+            assert!(matches!(tried(&root.join("repo"), content), Err(PathProblem::Hidden)), "{secret}");
+        }
+        assert!(tried(&root.join("repo"), MountContent::Writable(root.join("copy"))).unwrap());
+        // What the copy has at the place of the inner mount decides, not what the original has.
+        made(&root, &["repo/node_modules"]);
+        let inner = tried(&root.join("repo/node_modules"), deps());
+        assert!(matches!(inner, Err(PathProblem::NotADirectory)), "{inner:?}");
+    }
+}
