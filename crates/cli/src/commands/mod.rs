@@ -8,6 +8,7 @@ mod council;
 mod crawl;
 mod demo;
 mod doctor;
+mod eval;
 mod gate;
 mod init;
 mod ledger;
@@ -62,6 +63,7 @@ pub(crate) enum Command {
     Models(models::Models),
     #[command(subcommand)]
     Run(run::Run),
+    Eval(eval::Eval),
     Crawl(crawl::Crawl),
     Ask(council::ask::Ask),
     Chat(council::chat::Chat),
@@ -112,6 +114,7 @@ impl Command {
             Self::Doctor(command) => command.run(app),
             Self::Models(command) => command.run(app),
             Self::Run(command) => command.run(app),
+            Self::Eval(command) => command.run(app),
             Self::Crawl(command) => command.run(app),
             Self::Ask(command) => command.run(app),
             Self::Chat(command) => command.run(app),
