@@ -20,6 +20,9 @@ pub(super) struct Check {
     /// A folder with a directory for each task
     #[arg(value_name = "DIR")]
     directory: PathBuf,
+    /// Check these tasks alone. May be given several times
+    #[arg(long = "task", value_name = "NAME")]
+    tasks: Vec<String>,
     /// Where tasks find repositories that do not lie in their own directory
     #[arg(long, value_name = "DIR")]
     repos: Option<PathBuf>,
@@ -27,7 +30,7 @@ pub(super) struct Check {
 
 impl Check {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let (directory, tasks) = tasks_of(app, &self.directory, self.repos.as_deref())?;
+        let (directory, tasks) = tasks_of(app, &self.directory, &self.tasks, self.repos.as_deref())?;
         let config = app.config(std::path::Path::new("/"), &[])?;
         let room = temp_dir_in(&app.env.temporary_directory(), "crucible-eval-check-")?;
         let machine = Machine {

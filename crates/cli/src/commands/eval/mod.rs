@@ -122,9 +122,7 @@ impl Eval {
 
 impl EvalRun {
     fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let directory = canonical(&app.absolute(&self.directory))?;
-        let repos = self.repos.as_ref().map(|repos| canonical(&app.absolute(repos))).transpose()?;
-        let tasks = read_tasks(&directory, &self.tasks, repos.as_deref())?;
+        let (directory, tasks) = tasks_of(app, &self.directory, &self.tasks, self.repos.as_deref())?;
         let sandbox = shared_sandbox(app);
         let limits = self.limits()?;
         let (variants, configurations) = self.configurations(app, &sandbox, &limits)?;
@@ -314,10 +312,15 @@ impl Observer for Teller<'_> {
     }
 }
 
-/// Reads the tasks of a folder for commands that ask no model.
-fn tasks_of(app: &App, directory: &Path, repos: Option<&Path>) -> Result<(PathBuf, Vec<Task>), CommandError> {
+/// Reads the tasks of a folder, or those that are named, and gives the folder's real path.
+fn tasks_of(
+    app: &App,
+    directory: &Path,
+    named: &[String],
+    repos: Option<&Path>,
+) -> Result<(PathBuf, Vec<Task>), CommandError> {
     let directory = canonical(&app.absolute(directory))?;
     let repos = repos.map(|repos| canonical(&app.absolute(repos))).transpose()?;
-    let tasks = read_tasks(&directory, &[], repos.as_deref())?;
+    let tasks = read_tasks(&directory, named, repos.as_deref())?;
     Ok((directory, tasks))
 }
