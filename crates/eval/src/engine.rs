@@ -19,8 +19,8 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EvalError;
-use crate::outcome::{Check, CheckEnd, Outcome, Spent, TrialDocument, TrialVersion};
-use crate::place::{Judged, Machine, Workspace, check};
+use crate::outcome::{Check, CheckEnd, Spent, TrialDocument, TrialOutcome, TrialVersion};
+use crate::place::{Judged, Machine, TaskClone, check};
 use crate::task::Task;
 
 /// The document of a trial.
@@ -57,7 +57,7 @@ pub struct Configuration {
 }
 
 /// What is evaluated.
-pub struct Plan {
+pub struct EvalPlan {
     /// The tasks, each name once.
     pub tasks: Vec<Task>,
     /// The configurations, each name once.
@@ -79,7 +79,7 @@ pub struct Job<'a> {
     /// The task.
     pub task: &'a Task,
     /// The clone to work on.
-    pub workspace: &'a Workspace,
+    pub workspace: &'a TaskClone,
     /// A directory for whatever is kept.
     pub place: &'a Path,
     /// What the model's choices are seeded with, where they are.
@@ -162,7 +162,7 @@ pub async fn validate(machine: &Machine<'_>, task: &Task, room: &Path) -> Result
     fs::create_dir_all(room)?;
     let (clone, fresh, log) = (room.join("clone"), room.join("check"), room.join("validity.log"));
     let mut validity = Validity { task: task.digest, base: None, solution: None, problem: None };
-    match Workspace::of(machine, task, &clone).await {
+    match TaskClone::of(machine, task, &clone).await {
         Err(error) => validity.problem = Some(error.to_string()),
         Ok(workspace) => {
             let base = check(machine, task, &workspace, Judged::Base, &fresh, &log).await?;
@@ -193,7 +193,7 @@ pub async fn validate(machine: &Machine<'_>, task: &Task, room: &Path) -> Result
 /// # Errors
 ///
 /// Fails where a document cannot be read.
-pub fn spent_before(plan: &Plan) -> Result<Spent, EvalError> {
+pub fn spent_before(plan: &EvalPlan) -> Result<Spent, EvalError> {
     let mut spent = Spent { micro_dollars: Some(0), ..Spent::default() };
     for trial in trials(plan) {
         if let Some(document) = read::<TrialDocument>(&trial.place(plan).join(RESULT))? {
@@ -212,7 +212,7 @@ pub fn spent_before(plan: &Plan) -> Result<Spent, EvalError> {
 /// Fails where the evaluation's own directory cannot be written.
 pub async fn evaluate(
     machine: &Machine<'_>,
-    plan: &Plan,
+    plan: &EvalPlan,
     solver: &dyn Solver,
     observer: &dyn Observer,
 ) -> Result<Vec<TrialDocument>, EvalError> {
@@ -255,7 +255,7 @@ struct Trial<'a> {
 }
 
 /// Every trial: those of one task side by side, so that pairs are complete early.
-fn trials(plan: &Plan) -> Vec<Trial<'_>> {
+fn trials(plan: &EvalPlan) -> Vec<Trial<'_>> {
     let mut trials = Vec::new();
     for task in &plan.tasks {
         for sample in 1..=plan.samples {
@@ -272,16 +272,16 @@ impl Trial<'_> {
         format!("trials/{}/{}/{}", self.configuration.name, self.task.name, self.sample)
     }
 
-    fn place(&self, plan: &Plan) -> PathBuf {
+    fn place(&self, plan: &EvalPlan) -> PathBuf {
         plan.out.join(self.logs())
     }
 
-    fn seed(&self, plan: &Plan) -> Option<u64> {
+    fn seed(&self, plan: &EvalPlan) -> Option<u64> {
         plan.seed.map(|seed| seed.wrapping_add(self.sample - 1))
     }
 
     /// The digest of everything that decides the outcome.
-    fn inputs(&self, plan: &Plan) -> Result<Digest, EvalError> {
+    fn inputs(&self, plan: &EvalPlan) -> Result<Digest, EvalError> {
         let Configuration { provider, model, mode, settings, name: _ } = self.configuration;
         let inputs = serde_json::json!({
             "version": env!("CARGO_PKG_VERSION"), "task": self.task.digest, "sample": self.sample,
@@ -294,7 +294,7 @@ impl Trial<'_> {
     async fn document(
         &self,
         machine: &Machine<'_>,
-        plan: &Plan,
+        plan: &EvalPlan,
         solver: &dyn Solver,
         observer: &dyn Observer,
         broken: Option<String>,
@@ -303,7 +303,7 @@ impl Trial<'_> {
         let result = place.join(RESULT);
         let known = read::<TrialDocument>(&result)?;
         if let Some(known) = known.filter(|known| known.inputs == inputs)
-            && known.outcome != Outcome::Unfinished
+            && known.outcome != TrialOutcome::Unfinished
         {
             return Ok(known);
         }
@@ -314,7 +314,7 @@ impl Trial<'_> {
             task: self.task.name.clone(),
             sample: self.sample,
             seed: self.seed(plan),
-            outcome: Outcome::Broken,
+            outcome: TrialOutcome::Broken,
             reason: String::new(),
             commit: None,
             run: None,
@@ -332,19 +332,19 @@ impl Trial<'_> {
         };
         if solver.is_exhausted() && broken.is_none() {
             // Nothing was begun, so what an earlier document says stays.
-            ended(&mut document, Outcome::Unfinished, "a limit of the evaluation was reached before");
+            ended(&mut document, TrialOutcome::Unfinished, "a limit of the evaluation was reached before");
             return Ok(document);
         }
         fs::remove_dir_all(&place)?;
         fs::create_dir_all(&place)?;
         if let Some(problem) = broken {
-            ended(&mut document, Outcome::Broken, &problem);
+            ended(&mut document, TrialOutcome::Broken, &problem);
             write(&result, &document)?;
             return Ok(document);
         }
         observer.started(&self.configuration.name, &self.task.name, self.sample);
         let (clone, room) = (place.join("clone"), place.join("check"));
-        let ready = match Workspace::of(machine, self.task, &clone).await {
+        let ready = match TaskClone::of(machine, self.task, &clone).await {
             Ok(workspace) => {
                 let set_up = machine.set_up(self.task, &clone, &place.join("setup.log")).await;
                 set_up.map(|()| workspace)
@@ -352,7 +352,7 @@ impl Trial<'_> {
             Err(error) => Err(error),
         };
         match ready {
-            Err(error) => ended(&mut document, Outcome::Broken, &error.to_string()),
+            Err(error) => ended(&mut document, TrialOutcome::Broken, &error.to_string()),
             Ok(workspace) => {
                 let (seed, watch) = (self.seed(plan), Stopwatch::start());
                 let job = Job {
@@ -368,10 +368,10 @@ impl Trial<'_> {
                 document.spent = solved.spent;
                 let mut outcome = (
                     match solved.ending {
-                        Ending::Landed(_) => Outcome::Right,
-                        Ending::Nothing => Outcome::NothingLanded,
-                        Ending::Declined => Outcome::Declined,
-                        Ending::Unfinished => Outcome::Unfinished,
+                        Ending::Landed(_) => TrialOutcome::Right,
+                        Ending::Nothing => TrialOutcome::NothingLanded,
+                        Ending::Declined => TrialOutcome::Declined,
+                        Ending::Unfinished => TrialOutcome::Unfinished,
                     },
                     solved.reason,
                 );
@@ -381,7 +381,8 @@ impl Trial<'_> {
                     let checked = check(machine, self.task, &workspace, judged, &room, &log).await?;
                     if !checked.passes() {
                         let unknown = matches!(checked.end, CheckEnd::NotStarted(_));
-                        let failed = if unknown { Outcome::Unfinished } else { Outcome::WrongLanded };
+                        let failed =
+                            if unknown { TrialOutcome::Unfinished } else { TrialOutcome::WrongLanded };
                         outcome = (failed, format!("the check {}", in_words(&checked.end)));
                     }
                     document.commit = Some(commit);

@@ -19,13 +19,13 @@ mod task;
 
 pub use direct::{DirectRequest, ask_directly};
 pub use engine::{
-    Configuration, Ending, Job, Observer, Plan, Solved, Solver, TrialMode, Validity, evaluate, spent_before,
-    validate,
+    Configuration, Ending, EvalPlan, Job, Observer, Solved, Solver, TrialMode, Validity, evaluate,
+    spent_before, validate,
 };
 pub use error::EvalError;
 pub use import::{ImportSummary, import_swe_bench};
-pub use outcome::{Check, CheckEnd, Outcome, Spent, TrialDocument, TrialVersion};
-pub use place::{Machine, Workspace};
-pub use report::{Comparison, ConfigurationReport, Rate, Report, ReportInput, ReportVersion};
+pub use outcome::{Check, CheckEnd, Spent, TrialDocument, TrialOutcome, TrialVersion};
+pub use place::{Machine, TaskClone};
+pub use report::{Comparison, ConfigurationReport, EvalReportInput, EvalReportVersion, Rate, Report};
 pub use statistics::{Interval, exact_mcnemar, wilson};
 pub use task::{Task, TaskProblem, TaskSource, TaskVersion, read_tasks};

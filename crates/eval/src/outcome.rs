@@ -15,7 +15,7 @@ pub enum TrialVersion {
 /// How a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum TrialOutcome {
     /// A change landed and the check passes.
     Right,
     /// A change landed and the check fails.
@@ -30,7 +30,7 @@ pub enum Outcome {
     Unfinished,
 }
 
-impl Outcome {
+impl TrialOutcome {
     /// Every outcome, in the order of reports.
     pub const ALL: [Self; 6] =
         [Self::Right, Self::WrongLanded, Self::NothingLanded, Self::Declined, Self::Broken, Self::Unfinished];
@@ -134,7 +134,7 @@ pub struct TrialDocument {
     /// What the model was asked to seed its choices with, where it was.
     pub seed: Option<u64>,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: TrialOutcome,
     /// Why, in one line.
     pub reason: String,
     /// The commit that landed.

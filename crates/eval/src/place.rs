@@ -39,13 +39,13 @@ pub struct Machine<'a> {
 }
 
 /// The clone that a task is solved in.
-pub struct Workspace {
+pub struct TaskClone {
     clone: WorkClone,
     /// The commit that work begins from: the task's own, with the visible test.
     pub base: Oid,
 }
 
-impl Workspace {
+impl TaskClone {
     /// Makes the clone of a task in `into`, which does not exist yet.
     ///
     /// # Errors
@@ -130,7 +130,7 @@ pub(crate) enum Judged<'a> {
 pub(crate) async fn check(
     machine: &Machine<'_>,
     task: &Task,
-    workspace: &Workspace,
+    workspace: &TaskClone,
     judged: Judged<'_>,
     room: &Path,
     log: &Path,
@@ -144,7 +144,7 @@ pub(crate) async fn check(
 async fn checked(
     machine: &Machine<'_>,
     task: &Task,
-    workspace: &Workspace,
+    workspace: &TaskClone,
     judged: Judged<'_>,
     room: &Path,
     log: &Path,

@@ -8,19 +8,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Configuration;
-use crate::outcome::{Outcome, Spent, TrialDocument};
+use crate::outcome::{Spent, TrialDocument, TrialOutcome};
 use crate::statistics::{Interval, exact_mcnemar, wilson};
 
 /// The version of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ReportVersion {
+pub enum EvalReportVersion {
     /// The only one so far.
     #[serde(rename = "crucible-eval-v1")]
     V1,
 }
 
 /// What a report is made of.
-pub struct ReportInput<'a> {
+pub struct EvalReportInput<'a> {
     /// The configurations, in the order in which they are told.
     pub configurations: &'a [Configuration],
     /// How often each task was to be solved.
@@ -36,7 +36,7 @@ pub struct ReportInput<'a> {
 #[serde(deny_unknown_fields)]
 pub struct Report {
     /// `crucible-eval-v1`.
-    pub schema_version: ReportVersion,
+    pub schema_version: EvalReportVersion,
     /// How intervals were computed.
     pub interval: String,
     /// How often each task was to be solved in each configuration.
@@ -68,7 +68,7 @@ pub struct ConfigurationReport {
     /// The configuration.
     pub configuration: Configuration,
     /// Trials by their outcome; each outcome is named.
-    pub outcomes: BTreeMap<Outcome, u64>,
+    pub outcomes: BTreeMap<TrialOutcome, u64>,
     /// Trials that count.
     pub scored: u64,
     /// Tasks with at least one of them.
@@ -106,8 +106,8 @@ pub struct Comparison {
 impl Report {
     /// Makes the report.
     #[must_use]
-    pub fn of(input: ReportInput<'_>) -> Self {
-        let ReportInput { configurations, samples, seed, trials } = input;
+    pub fn of(input: EvalReportInput<'_>) -> Self {
+        let EvalReportInput { configurations, samples, seed, trials } = input;
         let mut comparisons = Vec::new();
         for (index, first) in configurations.iter().enumerate() {
             for second in configurations.iter().skip(index + 1) {
@@ -115,7 +115,7 @@ impl Report {
             }
         }
         Self {
-            schema_version: ReportVersion::V1,
+            schema_version: EvalReportVersion::V1,
             interval: "Wilson score, 95 %, n = tasks".to_owned(),
             samples,
             seed,
@@ -131,15 +131,15 @@ impl Report {
     /// Whether every trial came to an end that counts, or its task is broken.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.trials.iter().all(|trial| trial.outcome != Outcome::Unfinished)
+        self.trials.iter().all(|trial| trial.outcome != TrialOutcome::Unfinished)
     }
 }
 
 fn summary(configuration: &Configuration, trials: &[TrialDocument]) -> ConfigurationReport {
     let own = || trials.iter().filter(|trial| trial.configuration == configuration.name);
     let count = |outcome| own().filter(|trial| trial.outcome == outcome).count() as u64;
-    let outcomes: BTreeMap<Outcome, u64> =
-        Outcome::ALL.into_iter().map(|outcome| (outcome, count(outcome))).collect();
+    let outcomes: BTreeMap<TrialOutcome, u64> =
+        TrialOutcome::ALL.into_iter().map(|outcome| (outcome, count(outcome))).collect();
     let scored = own().filter(|trial| trial.outcome.is_scored());
     let tasks = scored.clone().map(|trial| &trial.task).collect::<BTreeSet<_>>().len() as u64;
     let scored = scored.count() as u64;
@@ -150,8 +150,8 @@ fn summary(configuration: &Configuration, trials: &[TrialDocument]) -> Configura
     let nothing = Spent { micro_dollars: Some(0), ..Spent::default() };
     ConfigurationReport {
         configuration: configuration.clone(),
-        right: rate(Outcome::Right),
-        wrong_landed: rate(Outcome::WrongLanded),
+        right: rate(TrialOutcome::Right),
+        wrong_landed: rate(TrialOutcome::WrongLanded),
         outcomes,
         scored,
         tasks,
@@ -166,7 +166,7 @@ fn by_task<'t>(name: &str, trials: &'t [TrialDocument]) -> BTreeMap<&'t str, (u6
     for trial in trials.iter().filter(|trial| trial.configuration == name && trial.outcome.is_scored()) {
         let (samples, right) = tasks.entry(trial.task.as_str()).or_insert((0, 0));
         *samples += 1;
-        *right += u64::from(trial.outcome == Outcome::Right);
+        *right += u64::from(trial.outcome == TrialOutcome::Right);
     }
     tasks
 }

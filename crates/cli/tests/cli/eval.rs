@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::support::{CHECK, Call, Desk, GATE, GOAL, TEST, WRONG, right, small, whole_file};
+use crate::support::{CHECK, Call, Desk, GATE, GOAL, GOOD_DIFF, TEST, WRONG, right, small, whole_file};
 
 /// Hidden tests that look at the whole line.
 const HIDDEN: &str = "\
@@ -21,16 +21,6 @@ new file mode 100644
 +++ b/hidden.sh
 @@ -0,0 +1 @@
 +grep -qx '    return width . height' src/area.py && grep -q 'width \\* height' src/area.py
-";
-
-const SOLUTION: &str = "\
-diff --git a/src/area.py b/src/area.py
---- a/src/area.py
-+++ b/src/area.py
-@@ -1,2 +1,2 @@
- def area(width, height):
--    return width + height
-+    return width * height
 ";
 
 /// A change that the visible test takes for right and the hidden one does not.
@@ -51,7 +41,7 @@ fn lay_out(tasks: &Path, name: &str, goal: &str, gate: &str, more: &str) {
         ("project/src/area.py", WRONG),
         ("project/tests/area_test.sh", TEST),
         ("hidden.patch", HIDDEN),
-        ("solution.patch", SOLUTION),
+        ("solution.patch", GOOD_DIFF),
     ] {
         std::fs::create_dir_all(task.join(path).parent().unwrap()).unwrap();
         std::fs::write(task.join(path), text).unwrap();
@@ -170,7 +160,7 @@ fn two_configurations_and_the_baseline_are_compared_in_pairs() {
     assert_eq!((&pair["first"], &pair["second"]), (&"first".into(), &"second".into()));
     assert_eq!((&pair["more_first"], &pair["more_second"]), (&2.into(), &0.into()));
     assert_eq!((&pair["difference"], &pair["p_value"]), (&1.0.into(), &0.5.into()));
-    assert!(server.completions().iter().all(|request| request.body["seed"] == 7));
+    assert!(server.completions().iter().all(|request| request.body["seed"] == 7001));
 }
 
 #[test]
@@ -309,7 +299,7 @@ fn instances_in_the_form_of_swe_bench_become_tasks() {
     std::os::unix::fs::symlink(repo.path(), repos.join("someone__area")).unwrap();
     let instance = |id: &str, repo_name: &str| {
         serde_json::json!({
-            "instance_id": id, "repo": repo_name, "base_commit": repo.head(), "patch": SOLUTION, "test_patch": HIDDEN,
+            "instance_id": id, "repo": repo_name, "base_commit": repo.head(), "patch": GOOD_DIFF, "test_patch": HIDDEN,
             "problem_statement": GOAL, "FAIL_TO_PASS": "[\"tests/test_area.py::test_it's\"]",
             "PASS_TO_PASS": ["tests/test_area.py::test_other"], "version": "1.0",
         })

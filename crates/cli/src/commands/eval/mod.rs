@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use crucible_eval::{
-    Configuration, Machine, Observer, Plan, Report, ReportInput, Task, TrialDocument, TrialMode, Validity,
-    evaluate, read_tasks, spent_before,
+    Configuration, EvalPlan, EvalReportInput, Machine, Observer, Report, Task, TrialDocument, TrialMode,
+    Validity, evaluate, read_tasks, spent_before,
 };
 use crucible_host::config::Config;
 use crucible_host::fs::{create_dir_all, write_atomic};
@@ -135,7 +135,7 @@ impl EvalRun {
         create_dir_all(&out)?;
         let _lock = Lock::acquire(&out.join("lock"), "crucible eval")?;
         create_dir_all(&out.join("trials"))?;
-        let plan = Plan {
+        let plan = EvalPlan {
             tasks,
             configurations,
             samples: self.samples,
@@ -153,7 +153,7 @@ impl EvalRun {
         let solver = RunSolver { app, variants, machine: &machine, pool };
         let teller = Teller { output: &app.output };
         let trials = app.block_on(async { Ok(evaluate(&machine, &plan, &solver, &teller).await?) })?;
-        let report = Report::of(ReportInput {
+        let report = Report::of(EvalReportInput {
             configurations: &plan.configurations,
             samples: plan.samples,
             seed: plan.seed,

@@ -75,7 +75,7 @@ impl RunSolver<'_> {
     async fn governed(&self, variant: &Variant, job: &Job<'_>) -> Result<Solved, CommandError> {
         let app = self.trial_app(variant, job)?;
         let options = options(variant, job)?;
-        let seed = job.seed;
+        let seed = job.seed.map(first_seed);
         let adjust = |options: &mut crucible_run::RunOptions| {
             if let Some(seed) = seed {
                 options.settings.parameters.insert("seed".to_owned(), seed.into());
@@ -122,7 +122,7 @@ impl RunSolver<'_> {
         let (backend, name) = (selected.backend, selected.candidate.name);
         let model = variant.model.clone().unwrap_or_else(|| backend.default_model().to_owned());
         let mut parameters = parameters(&config, &name, &backend);
-        parameters.extend(job.seed.map(|seed| ("seed".to_owned(), seed.into())));
+        parameters.extend(job.seed.map(|seed| ("seed".to_owned(), (first_seed(seed) + 1).into())));
         let options = ClientOptions {
             prices: Arc::new(model::prices(&config)?),
             ..ClientOptions::new(self.pool.budget())
@@ -194,6 +194,11 @@ fn task_settings(task: &Task, dollars: Option<u64>) -> Result<String, CommandErr
         ));
     }
     Ok(text)
+}
+
+/// What the seeds of a sample's attempts are counted from: no attempt of another sample has the same.
+fn first_seed(seed: u64) -> u64 {
+    seed.saturating_mul(1000).min(u64::from(u32::MAX))
 }
 
 fn without_commit(spent: Spent) -> Ending {

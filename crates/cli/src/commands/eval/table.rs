@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crucible_eval::{ConfigurationReport, Outcome, Rate, Report};
+use crucible_eval::{ConfigurationReport, Rate, Report, TrialOutcome};
 
 use crate::table::{lines_of, table};
 
@@ -27,12 +27,12 @@ pub(super) fn lines(report: &Report, out: &Path) -> String {
         rows.add_row([
             one.configuration.name.clone(),
             one.tasks.to_string(),
-            rate(count(Outcome::Right), one.scored, &one.right),
-            rate(count(Outcome::WrongLanded), one.scored, &one.wrong_landed),
-            count(Outcome::NothingLanded).to_string(),
-            count(Outcome::Declined).to_string(),
-            count(Outcome::Broken).to_string(),
-            count(Outcome::Unfinished).to_string(),
+            rate(count(TrialOutcome::Right), one.scored, &one.right),
+            rate(count(TrialOutcome::WrongLanded), one.scored, &one.wrong_landed),
+            count(TrialOutcome::NothingLanded).to_string(),
+            count(TrialOutcome::Declined).to_string(),
+            count(TrialOutcome::Broken).to_string(),
+            count(TrialOutcome::Unfinished).to_string(),
             one.spent.calls.to_string(),
             one.spent.tokens_input.saturating_add(one.spent.tokens_output).to_string(),
             dollars(one),
