@@ -329,7 +329,7 @@ fn instances_in_the_form_of_swe_bench_become_tasks() {
 mod slow {
     use super::*;
 
-    /// Builds and tests thirty small projects, so it takes about half a minute: python, node and cargo are what the tests need anyway; the
+    /// Builds and tests twenty small projects, each twice, so it takes 13 seconds: python, node and cargo are what the tests need anyway; the
     /// tasks in Go and C are checked by hand with `crucible eval check eval/tasks`.
     #[test]
     fn each_of_our_own_tasks_fails_before_and_passes_with_its_solution() {
