@@ -42,6 +42,8 @@ pub(crate) struct App {
     pub(crate) output: Output,
     /// Made by the first piece of work that waits for something.
     pub(crate) events: RefCell<Option<EventLoop>>,
+    /// Files of settings that the command line names, above the user's own and the environment.
+    pub(crate) over: Vec<PathBuf>,
 }
 
 pub(crate) fn main() -> ExitCode {
@@ -67,13 +69,16 @@ pub(crate) fn main() -> ExitCode {
 
 fn run(command: &Command, env: Environment, output: &Output) -> ExitStatus {
     let result = clock_from(&env).map_err(CommandError::from).and_then(|clock| {
-        let app = App { env, clock, output: output.clone(), events: RefCell::default() };
+        let app = App::new(env, clock, output.clone(), Vec::new());
         command.run(&app)
     });
     result.unwrap_or_else(|error| {
         let error = match (error.status, command) {
             (ExitStatus::Interrupted, Command::Run(_)) => {
                 error.hint("What was done is saved; a run goes on with `crucible run advance`.")
+            }
+            (ExitStatus::Interrupted, Command::Eval(_)) => {
+                error.hint("Tasks that have ended are kept; go on with the same command and --resume.")
             }
             _ => error,
         };
@@ -83,9 +88,13 @@ fn run(command: &Command, env: Environment, output: &Output) -> ExitStatus {
 }
 
 impl App {
+    pub(crate) fn new(env: Environment, clock: Box<dyn Clock>, output: Output, over: Vec<PathBuf>) -> Self {
+        Self { env, clock, output, events: RefCell::default(), over }
+    }
+
     /// The configuration for work on the project at `start`, with these flags on top.
     pub(crate) fn config(&self, start: &Path, flags: &[(&str, String)]) -> Result<Config, CommandError> {
-        let files = ConfigFiles::discover(&self.env, start);
+        let files = ConfigFiles { over: self.over.clone(), ..ConfigFiles::discover(&self.env, start) };
         let config = Config::load(DEFAULTS, &files, &self.env, flags)?;
         for name in config.unread_variables(&self.env) {
             self.output.remark(&format!("warning: {name} is set and sets nothing; `crucible config show --json` names the variable of each setting"));

@@ -2,6 +2,7 @@
 
 mod council;
 mod crawl;
+mod eval;
 mod spec;
 
 use crucible_host::clock::ClockError;

@@ -73,6 +73,8 @@ pub(crate) struct Output {
     colour_result: bool,
     /// Standard error is a terminal: progress may move.
     pub(crate) live: bool,
+    /// Nothing is said beside the result: several pieces of work at once would talk over each other.
+    quiet: bool,
     /// The first failure to write the result; nothing is written after it.
     failed: Arc<OnceLock<std::io::Error>>,
 }
@@ -83,7 +85,12 @@ impl Output {
             env.get_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || env.get("TERM") == Some("dumb");
         let live = std::io::stderr().is_terminal() && env.get("TERM") != Some("dumb");
         let colour_result = std::io::stdout().is_terminal() && !plain;
-        Self { manner, colour: live && !plain, colour_result, live, failed: Arc::default() }
+        Self { manner, colour: live && !plain, colour_result, live, quiet: false, failed: Arc::default() }
+    }
+
+    /// The same, without any remark on standard error.
+    pub(crate) fn quiet(&self) -> Self {
+        Self { quiet: true, ..self.clone() }
     }
 
     pub(crate) fn is_json(&self) -> bool {
@@ -278,6 +285,9 @@ impl Output {
 
     /// Lines on standard error, in one piece. When they cannot be written either there is nobody left to tell.
     fn say(&self, text: &str) {
+        if self.quiet {
+            return;
+        }
         let text = spoken(self.prefix(), text);
         let _nobody_is_left_to_tell = watched(|| std::io::stderr().write_all(text.as_bytes()));
     }

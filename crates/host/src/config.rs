@@ -254,6 +254,8 @@ pub struct ConfigFiles {
     pub project: Option<PathBuf>,
     /// The user's own file; used where it exists. Empty where the user has no home.
     pub user: PathBuf,
+    /// Further files of the user, each above the environment and the files before it; below flags.
+    pub over: Vec<PathBuf>,
 }
 
 impl ConfigFiles {
@@ -274,7 +276,8 @@ impl ConfigFiles {
         let base = env.get("XDG_CONFIG_HOME").filter(|dir| dir.starts_with('/')).map(PathBuf::from);
         let base = base.or_else(|| env.home().map(|home| home.join(".config")));
         // Without a home there is no such file: a name in the working directory would be the project's.
-        Self { project, user: base.map(|base| base.join("crucible/config.toml")).unwrap_or_default() }
+        let user = base.map(|base| base.join("crucible/config.toml")).unwrap_or_default();
+        Self { project, user, over: Vec::new() }
     }
 }
 
@@ -308,6 +311,9 @@ impl Config {
             config.read_file(project, Some(&files.user))?;
         }
         config.read_environment(env)?;
+        for file in &files.over {
+            config.read_file(file, None)?;
+        }
         for (key, text) in flags {
             let origin = flag_of(key);
             let value = config.typed(key, text, &origin)?;
@@ -706,7 +712,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config.toml");
         crate::fs::write_atomic(&path, project.as_bytes()).unwrap();
-        let files = ConfigFiles { project: Some(path), user: dir.path().join("user.toml") };
+        let files = ConfigFiles { project: Some(path), user: dir.path().join("user.toml"), over: Vec::new() };
         Config::load(DEFAULTS, &files, &Environment::from_pairs(env.iter().copied(), "/"), flags)
     }
 
@@ -803,7 +809,7 @@ mod tests {
         let user = dir.path().join("user.toml");
         crate::fs::write_atomic(&user, here.as_bytes()).unwrap();
         let env = Environment::from_pairs([("HOME", "/")], "/");
-        let files = ConfigFiles { project: None, user };
+        let files = ConfigFiles { user, ..ConfigFiles::default() };
         assert!(!Config::load(DEFAULTS, &files, &env, &[]).unwrap().is_of_project(key));
     }
 
@@ -868,7 +874,7 @@ mod tests {
             let (own, theirs) = (room.path().join("user.toml"), room.path().join("project.toml"));
             crate::fs::write_atomic(&own, user.as_bytes()).unwrap();
             crate::fs::write_atomic(&theirs, project.as_bytes()).unwrap();
-            let files = ConfigFiles { project: Some(theirs), user: own };
+            let files = ConfigFiles { project: Some(theirs), user: own, over: Vec::new() };
             let env = Environment::from_pairs([("HOME", "/")], "/");
             Config::load(defaults, &files, &env, &[])
         };
@@ -907,7 +913,7 @@ mod tests {
     fn the_budget_of_calls_is_set_by_both_of_its_names_and_the_lower_counts() {
         let calls = |env: &[(&str, &str)]| {
             let room = tempfile::tempdir().unwrap();
-            let files = ConfigFiles { project: None, user: room.path().join("none.toml") };
+            let files = ConfigFiles { user: room.path().join("none.toml"), ..ConfigFiles::default() };
             let env = Environment::from_pairs(env.iter().copied(), "/");
             let config = Config::load("[llm.budget]\ncalls = 20\n", &files, &env, &[]).unwrap();
             let unread = config.unread_variables(&env);

@@ -273,7 +273,7 @@ fn lock(used: &Mutex<Amount>) -> MutexGuard<'_, Amount> {
 
 /// The use after adding `more`, where the limits carry it. Nothing more always fits, even over a limit that was lowered
 /// since.
-fn carried(used: Amount, more: Amount, limits: &BudgetLimits) -> Result<Amount, BookError> {
+pub(crate) fn carried(used: Amount, more: Amount, limits: &BudgetLimits) -> Result<Amount, BookError> {
     let carry = |resource, limit, used: u64, more: u64| {
         let attempted = used.saturating_add(more);
         match limit {

@@ -29,6 +29,7 @@ mod invocation;
 mod messages;
 mod offered;
 mod phase_models;
+mod pool;
 mod price;
 mod providers;
 mod receipt;
@@ -58,6 +59,7 @@ pub use error::{
 };
 pub use invocation::{CutShort, Finish, LlmInvocation, LlmResult, Message, Role};
 pub use offered::{Availability, Catalogue, ListExtent, Offered, OfferedModel, availability, offered};
+pub use pool::CallPool;
 pub use price::{ListedPrice, Price, PriceTable, micro_dollars};
 pub use providers::claude_cli::ClaudeAgent;
 pub use receipt::{Cost, CostBasis, LlmReceipt, PipelineReceipt, ReceiptWarning};

@@ -15,7 +15,7 @@ use crate::git::{Call, Flush, Runner};
 use crate::oid::Oid;
 
 /// Author and committer of a baseline, and its date.
-const WHO: [(&str, &str); 6] = [
+pub(crate) const WHO: [(&str, &str); 6] = [
     ("GIT_AUTHOR_NAME", "Crucible"),
     ("GIT_AUTHOR_EMAIL", "crucible@localhost"),
     ("GIT_AUTHOR_DATE", "@946684800 +0000"),

@@ -49,7 +49,8 @@ const WAY: [&str; 10] = [
 /// How git serves a repository of this machine to us. It drops our settings on the way there, so the one that lets it open a
 /// repository of another owner is said again; and it may reach nobody itself: an old git would fetch what a partial clone
 /// lacks, by a program that the repository names.
-const UPLOAD_PACK: &str = "--upload-pack=GIT_ALLOW_PROTOCOL=none git -c safe.directory='*' upload-pack";
+pub(crate) const UPLOAD_PACK: &str =
+    "--upload-pack=GIT_ALLOW_PROTOCOL=none git -c safe.directory='*' upload-pack";
 
 /// An address to clone from: `https://host/path` or `file:///path`, percent-encoded.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,6 +11,7 @@
 //! - [`Git::land`] commits such a tree, exactly once however often it is interrupted.
 //! - [`snapshot`] copies the work tree for the sandbox, [`baseline`] gives the copy a repository of its own. [`copy_tree`] copies any tree by
 //!   walking it, and its [`TreeManifest`] tells later what was changed in the copy.
+//! - [`WorkClone`] is a repository of our own at a commit of another one, without its hooks, configuration and later history.
 //! - [`detect`] finds the gates that a repository has.
 //! - [`Git::apply_to_work_tree`] brings such a tree's files to the work tree, and commits nothing.
 //! - [`edit_tree`] replaces files below a directory, with git or without: all of them or none.
@@ -43,6 +44,7 @@ mod trailers;
 mod tree;
 mod tree_edit;
 mod tree_reader;
+mod work_clone;
 
 pub use agree::{agrees, changes_agree};
 pub use apply::{AppliedFile, AppliedTree, ApplyError};
@@ -78,3 +80,4 @@ pub use tree_edit::{
     edit_tree, read_tree_file, recover_tree_edit, recover_tree_edit_remaking, tree_edit_under_way,
 };
 pub use tree_reader::{FoundAt, TreeReader};
+pub use work_clone::WorkClone;

@@ -8,6 +8,7 @@ mod council;
 mod crawl;
 mod demo;
 mod doctor;
+mod eval;
 mod gate;
 mod gates;
 mod init;
@@ -63,6 +64,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Run(run::Run),
     Gates(gates::Gates),
+    Eval(eval::Eval),
     Crawl(crawl::Crawl),
     Ask(council::ask::Ask),
     Chat(council::chat::Chat),
@@ -114,6 +116,7 @@ impl Command {
             Self::Models(command) => command.run(app),
             Self::Run(command) => command.run(app),
             Self::Gates(command) => command.run(app),
+            Self::Eval(command) => command.run(app),
             Self::Crawl(command) => command.run(app),
             Self::Ask(command) => command.run(app),
             Self::Chat(command) => command.run(app),

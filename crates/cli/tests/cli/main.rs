@@ -19,6 +19,7 @@ mod demo;
 mod doctor;
 mod doctor_observed;
 mod documents;
+mod eval;
 mod find;
 mod full_disk;
 mod gate_settings;

@@ -481,11 +481,12 @@ fn evidence_path(name: &str) -> String {
     format!("outbox/{name}")
 }
 
-/// The parameters of try `number`: each has its own seed, and every later one is a little warmer, because a
+/// The parameters of try `number`: each has its own seed, counted from that of the run where it has one, and every later one is a little warmer, because a
 /// model that was refused should not say the same again. Pure, so a replay asks the same.
 fn parameters(base: &BTreeMap<String, Value>, number: u64) -> BTreeMap<String, Value> {
     let mut parameters = base.clone();
-    parameters.insert(SEED.to_owned(), number.into());
+    let first = base.get(SEED).and_then(Value::as_u64).unwrap_or_default();
+    parameters.insert(SEED.to_owned(), first.saturating_add(number).into());
     if let Some(temperature) = base.get("temperature").and_then(Value::as_f64) {
         let warmer = (temperature * 100.0).round() as u64 + 25 * number.saturating_sub(1);
         let warmest = ((temperature * 100.0).round() as u64).max(100);

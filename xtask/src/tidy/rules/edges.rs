@@ -27,6 +27,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("spec", 4),
     ("run", 4),
     ("forge", 4),
+    ("eval", 4),
     ("cli", 5),
     ("testkit", 6),
     ("xtask", 6),

@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_configurations_limits_are_the_policys_own() {
-        let files = ConfigFiles { user: "/nonexistent/config.toml".into(), project: None };
+        let files = ConfigFiles { user: "/nonexistent/config.toml".into(), ..ConfigFiles::default() };
         let defaults = include_str!("../../default-config.toml");
         let config = Config::load(defaults, &files, &Environment::default(), &[]).unwrap();
         let limits = patch_limits(&config);

@@ -8,9 +8,9 @@ use crucible_host::clock::clock_from;
 use crucible_host::config::Config;
 use crucible_ledger::Ledger;
 use crucible_llm::{
-    Backend, BackendParts, BudgetLimits, CallBudget, CallError, Capabilities, CassetteHeader, CassetteWriter,
-    ClientExtra, ClientOptions, Limit, LlmBackend, ModelClient, Origin, PriceTable, Recording, Reuse,
-    Speaker, StructuredOutput,
+    Backend, BackendParts, BudgetLimits, CallBook, CallBudget, CallError, CallPool, Capabilities,
+    CassetteHeader, CassetteWriter, ClientExtra, ClientOptions, Limit, LlmBackend, ModelClient, Origin,
+    PriceTable, Recording, Reuse, Speaker, StructuredOutput,
 };
 use crucible_model::{Clock, EditFormat};
 use crucible_run::{
@@ -35,6 +35,8 @@ pub(crate) struct RunClient<'a> {
     clock: Box<dyn Clock>,
     /// The council that serves roles, where one does.
     council: Option<Seated>,
+    /// What several runs may spend together, where this is one of them.
+    pool: Option<Arc<CallPool>>,
 }
 
 impl<'a> RunClient<'a> {
@@ -55,12 +57,18 @@ impl<'a> RunClient<'a> {
             limits: limits(config)?,
             clock: clock_from(&app.env)?,
             council: None,
+            pool: None,
         })
     }
 
     /// The same with a council that serves roles, where there is one.
     pub(crate) fn with_council(self, council: Option<Seated>) -> Self {
         Self { council, ..self }
+    }
+
+    /// The same within what several runs may spend together.
+    pub(crate) fn within(self, pool: Option<Arc<CallPool>>) -> Self {
+        Self { pool, ..self }
     }
 
     /// Makes a client for each service that the run's dispatch names: recorded in the run's cassette, within what is left of its
@@ -98,7 +106,9 @@ impl<'a> RunClient<'a> {
             CassetteWriter::open(&path, &header, Reuse::After(*answered)).map_err(CallError::from)?;
         let book = LedgerBook::new(Ledger::open(self.ledger)?, (*run).clone(), self.clock);
         let limits = BudgetLimits { calls: Limit::At(*calls), ..self.limits };
-        let (recording, budget) = (Arc::new(writer), CallBudget::kept(limits, Arc::new(book)));
+        let book: Arc<dyn CallBook> = Arc::new(book);
+        let book = self.pool.map_or_else(|| Arc::clone(&book), |pool| pool.share(Arc::clone(&book)));
+        let (recording, budget) = (Arc::new(writer), CallBudget::kept(limits, book));
         let client = |backend: Backend| {
             ModelClient::new(
                 backend,

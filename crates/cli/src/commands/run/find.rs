@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     fn settings(set: &[(&str, &str)]) -> Result<FindMode, String> {
-        let files = ConfigFiles { user: "/nonexistent/config.toml".into(), project: None };
+        let files = ConfigFiles { user: "/nonexistent/config.toml".into(), ..ConfigFiles::default() };
         let flags: Vec<(&str, String)> = set.iter().map(|(key, value)| (*key, (*value).to_owned())).collect();
         let defaults = include_str!("../../default-config.toml");
         let config = Config::load(defaults, &files, &Environment::default(), &flags).unwrap();

@@ -9,7 +9,7 @@ mod find;
 mod land;
 mod list;
 mod replay;
-mod start;
+pub(crate) mod start;
 mod status;
 mod verify_record;
 

@@ -8,11 +8,11 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, RangedI64ValueParser};
 use crucible_host::config::Config;
 use crucible_ledger::Ledger;
-use crucible_llm::{Backend, Origin, ReceiptWarning};
+use crucible_llm::{Backend, CallPool, Origin, ReceiptWarning};
 use crucible_model::{EditFormat, ExitStatus, RepoPath, is_hidden};
 use crucible_run::{
-    FindMode, Opening, RunDir, RunError, RunOptions, RunSettings, advance, create, is_definition_name,
-    parameters_of_recording,
+    FindMode, Opening, RunDir, RunError, RunOptions, RunSettings, RunState, Witness, World, advance, create,
+    is_definition_name, parameters_of_recording, required_gates,
 };
 use crucible_sandbox::Sandbox;
 
@@ -104,48 +104,70 @@ pub(crate) struct New {
 
 impl Start {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let mut begun = begin(app, &self.options)?;
+        let mut progress = Progress::new(&app.output);
+        let begun = app.block_on(begin(app, &self.options, |_| {}, &mut progress))?;
         if !app.output.is_json() {
             app.output.remark(&format!("run {}", begun.dir.root().display()));
         }
         let world = world(app, &begun.sandbox, &begun.config)?;
-        let ledger_path = app.ledger_path()?;
-        let client =
-            RunClient::new(app, &world, &ledger_path, &begun.dir, &begun.config)?.with_council(begun.council);
-        let mut models = begun.models;
-        let open = |opening: &Opening<'_>| {
-            let ready =
-                |name: &str| models.remove(name).ok_or_else(|| RunError::NoClient { name: name.to_owned() });
-            client.open(ready, opening)
-        };
         let advanced = app.block_on(async {
-            Ok(advance(&world, &begun.dir, open, &mut begun.ledger, &mut begun.progress).await?)
+            let (dir, ledger, advanced) = begun.advance(app, &world, None, &mut progress).await?;
+            Ok((dir, ledger, advanced?))
         });
-        begun.progress.finish();
-        advanced?;
-        conclude(app, &begun.dir, &begun.ledger)
+        progress.finish();
+        let (dir, ledger, _) = advanced?;
+        conclude(app, &dir, &ledger)
     }
 }
 
 impl New {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let mut begun = begin(app, &self.options)?;
-        begun.progress.finish();
+        let mut progress = Progress::new(&app.output);
+        let begun = app.block_on(begin(app, &self.options, |_| {}, &mut progress))?;
+        progress.finish();
         conclude(app, &begun.dir, &begun.ledger)
     }
 }
 
-struct Begun {
-    config: Config,
-    sandbox: Arc<Sandbox>,
+/// A run that was made, with whoever answers.
+pub(crate) struct Begun {
+    pub(crate) config: Config,
+    pub(crate) sandbox: Arc<Sandbox>,
     models: BTreeMap<String, Backend>,
     council: Option<Seated>,
-    dir: RunDir,
-    ledger: Ledger,
-    progress: Progress,
+    pub(crate) dir: RunDir,
+    pub(crate) ledger: Ledger,
 }
 
-fn begin(app: &App, options: &Options) -> Result<Begun, CommandError> {
+impl Begun {
+    /// Takes the run as far as it goes, within `pool` where several runs share one. What stopped it stands beside its directory and ledger.
+    pub(crate) async fn advance(
+        self,
+        app: &App,
+        world: &World<'_>,
+        pool: Option<Arc<CallPool>>,
+        witness: &mut dyn Witness,
+    ) -> Result<(RunDir, Ledger, Result<RunState, RunError>), CommandError> {
+        let Self { config, mut models, council, dir, mut ledger, .. } = self;
+        let ledger_path = app.ledger_path()?;
+        let client = RunClient::new(app, world, &ledger_path, &dir, &config)?.with_council(council);
+        let open = |opening: &Opening<'_>| {
+            let ready =
+                |name: &str| models.remove(name).ok_or_else(|| RunError::NoClient { name: name.to_owned() });
+            client.within(pool).open(ready, opening)
+        };
+        let advanced = advance(world, &dir, open, &mut ledger, witness).await;
+        Ok((dir, ledger, advanced))
+    }
+}
+
+/// Makes a run; `adjust` has the last word on what it is started with.
+pub(crate) async fn begin(
+    app: &App,
+    options: &Options,
+    adjust: impl FnOnce(&mut RunOptions),
+    witness: &mut dyn Witness,
+) -> Result<Begun, CommandError> {
     let repo = app.absolute(&options.repo);
     if options.goal.len() > MAX_GOAL {
         let message = format!("the goal has {} bytes, at most {MAX_GOAL} are taken", options.goal.len());
@@ -163,13 +185,12 @@ fn begin(app: &App, options: &Options) -> Result<Begun, CommandError> {
     model::check_budget(&config)?;
     let cast = Cast::of(app, &config, &sandbox, options.dispatch.as_deref(), options.cassette.as_deref())?;
     let named = named(app, options, &repo)?;
-    let run_options = run_options(app, options, named, &config, &cast)?;
-    let mut progress = Progress::new(&app.output);
+    let mut run_options = run_options(app, options, named, &config, &cast)?;
+    adjust(&mut run_options);
     let world = world(app, &sandbox, &config)?;
-    let git = app.block_on(async { Ok(world.repository(&repo).await?) })?;
+    let git = world.repository(&repo).await?;
     let mut ledger = app.ledger()?;
-    let id =
-        app.block_on(async { Ok(create(&world, &git, run_options, &mut ledger, &mut progress).await?) })?;
+    let id = create(&world, &git, run_options, &mut ledger, witness).await?;
     let dir = RunDir::of(&world.runs_root, &id);
     Ok(Begun {
         config,
@@ -178,7 +199,6 @@ fn begin(app: &App, options: &Options) -> Result<Begun, CommandError> {
         council: cast.council,
         dir,
         ledger,
-        progress,
     })
 }
 
@@ -259,7 +279,10 @@ fn run_options(
             // What no model writes is a diff (D14).
             None => EditFormat::UnifiedDiff,
         },
-        parameters: parameters(config, &proposer),
+        parameters: proposer
+            .backend
+            .map(|backend| parameters(config, &proposer.name, backend))
+            .unwrap_or_default(),
         provider: proposer.name,
         model: proposer.model,
         role_models: proposer.of_roles,
@@ -321,15 +344,18 @@ fn proposer<'c>(app: &App, options: &Options, config: &Config, cast: &'c Cast) -
     proposer
 }
 
-/// The parameters of each question for a change; none where no model is asked.
-fn parameters(config: &Config, proposer: &Proposer<'_>) -> BTreeMap<String, serde_json::Value> {
-    let Some(backend) = proposer.backend else { return BTreeMap::new() };
+/// The parameters of each question for a change.
+pub(crate) fn parameters(
+    config: &Config,
+    provider: &str,
+    backend: &Backend,
+) -> BTreeMap<String, serde_json::Value> {
     let mut parameters = parameters_of_recording(backend.parameters());
-    let max_tokens = config.number(&format!("llm.{}.max_tokens", proposer.name));
+    let max_tokens = config.number(&format!("llm.{provider}.max_tokens"));
     if max_tokens > 0 {
         parameters.insert("max_tokens".to_owned(), max_tokens.into());
     }
-    if let Some(temperature) = model::temperature(config, &proposer.name) {
+    if let Some(temperature) = model::temperature(config, provider) {
         parameters.insert("temperature".to_owned(), temperature.into());
     }
     parameters

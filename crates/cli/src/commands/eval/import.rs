@@ -1,0 +1,49 @@
+//! `crucible eval import`: instances of SWE-bench become tasks.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use crucible_eval::{ImportSummary, import_swe_bench};
+use crucible_model::ExitStatus;
+
+use crate::app::App;
+use crate::error::CommandError;
+
+/// Write tasks from a file in SWE-bench's format
+///
+/// For example: `crucible eval import instances.jsonl --repos clones --out tasks`, then
+/// `crucible eval tasks --repos clones --provider gateway`
+#[derive(Args)]
+pub(super) struct Import {
+    /// The instances, one JSON object a line
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// A folder of clones, each named OWNER__NAME, OWNER/NAME or NAME
+    #[arg(long, value_name = "DIR")]
+    repos: PathBuf,
+    /// Where the tasks are written
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+impl Import {
+    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let [file, repos, out] = [&self.file, &self.repos, &self.out].map(|path| app.absolute(path));
+        let ImportSummary { written, skipped } = import_swe_bench(&file, &repos, &out)?;
+        for (name, why) in &skipped {
+            app.output.remark(&format!("skipped {name}: {why}"));
+        }
+        if app.output.is_json() {
+            let skipped: Vec<_> = skipped
+                .iter()
+                .map(|(task, reason)| serde_json::json!({ "task": task, "reason": reason }))
+                .collect();
+            app.output.json(&serde_json::json!({
+                "schema_version": "crucible-eval-import-v1", "written": written, "skipped": skipped,
+            }))?;
+        } else {
+            app.output.line(&format!("{} tasks written, {} skipped", written.len(), skipped.len()));
+        }
+        Ok(if written.is_empty() { ExitStatus::Refused } else { ExitStatus::Success })
+    }
+}

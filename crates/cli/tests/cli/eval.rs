@@ -1,0 +1,360 @@
+//! Evaluations: every outcome of a task, resumption, limits, comparisons, and folders of tasks that lie.
+
+#![expect(clippy::disallowed_methods, reason = "tests lay out tasks and start a program that they interrupt")]
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crucible_testkit::{FakeOpenAi, Reply};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use crate::support::{CHECK, Call, Desk, GATE, GOAL, GOOD_DIFF, TEST, WRONG, right, small, whole_file};
+
+/// Hidden tests that look at the whole line.
+const HIDDEN: &str = "\
+diff --git a/hidden.sh b/hidden.sh
+new file mode 100644
+--- /dev/null
++++ b/hidden.sh
+@@ -0,0 +1 @@
++grep -qx '    return width . height' src/area.py && grep -q 'width \\* height' src/area.py
+";
+
+/// A change that the visible test takes for right and the hidden one does not.
+fn weak() -> String {
+    whole_file("src/area.py", &right().replacen("width * height", "width * height + 1", 1))
+}
+
+fn strong() -> String {
+    whole_file("src/area.py", &right())
+}
+
+/// Lays out a task whose project is the usual small repository; further lines of `task.toml` come last.
+fn lay_out(tasks: &Path, name: &str, goal: &str, gate: &str, more: &str) {
+    let task = tasks.join(name);
+    for (path, text) in [
+        ("project/.crucible/config.toml", gate),
+        ("project/check.sh", CHECK),
+        ("project/src/area.py", WRONG),
+        ("project/tests/area_test.sh", TEST),
+        ("hidden.patch", HIDDEN),
+        ("solution.patch", GOOD_DIFF),
+    ] {
+        std::fs::create_dir_all(task.join(path).parent().unwrap()).unwrap();
+        std::fs::write(task.join(path), text).unwrap();
+    }
+    let text = format!(
+        "schema_version = \"crucible-eval-task-v1\"\ngoal = {goal:?}\nrepo = \"project\"\nhidden = \"hidden.patch\"\n\
+         solution = \"solution.patch\"\ncheck = \"sh hidden.sh\"\n{more}"
+    );
+    std::fs::write(task.join("task.toml"), text).unwrap();
+}
+
+/// `eval TASKS`, with a document as its result.
+fn eval(desk: &Desk) -> Call {
+    desk.call(["eval", "--json"]).arg(desk.path("tasks"))
+}
+
+/// The outcomes of all trials, by their configuration and task.
+fn outcomes(report: &Value) -> Vec<(String, String, String)> {
+    let text = |trial: &Value, key: &str| trial[key].as_str().unwrap().to_owned();
+    let trials = report["trials"].as_array().unwrap().iter();
+    trials.map(|trial| (text(trial, "configuration"), text(trial, "task"), text(trial, "outcome"))).collect()
+}
+
+fn outcome_of(report: &Value, task: &str) -> String {
+    let known = outcomes(report);
+    known.into_iter().find(|(_, name, _)| name == task).unwrap().2
+}
+
+#[test]
+fn every_outcome_is_told_apart_and_kept_for_the_next_time() {
+    let server = FakeOpenAi::answering(|request| {
+        let asked = request.body.to_string();
+        Reply::Answer(match asked {
+            _ if asked.contains("weakly") => weak(),
+            _ if asked.contains("never") => "I cannot help with that.".to_owned(),
+            _ => strong(),
+        })
+    });
+    let desk = Desk::with(&server);
+    let tasks = desk.path("tasks");
+    lay_out(&tasks, "a-right", GOAL, GATE, "");
+    lay_out(&tasks, "b-wrong", &format!("{GOAL} weakly"), GATE, "");
+    lay_out(&tasks, "c-nothing", &format!("{GOAL} never"), GATE, "");
+    let missing = "[gates.tests]\ncommand = [\"no-such-program-here\"]\n";
+    lay_out(&tasks, "d-declined", GOAL, missing, "");
+    lay_out(&tasks, "e-broken", GOAL, GATE, "");
+    std::fs::write(tasks.join("e-broken/solution.patch"), HIDDEN.replace("hidden.sh", "other.sh")).unwrap();
+
+    let report = eval(&desk).args(["--jobs", "2"]).run().ok().json();
+    assert_eq!(report["schema_version"], "crucible-eval-v1");
+    for (task, outcome) in [
+        ("a-right", "right"),
+        ("b-wrong", "wrong_landed"),
+        ("c-nothing", "nothing_landed"),
+        ("d-declined", "declined"),
+        ("e-broken", "broken"),
+    ] {
+        assert_eq!(outcome_of(&report, task), outcome, "{report:#}");
+    }
+    let told = &report["configurations"][0];
+    assert_eq!((&told["scored"], &told["tasks"]), (&4.into(), &4.into()));
+    assert_eq!(told["right"]["value"], 0.25);
+    let low = told["right"]["interval"]["low"].as_f64().unwrap();
+    assert!((low - 0.0456).abs() < 1e-4, "{low}");
+    let asked = server.completions().len() as u64;
+    assert_eq!(told["spent"]["calls"], asked);
+    // Neither the hidden test nor the solution reaches a model.
+    for request in server.requests() {
+        assert!(!request.body.to_string().contains("hidden.sh"));
+    }
+    // The user's own ledger and runs know nothing of it.
+    assert!(!desk.data().join("ledger.db").exists() && !desk.data().join("runs").exists());
+    let place = desk.data().join("evals/tasks/trials/default/a-right/1");
+    assert!(place.join("home/ledger.db").is_file() && place.join("check.log").is_file());
+    assert!(!place.join("clone").exists() && !place.join("check").exists());
+
+    // Nothing is done a second time unasked, and what has a result is not done again.
+    let again = eval(&desk).run().exits(2);
+    assert!(again.message().contains("holds an evaluation already"));
+    let resumed = eval(&desk).arg("--resume").run().ok().json();
+    assert_eq!(resumed, report);
+    assert_eq!(server.completions().len() as u64, asked);
+    // A task that is another one now is run again, alone.
+    lay_out(&tasks, "b-wrong", GOAL, GATE, "");
+    let resumed = eval(&desk).arg("--resume").run().ok().json();
+    assert_eq!(outcome_of(&resumed, "b-wrong"), "right");
+    assert_eq!(server.completions().len() as u64, asked + 1);
+}
+
+#[test]
+fn two_configurations_and_the_baseline_are_compared_in_pairs() {
+    let server = FakeOpenAi::answering(|request| {
+        let known = request.body.to_string();
+        let direct = known.contains("Change the project below");
+        Reply::Answer(if known.contains("\"second\"") || direct { weak() } else { strong() })
+    });
+    let desk = Desk::with(&server);
+    for name in ["one", "two"] {
+        lay_out(&desk.path("tasks"), name, GOAL, GATE, "");
+    }
+    std::fs::write(desk.path("second.toml"), "[llm.gateway]\nmodel = \"second\"\n").unwrap();
+    let second = format!("second={}", desk.path("second.toml").display());
+    let words = ["--config", "first=", "--config", &second, "--direct", "--seed", "7"];
+    let report = eval(&desk).args(words).run().ok().json();
+    let names: Vec<&str> = report["configurations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["configuration"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["first", "second", "direct"]);
+    for (configuration, _, outcome) in outcomes(&report) {
+        assert_eq!(outcome, if configuration == "first" { "right" } else { "wrong_landed" });
+    }
+    let pair = &report["comparisons"][0];
+    assert_eq!((&pair["first"], &pair["second"]), (&"first".into(), &"second".into()));
+    assert_eq!((&pair["more_first"], &pair["more_second"]), (&2.into(), &0.into()));
+    assert_eq!((&pair["difference"], &pair["p_value"]), (&1.0.into(), &0.5.into()));
+    assert!(server.completions().iter().all(|request| request.body["seed"] == 7001));
+}
+
+#[test]
+fn limits_bind_all_tasks_together_and_leave_the_rest_for_later() {
+    let server = FakeOpenAi::start([Reply::Answer(strong())]);
+    let desk = Desk::with(&server);
+    for name in ["one", "three", "two"] {
+        lay_out(&desk.path("tasks"), name, GOAL, GATE, "");
+    }
+    let report = eval(&desk).args(["--max-calls", "2"]).run().exits(70).json();
+    assert_eq!(server.completions().len(), 2);
+    assert_eq!(outcome_of(&report, "two"), "unfinished");
+    let report = eval(&desk).args(["--max-calls", "2", "--resume"]).run().exits(70).json();
+    assert_eq!((server.completions().len(), outcome_of(&report, "two").as_str()), (2, "unfinished"));
+    let report = eval(&desk).args(["--max-calls", "3", "--resume"]).run().ok().json();
+    assert_eq!((server.completions().len(), outcome_of(&report, "two").as_str()), (3, "right"));
+}
+
+#[test]
+fn a_provider_out_of_reach_counts_for_nothing() {
+    let desk = Desk::new();
+    lay_out(&desk.path("tasks"), "one", GOAL, GATE, "");
+    let report = eval(&desk).run().exits(70).json();
+    assert_eq!(outcome_of(&report, "one"), "unfinished");
+    assert_eq!(report["configurations"][0]["scored"], 0);
+    let nobody = desk.call(["eval", "--json"]).arg(desk.path("tasks")).without_env("CRUCIBLE_LLM_PROVIDER");
+    nobody.arg("--resume").run().exits(2);
+}
+
+#[test]
+fn an_interrupted_evaluation_goes_on_where_it_was() {
+    let mut asked = 0;
+    let server = FakeOpenAi::answering(move |_| {
+        asked += 1;
+        if asked == 2 { Reply::Hang } else { Reply::Answer(strong()) }
+    });
+    let desk = Desk::with(&server);
+    for name in ["one", "two"] {
+        lay_out(&desk.path("tasks"), name, GOAL, GATE, "");
+    }
+    let mut command = eval(&desk).command();
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while server.completions().len() < 2 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the second task is not asked for");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Another one in the same directory is refused while this one works.
+    eval(&desk).arg("--resume").run().exits(9);
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130));
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("--resume"));
+    let report = eval(&desk).arg("--resume").run().ok().json();
+    assert_eq!((outcome_of(&report, "one"), outcome_of(&report, "two")), ("right".into(), "right".into()));
+    assert_eq!(server.completions().len(), 3);
+}
+
+#[test]
+fn a_check_that_hangs_is_ended_and_a_hook_never_runs() {
+    let server = FakeOpenAi::start([Reply::Answer(strong())]);
+    let desk = Desk::with(&server);
+    let tasks = desk.path("tasks");
+    lay_out(&tasks, "hangs", GOAL, GATE, "check_timeout_s = 1\n");
+    let text = std::fs::read_to_string(tasks.join("hangs/task.toml")).unwrap();
+    let hanging = text.replace("sh hidden.sh", "sh hidden.sh && sleep 60");
+    std::fs::write(tasks.join("hangs/task.toml"), hanging).unwrap();
+    // A repository with a hook, beside the task that names it.
+    let repo = small().build();
+    let trace = desk.path("trace");
+    let hook = repo.path().join(".git/hooks/post-checkout");
+    std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    std::fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", trace.display())).unwrap();
+    std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    lay_out(&tasks, "hooked", GOAL, GATE, &format!("commit = \"{}\"\n", repo.head()));
+    let text = std::fs::read_to_string(tasks.join("hooked/task.toml")).unwrap();
+    std::fs::write(tasks.join("hooked/task.toml"), text.replace("\"project\"", "\"the-clone\"")).unwrap();
+    let repos = desk.path("repos");
+    std::fs::create_dir(&repos).unwrap();
+    std::os::unix::fs::symlink(repo.path(), repos.join("the-clone")).unwrap();
+    let before = repo.status();
+    let report = eval(&desk).arg("--repos").arg(&repos).run().ok().json();
+    assert_eq!(outcome_of(&report, "hangs"), "broken");
+    assert_eq!(outcome_of(&report, "hooked"), "right");
+    assert!(!trace.exists());
+    assert_eq!(repo.status(), before);
+    // A bundle beside the task serves as well, and a file that is none makes the task broken.
+    repo.git(["bundle", "create", "--quiet", tasks.join("hooked/history.bundle").to_str().unwrap(), "main"]);
+    for (bundle, outcome) in [("history.bundle", "right"), ("hidden.patch", "broken")] {
+        std::fs::write(tasks.join("hooked/task.toml"), text.replace("\"project\"", &format!("{bundle:?}")))
+            .unwrap();
+        let out = desk.path(bundle);
+        let call = eval(&desk).args(["--task", "hooked", "--out"]).arg(out);
+        assert_eq!(outcome_of(&call.run().ok().json(), "hooked"), outcome);
+    }
+}
+
+#[test]
+fn a_task_that_leads_elsewhere_is_refused_before_anything_runs() {
+    let desk = Desk::new();
+    let tasks = desk.path("tasks");
+    lay_out(&tasks, "one", GOAL, GATE, "");
+    let text = std::fs::read_to_string(tasks.join("one/task.toml")).unwrap();
+    let secret = desk.path("secret");
+    std::fs::write(&secret, "x").unwrap();
+    std::os::unix::fs::symlink(&secret, tasks.join("one/link.patch")).unwrap();
+    for (from, to, why) in [
+        ("\"project\"", "\"../elsewhere\"", "repo"),
+        ("\"project\"", "\"/etc\"", "repo"),
+        ("\"hidden.patch\"", "\"../../secret\"", "hidden"),
+        ("\"hidden.patch\"", "\"link.patch\"", "leads out of the task"),
+        ("goal =", "gaol =", "gaol"),
+        ("sh hidden.sh", " ", "check"),
+    ] {
+        std::fs::write(tasks.join("one/task.toml"), text.replacen(from, to, 1)).unwrap();
+        let message = eval(&desk).run().exits(2).message();
+        assert!(message.contains("one") && message.contains(why), "{message}");
+    }
+    std::fs::write(tasks.join("one/task.toml"), &text).unwrap();
+    std::os::unix::fs::symlink(&secret, tasks.join("one/project/link")).unwrap();
+    assert!(eval(&desk).run().exits(2).message().contains("plain files"));
+    std::fs::remove_file(tasks.join("one/project/link")).unwrap();
+    // The evaluation's own directory and the tasks do not mix.
+    for out in ["tasks/out", "."] {
+        eval(&desk).arg("--out").arg(desk.path(out)).run().exits(2);
+    }
+    assert!(!desk.data().exists());
+}
+
+#[test]
+fn instances_in_the_form_of_swe_bench_become_tasks() {
+    let desk = Desk::new();
+    let repo = small().build();
+    let repos = desk.path("repos");
+    std::fs::create_dir(&repos).unwrap();
+    std::os::unix::fs::symlink(repo.path(), repos.join("someone__area")).unwrap();
+    let instance = |id: &str, repo_name: &str| {
+        serde_json::json!({
+            "instance_id": id, "repo": repo_name, "base_commit": repo.head(), "patch": GOOD_DIFF, "test_patch": HIDDEN,
+            "problem_statement": GOAL, "FAIL_TO_PASS": "[\"tests/test_area.py::test_it's\"]",
+            "PASS_TO_PASS": ["tests/test_area.py::test_other"], "version": "1.0",
+        })
+        .to_string()
+    };
+    let lines = [instance("someone__area-1", "someone/area"), instance("someone__gone-1", "someone/gone")];
+    std::fs::write(desk.path("instances.jsonl"), lines.join("\n")).unwrap();
+    let import = || {
+        let call = desk.call(["eval", "import", "--json"]).arg(desk.path("instances.jsonl"));
+        call.arg("--repos").arg(&repos).arg("--out").arg(desk.path("tasks"))
+    };
+    let summary = import().run().ok().json();
+    assert_eq!(summary["written"], serde_json::json!(["someone__area-1"]));
+    assert_eq!(summary["skipped"][0]["task"], "someone__gone-1");
+    let text = std::fs::read_to_string(desk.path("tasks/someone__area-1/task.toml")).unwrap();
+    assert!(text.contains("someone__area") && text.contains("pytest"), "{text}");
+    // It is read as a task: without pytest or its tests the check fails at the solution, and the task says so.
+    let checked = desk.call(["eval", "check", "--json"]).arg(desk.path("tasks")).arg("--repos").arg(&repos);
+    let checked = checked.run().exits(1).json();
+    assert_eq!((&checked["broken"], &checked["tasks"][0]["task"]), (&1.into(), &"someone__area-1".into()));
+    // Nothing is written over, and a line that is no instance is named.
+    import().run().exits(1);
+    std::fs::write(desk.path("instances.jsonl"), "{}\n").unwrap();
+    assert!(import().run().exits(3).message().contains("line 1"));
+}
+
+mod slow {
+    use super::*;
+
+    /// Builds and tests twenty small projects, each twice, so it takes 13 seconds: python, node and cargo are what the tests need anyway; the
+    /// tasks in Go and C are checked by hand with `crucible eval check eval/tasks`.
+    #[test]
+    fn each_of_our_own_tasks_fails_before_and_passes_with_its_solution() {
+        let place = tempfile::tempdir().unwrap();
+        let (desk, tasks) =
+            (Desk::below(place.path()), Path::new(env!("CARGO_MANIFEST_DIR")).join("../../eval/tasks"));
+        let mut call = desk.call(["eval", "check", "--json"]).arg(&tasks).env("TMPDIR", place.path());
+        let mut count = 0;
+        for entry in std::fs::read_dir(&tasks).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if ["python-", "javascript-", "rust-"].iter().any(|language| name.starts_with(language)) {
+                call = call.arg("--task").arg(name);
+                count += 1;
+            }
+        }
+        assert_eq!(count, 20);
+        for name in ["HOME", "CARGO_HOME", "RUSTUP_HOME"] {
+            if let Some(value) = std::env::var_os(name) {
+                call = call.env(name, value);
+            }
+        }
+        let checked = call.run().ok().json();
+        assert_eq!(checked["broken"], 0, "{checked:#}");
+        for task in checked["tasks"].as_array().unwrap() {
+            assert_eq!(task["validity"]["solution"]["end"]["detail"], 0, "{task:#}");
+        }
+    }
+}

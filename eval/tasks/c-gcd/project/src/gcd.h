@@ -1,0 +1,7 @@
+#ifndef GCD_H
+#define GCD_H
+
+/* The greatest common divisor, never negative. */
+long gcd(long a, long b);
+
+#endif

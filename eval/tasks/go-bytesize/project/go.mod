@@ -1,0 +1,3 @@
+module example.invalid/bytesize
+
+go 1.19

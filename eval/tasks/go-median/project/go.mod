@@ -1,0 +1,3 @@
+module example.invalid/median
+
+go 1.19

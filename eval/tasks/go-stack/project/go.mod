@@ -1,0 +1,3 @@
+module example.invalid/stack
+
+go 1.19

@@ -1,0 +1,3 @@
+module example.invalid/unique
+
+go 1.19

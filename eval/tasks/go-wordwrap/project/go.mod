@@ -1,0 +1,3 @@
+module example.invalid/wordwrap
+
+go 1.19
