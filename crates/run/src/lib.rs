@@ -33,6 +33,7 @@ mod recording;
 mod replay;
 mod restore;
 mod role;
+mod scope;
 mod start;
 mod state;
 mod status;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crucible_model::Digest;
+use crucible_model::{Digest, Verdict};
 use crucible_pack::{ContextPack, FileRequest};
 
 use super::Engine;
@@ -30,7 +30,8 @@ impl Engine<'_> {
         pack: &ContextPack,
     ) -> Result<Option<Plan>, RunError> {
         if !self.is_made("plan-draft", layout::PLAN_DRAFT) {
-            let by_code = chair::draft(&self.record, &analysis.gate_files, pack, request);
+            let (tracked, _) = chair::candidates(self.git.tracked_files().await?);
+            let by_code = chair::draft(&self.record, analysis, pack, request, &tracked);
             let plan = match self.served_by(RunRole::Chair) {
                 None => by_code,
                 Some(name) => match self.ask_for_plan(clients, &name, analysis, found, &by_code, pack).await?
@@ -82,7 +83,11 @@ impl Engine<'_> {
         let behaviors = self.behaviors(analysis);
         let documents =
             PlanDocuments { plan, reasons: Some(&reasons), results: Some(&results), behaviors: &behaviors };
-        let contract = reviewers::contract_guardian(&documents, pack, self.record.settings.gates.len());
+        let mut contract = reviewers::contract_guardian(&documents, pack, self.record.settings.gates.len());
+        if self.record.settings.named.is_empty() {
+            let (tracked, _) = chair::candidates(self.git.tracked_files().await?);
+            contract.merge(Verdict::new(chair::goal_problems(&self.record, &tracked)));
+        }
         let cost = reviewers::cost_controller(&self.record, &guardrails, plan, pack);
         let mut approved = true;
         for (role, path, verdict, event) in [
