@@ -7,6 +7,7 @@
 //! What always holds: everything here is a pure function of its arguments; bytes are never decoded lossily;
 //! a patch or an answer that can be read in two ways is refused, not guessed.
 
+mod added;
 mod answer;
 mod class;
 mod collision;
