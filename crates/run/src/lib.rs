@@ -7,12 +7,14 @@
 //! What always holds: nothing outside the run directory, the ledger and temporary copies changes before
 //! [`land`]; every step is recorded once; what a model says is text until code has judged it.
 
+mod allow;
 mod analysis;
 mod attempt;
 mod budget;
 mod call_book;
 mod catalogue;
 mod clients;
+mod commit_message;
 mod contract;
 mod dispatch;
 mod document;
@@ -42,12 +44,14 @@ mod verify_again;
 mod verify_record;
 mod world;
 
+pub use allow::{NamedPlaceError, NamedPlaces, allow, named_places};
 pub use analysis::{Analysis, AnalysisVersion, BehaviorCatalogue, GateResult};
 pub use attempt::{AttemptEnd, AttemptOutcome, AttemptVersion};
 pub use budget::raise_budget;
 pub use call_book::LedgerBook;
 pub use catalogue::{check_repository_behaviors, listed_behaviors};
 pub use clients::{Clients, stand_in};
+pub use commit_message::{SubjectError, check_subject};
 pub use contract::{
     API_AGENT, AgentCommands, AgentNetwork, COUNCIL, ContextSettings, ContractDocuments, DispatchBudgets,
     DispatchConfig, DispatchMode, DispatchVersion, FindMode, Guardrails, GuardrailsError, MANUAL_OUTBOX,

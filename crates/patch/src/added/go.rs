@@ -56,14 +56,11 @@ fn written(node: Node<'_>) -> Vec<Node<'_>> {
         "inc_statement" | "dec_statement" => node.named_child(0),
         _ => None,
     };
-    let parts = |list: Node<'_>| list.kind() == "expression_list";
-    let mut found = Vec::new();
-    for target in target {
-        match parts(target) {
-            true => found.extend(target.named_children(&mut target.walk())),
-            false => found.push(target),
-        }
-    }
+    let mut found = match target {
+        Some(list) if list.kind() == "expression_list" => list.named_children(&mut list.walk()).collect(),
+        Some(target) => vec![target],
+        None => Vec::new(),
+    };
     // `_ = x` keeps nothing.
     found.retain(|target| target.kind() != "blank_identifier" && target.byte_range().len() > 0);
     found

@@ -17,6 +17,7 @@ use crucible_model::Finding;
 use crucible_repo::Git;
 use crucible_verify::GateLevel;
 
+use crate::allow::Allowances;
 use crate::budget::allowed;
 use crate::clients::Clients;
 use crate::contract::{DispatchConfig, RunRecord};
@@ -52,10 +53,11 @@ pub async fn advance<C: Clients>(
     let _lock = dir.take("advancing the run")?;
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
     world.outside_of(git.top())?;
-    let journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
+    let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
+    let allowances = Allowances::of(journal.events()?);
     restore_beginning(dir, &record, &journal)?;
     let dispatch = dir.read_document(layout::DISPATCH)?;
-    let mut engine = Engine { world, dir: dir.clone(), record, git, journal, dispatch };
+    let mut engine = Engine { world, dir: dir.clone(), record, git, journal, dispatch, allowances };
     let calls = allowed(&engine.record, engine.journal.events()?);
     // What was edited is told before anything is made of it.
     let whole = engine.journal.check_files().and_then(|()| answers_used(dir));
@@ -81,6 +83,8 @@ struct Engine<'a> {
     git: Git,
     journal: Journal<'a>,
     dispatch: DispatchConfig,
+    /// What was permitted since the run began.
+    allowances: Allowances,
 }
 
 impl Engine<'_> {
@@ -101,7 +105,7 @@ impl Engine<'_> {
         match progress(&self.dir, self.journal.events()?)?.state() {
             RunState::Landed => return Ok(()),
             // What was recorded last may lack its bundle; nothing else is left.
-            RunState::Failed => return self.bundle("failed-bundle"),
+            RunState::Failed => return self.bundle(&self.allowances.key("failed-bundle")),
             _ => {}
         }
         // A run that has ended goes through its steps once more, too: the last ones may not have been recorded.
@@ -160,11 +164,12 @@ impl Engine<'_> {
     }
 
     fn fail(&mut self, failure: &Finding) -> Result<(), RunError> {
-        if !self.is_made("failed", layout::FAILURE) {
+        let key = self.allowances.key("failed");
+        if !self.is_made(&key, layout::FAILURE) {
             self.dir.write_json_recorded(layout::FAILURE, failure)?;
         }
-        self.journal.record_file("crucible", EventKind::RunFailed, "failed", layout::FAILURE)?;
-        self.bundle("failed-bundle")
+        self.journal.record_file("crucible", EventKind::RunFailed, &key, layout::FAILURE)?;
+        self.bundle(&self.allowances.key("failed-bundle"))
     }
 
     /// Runs the gates on a copy of the base as it is.

@@ -238,7 +238,12 @@ fn shown_first(record: &RunRecord, tracked: &[(RepoPath, u64)]) -> Vec<RepoPath>
     let scope = goal_scope(record, tracked);
     let (mut files, mut bytes) = (record.settings.max_files / 2, record.settings.max_total_bytes / 2);
     let sizes: BTreeMap<&RepoPath, u64> = tracked.iter().map(|(path, size)| (path, *size)).collect();
-    for path in scope.shown_first() {
+    let directories: Vec<&PathPrefix> =
+        record.settings.directories.iter().chain(&scope.directories).collect();
+    let is_inside = |path: &RepoPath| directories.iter().any(|place| place.contains(path));
+    let inside = tracked.iter().map(|(path, _)| path);
+    let inside = inside.filter(|path| is_inside(path) && FileClass::of(path) == FileClass::Source);
+    for path in scope.shown_first().chain(inside) {
         let Some(size) = sizes.get(path) else { continue };
         let is_shown = !first.contains(path)
             && is_plain(path)
@@ -288,8 +293,9 @@ pub(crate) fn draft(
             && may_change(path)
     };
     let mut scope: Vec<PathPrefix> = settings.named.iter().cloned().map(PathPrefix::from).collect();
+    scope.extend(settings.directories.iter().cloned());
     let mut names = settings.named.clone();
-    if settings.named.is_empty() {
+    if !settings.names_places() {
         let lifted = goal.names.iter().filter(|path| is_plain(path) && !is_unseen(path));
         names.extend(lifted.cloned());
         let is_named = |path: &&RepoPath| {

@@ -205,7 +205,7 @@ fn too_wide(what: &str, count: usize, most: usize) -> Finding {
 }
 
 /// Places that no mention opens: only --file and --allow do.
-fn is_guarded(path: &RepoPath) -> bool {
+pub(crate) fn is_guarded(path: &RepoPath) -> bool {
     let roles = PathRoles::of(path);
     [PathRole::Ci, PathRole::GitSetting, PathRole::TestSettings].iter().any(|role| roles.has(*role))
         || denied_place(path, Denial::Changed).is_some()
