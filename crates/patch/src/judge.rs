@@ -80,6 +80,31 @@ fn is_settled(path: &RepoPath) -> bool {
         || path.segments().any(|name| name.starts_with('.'))
 }
 
+/// Names that a test runner, an interpreter or a test may look up: a new file of such a name could take the place of what is meant.
+const LOOKED_UP: [&str; 13] = [
+    "assert",
+    "chai",
+    "expect",
+    "jest",
+    "mocha",
+    "pytest",
+    "setuptests",
+    "sinon",
+    "sitecustomize",
+    "testing",
+    "unittest",
+    "usercustomize",
+    "vitest",
+];
+
+/// Whether a new file is a source or a document that takes nobody's place. A header of C can stand for one of the system's.
+fn takes_no_place(path: &RepoPath) -> bool {
+    let name = path.file_name().to_ascii_lowercase();
+    let stem = name.split('.').next().unwrap_or_default();
+    let is_header = [".h", ".hh", ".hpp", ".hxx"].iter().any(|end| name.ends_with(end));
+    is_document(path) || (Language::of(path).is_some() && !is_header && !LOOKED_UP.contains(&stem))
+}
+
 fn is_document(path: &RepoPath) -> bool {
     PathRoles::of(path).has(PathRole::Document)
 }
@@ -184,11 +209,7 @@ impl Judge<'_> {
             (Change::Create, None, Some(after)) if is_in && is_test_path(path) => {
                 is_file_of_tests(path, after)
             }
-            (Change::Create, None, Some(_))
-                if is_in && (Language::of(path).is_some() || is_document(path)) =>
-            {
-                Ok(())
-            }
+            (Change::Create, None, Some(_)) if is_in && takes_no_place(path) => Ok(()),
             (Change::Modify, ..) if is_in && is_document(path) && file.removed() == 0 => Ok(()),
             _ => return Addition::No,
         };

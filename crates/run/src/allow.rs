@@ -17,7 +17,7 @@ use crucible_repo::{Git, TrackedFile};
 use serde_json::Value;
 
 use crate::attempt::{self, AttemptOutcome};
-use crate::contract::{Plan, RunSettings};
+use crate::contract::{Plan, RunRecord, RunSettings};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::journal::{Entry, Journal, Witness};
@@ -214,6 +214,12 @@ impl Allowances {
             all.attempts = usize::try_from(attempts).unwrap_or(usize::MAX);
         }
         all
+    }
+
+    /// Lets a run make as many attempts under its new plan as it could under the first.
+    pub(crate) fn give_attempts(&self, record: &mut RunRecord) {
+        let most = &mut record.settings.max_iterations;
+        *most = most.saturating_add(self.attempts as u64);
     }
 
     /// The key of a step, which is done anew after each permission.

@@ -221,7 +221,7 @@ pub(crate) fn status_of(
         tokens: booked.usage.tokens,
         micro_dollars: booked.usage.cost.0,
         iterations: attempts.len() as u64,
-        max_iterations: run.settings.max_iterations,
+        max_iterations: run.settings.max_iterations + Allowances::of(events).attempts as u64,
         outbox_prompts: laid.count() as u64,
         max_outbox_prompts: run.settings.dispatch().budgets.max_outbox_prompts,
     };

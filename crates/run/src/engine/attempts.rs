@@ -53,8 +53,9 @@ impl Engine<'_> {
             let proposed_by = last.and_then(|last| self.served_by(proposer(last.number)));
             let proposed_by = Service::of(proposed_by.as_deref().unwrap_or_default());
             // What was judged by an earlier plan is no reason to give up, and no hint.
+            let most = self.record.settings.max_iterations.saturating_sub(self.allowances.attempts as u64);
             let of_plan = ended.get(self.allowances.attempts..).unwrap_or_default();
-            if let Some(failure) = give_up(of_plan, self.record.settings.max_iterations, &proposed_by) {
+            if let Some(failure) = give_up(of_plan, most, &proposed_by) {
                 return self.fail(&failure);
             }
             let number = ended.len() as u64 + 1;

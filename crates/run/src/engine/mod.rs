@@ -48,7 +48,7 @@ pub async fn advance<C: Clients>(
     ledger: &mut Ledger,
     witness: &mut dyn Witness,
 ) -> Result<RunState, RunError> {
-    let record = dir.record()?;
+    let mut record = dir.record()?;
     world.run_outside_of(&record.repo, dir)?;
     let _lock = dir.take("advancing the run")?;
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
@@ -56,6 +56,7 @@ pub async fn advance<C: Clients>(
     let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
     let allowances = Allowances::of(journal.events()?);
     restore_beginning(dir, &record, &journal)?;
+    allowances.give_attempts(&mut record);
     let dispatch = dir.read_document(layout::DISPATCH)?;
     let mut engine = Engine { world, dir: dir.clone(), record, git, journal, dispatch, allowances };
     let calls = allowed(&engine.record, engine.journal.events()?);
