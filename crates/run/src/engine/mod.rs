@@ -11,7 +11,7 @@ mod duties;
 mod plan;
 mod prepare;
 
-use crucible_host::fs::temp_dir_in;
+use crucible_host::fs::{remove_file, temp_dir_in};
 use crucible_ledger::Ledger;
 use crucible_model::Finding;
 use crucible_repo::Git;
@@ -103,6 +103,11 @@ impl Engine<'_> {
             DISPATCH_WRITTEN,
             layout::DISPATCH,
         )?;
+        // The ledger has it; beside a plan that was widened since it says nothing that holds.
+        let is_over = !self.allowances.is_none() && !self.journal.has(&self.allowances.key("failed"));
+        if is_over && self.dir.has(layout::FAILURE) {
+            remove_file(&self.dir.path(layout::FAILURE))?;
+        }
         match progress(&self.dir, self.journal.events()?)?.state() {
             RunState::Landed => return Ok(()),
             // What was recorded last may lack its bundle; nothing else is left.
