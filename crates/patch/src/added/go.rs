@@ -4,7 +4,7 @@ use crucible_model::RepoPath;
 use tree_sitter::Node;
 
 use super::reach::{forbidden, writes_outside};
-use super::{Rules, UnitKind};
+use super::{Checked, Rules, UnitKind};
 
 pub(super) const RULES: Rules = Rules { unit, inside, check, file };
 
@@ -37,7 +37,7 @@ fn inside<'t>(_node: Node<'t>, _text: &str) -> Vec<Node<'t>> {
     Vec::new()
 }
 
-fn check(node: Node<'_>, text: &str) -> Result<(), (usize, &'static str)> {
+fn check(node: Node<'_>, text: &str) -> Checked {
     if let Some(at) = forbidden(node, text, &FORBIDDEN) {
         return Err((at, "this name reaches the process of other tests, or skips one"));
     }
@@ -62,7 +62,7 @@ fn written(node: Node<'_>) -> Vec<Node<'_>> {
         None => Vec::new(),
     };
     // `_ = x` keeps nothing.
-    found.retain(|target| target.kind() != "blank_identifier" && target.byte_range().len() > 0);
+    found.retain(|target| target.kind() != "blank_identifier" && !target.byte_range().is_empty());
     found
 }
 

@@ -54,6 +54,9 @@ enum UnitKind {
     Other,
 }
 
+/// Nothing, or where a test does what it may not, and what that is.
+type Checked = Result<(), (usize, &'static str)>;
+
 /// What a language says of its tests.
 struct Rules {
     /// What a node at the top or in a group is.
@@ -61,7 +64,7 @@ struct Rules {
     /// The nodes in a group, or in a container that was there before.
     inside: for<'t> fn(Node<'t>, &str) -> Vec<Node<'t>>,
     /// What a test may not do.
-    check: fn(Node<'_>, &str) -> Result<(), (usize, &'static str)>,
+    check: fn(Node<'_>, &str) -> Checked,
     /// Whether a name of a new file is one that its runner knows.
     file: fn(&RepoPath) -> bool,
 }
@@ -205,7 +208,7 @@ fn parsed(grammar: Grammar, text: &str) -> Result<Parsed<'_>, NotOnlyTests> {
 }
 
 /// Checks a test, or a group and every test in it.
-fn check_unit(rules: &Rules, node: Node<'_>, text: &str) -> Result<(), (usize, &'static str)> {
+fn check_unit(rules: &Rules, node: Node<'_>, text: &str) -> Checked {
     let mut rest = vec![node];
     while let Some(node) = rest.pop() {
         match (rules.unit)(node, text) {

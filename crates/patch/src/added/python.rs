@@ -4,7 +4,7 @@ use crucible_model::RepoPath;
 use tree_sitter::Node;
 
 use super::reach::{forbidden, kind_inside, writes_outside};
-use super::{Rules, UnitKind};
+use super::{Checked, Rules, UnitKind};
 
 pub(super) const RULES: Rules = Rules { unit, inside, check, file };
 
@@ -136,7 +136,7 @@ fn inside<'t>(node: Node<'t>, _text: &str) -> Vec<Node<'t>> {
     body.named_children(&mut body.walk()).filter(|inner| !is_prose(inner)).collect()
 }
 
-fn check(node: Node<'_>, text: &str) -> Result<(), (usize, &'static str)> {
+fn check(node: Node<'_>, text: &str) -> Checked {
     for decorator in node.children(&mut node.walk()).filter(|child| child.kind() == "decorator") {
         let written = text.get(decorator.byte_range()).unwrap_or_default().trim_start_matches('@').trim();
         let is_fixture = !is_test_name(name(node, text)) && written.starts_with("pytest.fixture");

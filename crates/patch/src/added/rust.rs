@@ -4,7 +4,7 @@ use crucible_model::RepoPath;
 use tree_sitter::Node;
 
 use super::reach::{forbidden, kind_inside};
-use super::{Rules, UnitKind};
+use super::{Checked, Rules, UnitKind};
 
 pub(super) const RULES: Rules = Rules { unit, inside, check, file };
 
@@ -77,10 +77,10 @@ fn inside<'t>(node: Node<'t>, _text: &str) -> Vec<Node<'t>> {
     body.map(|body| body.named_children(&mut body.walk()).collect()).unwrap_or_default()
 }
 
-fn check(node: Node<'_>, text: &str) -> Result<(), (usize, &'static str)> {
+fn check(node: Node<'_>, text: &str) -> Checked {
     let attributes = attributes(node, text);
     let is_plain = |name: &&str| is_test(name) || ATTRIBUTES.contains(name) || *name == "derive";
-    if !attributes.iter().all(|name| is_plain(name)) {
+    if !attributes.iter().all(is_plain) {
         return Err((node.start_byte(), "an attribute may switch the test off, or change others"));
     }
     if let Some(at) = forbidden(node, text, &FORBIDDEN) {

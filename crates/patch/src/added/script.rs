@@ -4,7 +4,7 @@ use crucible_model::RepoPath;
 use tree_sitter::Node;
 
 use super::reach::{forbidden, kind_inside, walk, writes_outside};
-use super::{Rules, UnitKind};
+use super::{Checked, Rules, UnitKind};
 
 pub(super) const RULES: Rules = Rules { unit, inside, check, file };
 
@@ -131,7 +131,7 @@ fn inside<'t>(node: Node<'t>, text: &str) -> Vec<Node<'t>> {
         .unwrap_or_default()
 }
 
-fn check(node: Node<'_>, text: &str) -> Result<(), (usize, &'static str)> {
+fn check(node: Node<'_>, text: &str) -> Checked {
     let mut hook = None;
     walk(node, &mut |inner| {
         let callee = inner.child_by_field_name("function").filter(|_| inner.kind() == "call_expression");

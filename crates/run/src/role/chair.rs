@@ -378,7 +378,7 @@ fn told_of_by_gates(analysis: &Analysis, tracked: &[(RepoPath, u64)]) -> HashSet
         let is_end = |word: &&str| {
             word.strip_suffix(path.as_str()).is_some_and(|before| before.is_empty() || before.ends_with('/'))
         };
-        words.iter().any(|word| is_end(word))
+        words.iter().any(is_end)
     };
     tracked.iter().map(|(path, _)| path).filter(ends_with).cloned().collect()
 }
