@@ -273,6 +273,7 @@ impl From<RunError> for CommandError {
                 | PackError::MandatoryUnreadable(_),
             )
             | RunError::EmptyGoal
+            | RunError::NotAllowable { .. }
             | RunError::RunInsideRepository { .. }
             | RunError::DirtyRepository { .. }
             | RunError::UnderWay { .. }
@@ -304,6 +305,7 @@ impl From<RunError> for CommandError {
             | RunError::BookingsLost { .. }
             | RunError::LedgerBroken { .. }
             | RunError::NotVerified { .. }
+            | RunError::NothingToAllow { .. }
             | RunError::PinnedClock => ExitStatus::Refused,
         };
         Self::new(status, error.to_string())

@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crucible_model::{Code, Finding, RepoPath, Verdict};
+use crucible_model::{Code, Finding, PathRole, PathRoles, RepoPath, Verdict};
 
+use crate::added::{NotOnlyTests, is_file_of_tests, only_adds_tests, only_renames};
 use crate::answer::Proposal;
 use crate::class::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
 use crate::parse::parse;
@@ -26,8 +27,12 @@ pub fn judge(patch: &Patch, policy: &Policy, before: &Files, after: &Files) -> V
     let mut judge = Judge { policy, before, after, verdict: Verdict::default() };
     judge.amounts(patch);
     for file in &patch.files {
-        judge.place(file);
-        judge.kind(file);
+        let addition = judge.addition(file);
+        if let Addition::MoreThanThat(finding) = &addition {
+            judge.verdict.push(finding.clone());
+        }
+        judge.place(file, &addition);
+        judge.kind(file, &addition);
         judge.content(file);
     }
     judge.definitions(patch);
@@ -46,17 +51,62 @@ pub fn judge_places(proposal: &Proposal, policy: &Policy) -> Verdict {
         Proposal::Edits(edits) => {
             let paths: BTreeSet<&RepoPath> = edits.iter().map(|edit| &edit.path).collect();
             judge.number(paths.len() as u64);
-            paths.into_iter().for_each(|path| judge.target(path));
+            for path in paths {
+                judge.target(path, &judge.possible_addition(path));
+            }
         }
         Proposal::Diff(bytes) => match parse(bytes) {
             Ok(patch) => {
                 judge.number(touched(&patch));
-                patch.files.iter().for_each(|file| judge.place(file));
+                for file in &patch.files {
+                    judge.place(file, &judge.possible_addition(&file.path));
+                }
             }
             Err(error) => judge.verdict.push(error.finding()),
         },
     }
     judge.verdict
+}
+
+/// Files that are never only added to: settings, and what a package manager or a hook reads.
+fn is_settled(path: &RepoPath) -> bool {
+    let roles = PathRoles::of(path);
+    is_manifest(path)
+        || is_ci(path)
+        || is_lockfile(path)
+        || is_git_setting(path)
+        || roles.has(PathRole::TestSettings)
+        || path.file_name() == "conftest.py"
+        || path.segments().any(|name| name.starts_with('.'))
+}
+
+/// Names that a test runner, an interpreter or a test may look up: a new file of such a name could take the place of what is meant.
+const LOOKED_UP: [&str; 13] = [
+    "assert",
+    "chai",
+    "expect",
+    "jest",
+    "mocha",
+    "pytest",
+    "setuptests",
+    "sinon",
+    "sitecustomize",
+    "testing",
+    "unittest",
+    "usercustomize",
+    "vitest",
+];
+
+/// Whether a new file is a source or a document that takes nobody's place. A header of C can stand for one of the system's.
+fn takes_no_place(path: &RepoPath) -> bool {
+    let name = path.file_name().to_ascii_lowercase();
+    let stem = name.split('.').next().unwrap_or_default();
+    let is_header = [".h", ".hh", ".hpp", ".hxx"].iter().any(|end| name.ends_with(end));
+    is_document(path) || (Language::of(path).is_some() && !is_header && !LOOKED_UP.contains(&stem))
+}
+
+fn is_document(path: &RepoPath) -> bool {
+    PathRoles::of(path).has(PathRole::Document)
 }
 
 /// How many files a patch touches: a renamed one is two.
@@ -67,6 +117,23 @@ fn touched(patch: &Patch) -> u64 {
 
 fn over(have: u64, what: &str, limit: u64) -> String {
     format!("{have} {what}, and the policy allows {limit}; make the change smaller")
+}
+
+/// Whether a file is only added to, where the policy lets it be.
+enum Addition {
+    /// The policy does not speak of it, or it is no such change: it is judged as any other.
+    No,
+    /// It is only added to.
+    Yes,
+    /// A test file that is changed in another way.
+    MoreThanThat(Finding),
+}
+
+impl Addition {
+    /// Whether scope and protection have nothing to add.
+    const fn settles(&self) -> bool {
+        matches!(self, Self::Yes | Self::MoreThanThat(_))
+    }
 }
 
 struct Judge<'a> {
@@ -116,9 +183,49 @@ impl Judge<'_> {
         }
     }
 
+    /// What can be said of an addition before the content is known: that there may be one.
+    fn possible_addition(&self, path: &RepoPath) -> Addition {
+        if self.policy.may_add_to(path) && !is_settled(path) { Addition::Yes } else { Addition::No }
+    }
+
+    /// Whether a file is only added to.
+    fn addition(&self, file: &FilePatch) -> Addition {
+        let path = &file.path;
+        let is_kept = file.content == Content::Text && matches!(file.change, Change::Create | Change::Modify);
+        let is_renamed = |before: &[u8], after: &[u8]| only_renames(&self.policy.renames, before, after);
+        let (before, after) = (self.before.get(path), self.after.get(path));
+        if !is_kept || is_settled(path) || self.policy.names(path) {
+            return Addition::No;
+        }
+        let is_in = self.policy.may_add_to(path);
+        let judged = match (&file.change, before, after) {
+            (Change::Modify, Some(before), Some(after)) if is_test_path(path) => {
+                match is_renamed(before, after) {
+                    true => Ok(()),
+                    false if is_in => only_adds_tests(path, before, after),
+                    false => return Addition::No,
+                }
+            }
+            (Change::Create, None, Some(after)) if is_in && is_test_path(path) => {
+                is_file_of_tests(path, after)
+            }
+            (Change::Create, None, Some(_)) if is_in && takes_no_place(path) => Ok(()),
+            (Change::Modify, ..) if is_in && is_document(path) && file.removed() == 0 => Ok(()),
+            _ => return Addition::No,
+        };
+        match judged {
+            Ok(()) => Addition::Yes,
+            Err(NotOnlyTests { line, why }) => Addition::MoreThanThat(Finding::error(
+                Code::new("patch-test-edited"),
+                path.to_string(),
+                format!("line {line}: {why}; add whole new tests, or have the plan name this file"),
+            )),
+        }
+    }
+
     /// Where the patch writes, and where it takes from.
-    fn place(&mut self, file: &FilePatch) {
-        self.target(&file.path);
+    fn place(&mut self, file: &FilePatch, addition: &Addition) {
+        self.target(&file.path, addition);
         let Some(from) = file.change.from() else { return };
         let denied = self.policy.denied_place(from).is_some() || self.policy.denied_suffix(from).is_some();
         if denied || !self.policy.allows_place(from) {
@@ -131,8 +238,8 @@ impl Judge<'_> {
     }
 
     /// A place that is written.
-    fn target(&mut self, path: &RepoPath) {
-        if !self.policy.allows_place(path) {
+    fn target(&mut self, path: &RepoPath, addition: &Addition) {
+        if !addition.settles() && !self.policy.allows_place(path) {
             let hint = "the path lies outside the scope; change only what the plan allows";
             self.refuse(Code::new("patch-path-outside-scope"), path, hint);
         }
@@ -146,7 +253,9 @@ impl Judge<'_> {
                 format!("files ending in `{suffix}` may not change"),
             );
         }
-        self.protected(path);
+        if !addition.settles() {
+            self.protected(path);
+        }
     }
 
     /// Files with which a patch could grade itself: out of reach unless the plan names them.
@@ -173,7 +282,7 @@ impl Judge<'_> {
     }
 
     /// What kind of entry the patch makes, and whether it may come or go.
-    fn kind(&mut self, file: &FilePatch) {
+    fn kind(&mut self, file: &FilePatch, addition: &Addition) {
         let path = &file.path;
         if file.content == Content::Binary {
             self.refuse(
@@ -198,7 +307,7 @@ impl Judge<'_> {
             let hint = "a patch changes no file mode and adds nothing executable; do that by hand";
             self.refuse(Code::new("patch-mode-change"), path, hint);
         }
-        if is_new && !self.policy.names(path) {
+        if is_new && !addition.settles() && !self.policy.names(path) {
             let hint = "change the files that are there, or have the plan name this new one";
             self.refuse(Code::new("patch-new-file-unnamed"), path, hint);
         }

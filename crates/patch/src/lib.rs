@@ -7,6 +7,7 @@
 //! What always holds: everything here is a pure function of its arguments; bytes are never decoded lossily;
 //! a patch or an answer that can be read in two ways is refused, not guessed.
 
+mod added;
 mod answer;
 mod class;
 mod collision;
@@ -32,3 +33,4 @@ pub use judge::{judge, judge_places};
 pub use parse::{MAX_PATCH_BYTES, PatchError, PatchErrorKind, parse};
 pub use patch::{Change, Content, FileMode, FilePatch, Hunk, HunkLine, LineEnd, LineKind, Patch};
 pub use policy::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES, Policy};
+pub use source::defined_names;

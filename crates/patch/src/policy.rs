@@ -22,7 +22,7 @@ const DENIED_SUFFIXES: [&str; 18] = [
 ];
 
 /// The rules that a patch is judged by. As JSON: the five keys of seed 003 H, of which only `allow_roots` has to be
-/// there, and three more.
+/// there, and five more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
@@ -51,10 +51,17 @@ pub struct Policy {
     /// The names of definitions that the plan takes away.
     #[serde(default)]
     pub may_drop: Vec<String>,
+    /// The places that may be added to: new source files and documents, new files of tests, new tests in test files, new lines
+    /// in documents. They need not lie in `allow_roots`.
+    #[serde(default)]
+    pub may_add: Vec<PathPrefix>,
+    /// The old and the new name of each symbol that gets another one; a test file may change in these names alone.
+    #[serde(default)]
+    pub renames: Vec<(String, String)>,
 }
 
 /// A policy as it is written, before its values are judged: one with the wrong shape is told in words of JSON.
-const KEYS: [(&str, Shape); 8] = [
+const KEYS: [(&str, Shape); 10] = [
     ("allow_roots", Shape::Texts),
     ("deny_prefixes", Shape::Texts),
     ("deny_suffixes", Shape::Texts),
@@ -63,11 +70,14 @@ const KEYS: [(&str, Shape); 8] = [
     ("max_removed_lines", Shape::Number),
     ("named", Shape::Texts),
     ("may_drop", Shape::Texts),
+    ("may_add", Shape::Texts),
+    ("renames", Shape::Pairs),
 ];
 
 #[derive(Clone, Copy)]
 enum Shape {
     Texts,
+    Pairs,
     Number,
 }
 
@@ -75,6 +85,11 @@ impl Shape {
     fn fits(self, value: &Value) -> bool {
         match self {
             Self::Texts => value.as_array().is_some_and(|items| items.iter().all(Value::is_string)),
+            Self::Pairs => value.as_array().is_some_and(|items| {
+                items
+                    .iter()
+                    .all(|item| Self::Texts.fits(item) && item.as_array().is_some_and(|pair| pair.len() == 2))
+            }),
             Self::Number => value.is_u64(),
         }
     }
@@ -82,6 +97,7 @@ impl Shape {
     const fn name(self) -> &'static str {
         match self {
             Self::Texts => "a list of texts",
+            Self::Pairs => "a list of pairs of texts",
             Self::Number => "a whole number that is not negative",
         }
     }
@@ -129,6 +145,10 @@ impl Policy {
         self.named.contains(path)
     }
 
+    pub(crate) fn may_add_to(&self, path: &RepoPath) -> bool {
+        self.may_add.iter().any(|place| place.contains(path)) && !self.names(path)
+    }
+
     pub(crate) fn allows_place(&self, path: &RepoPath) -> bool {
         self.allow_roots.iter().any(|root| root.contains(path))
     }
@@ -167,6 +187,8 @@ impl Default for Policy {
             max_removed_lines: DEFAULT_MAX_REMOVED_LINES,
             named: Vec::new(),
             may_drop: Vec::new(),
+            may_add: Vec::new(),
+            renames: Vec::new(),
         }
     }
 }

@@ -82,6 +82,22 @@ pub enum RunError {
         /// Which of its words: `the goal`, `the reason`, or a path by its number.
         place: String,
     },
+    /// A place that a person permits is none.
+    #[error("--allow {text:?}: {error}")]
+    NotAllowable {
+        /// What was named.
+        text: String,
+        /// Why it is no place.
+        error: crate::allow::NamedPlaceError,
+    },
+    /// A run that is verified has nothing left to change.
+    #[error("run {id} is {state}; nothing can be permitted to it any more")]
+    NothingToAllow {
+        /// Which run.
+        id: String,
+        /// Where it stands.
+        state: &'static str,
+    },
     /// The goal says nothing.
     #[error("the goal is empty; say what is to be achieved")]
     EmptyGoal,

@@ -48,6 +48,8 @@ pub enum EventKind {
     PlanSigned,
     /// The user allows more calls.
     BudgetRaised,
+    /// A person permits the run to change more.
+    ScopeAllowed,
     /// A prompt for a person lies in `outbox/`.
     OutboxPrompted,
     /// The model is asked.
@@ -86,7 +88,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// Every kind, in the order in which a run meets them.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::RunCreated,
         Self::GoalStated,
         Self::RecordingTaken,
@@ -108,6 +110,7 @@ impl EventKind {
         Self::PlanWritten,
         Self::PlanSigned,
         Self::BudgetRaised,
+        Self::ScopeAllowed,
         Self::OutboxPrompted,
         Self::ModelAsked,
         Self::ModelAnswered,
@@ -156,6 +159,7 @@ impl EventKind {
             Self::PlanWritten => "PLAN_WRITTEN",
             Self::PlanSigned => "PLAN_SIGNED",
             Self::BudgetRaised => "BUDGET_RAISED",
+            Self::ScopeAllowed => "SCOPE_ALLOWED",
             Self::OutboxPrompted => "OUTBOX_PROMPTED",
             Self::ModelAsked => "MODEL_ASKED",
             Self::ModelAnswered => "MODEL_ANSWERED",

@@ -10,8 +10,8 @@ use crucible_model::{
     ByteLimit, Code, EditFormat, Finding, Outcome, PathPrefix, RepoPath, Untrusted, Verdict, single_spaced,
 };
 use crucible_patch::{
-    Change as FileChange, FileMode, Patch, Policy, Proposal, WithLost, apply, collisions, judge_places,
-    make_diff, makes_names, parse, read_answer, with_lost,
+    Change as FileChange, FileMode, Patch, Policy, Proposal, WithLost, apply, collisions, is_test_path,
+    judge_places, make_diff, makes_names, parse, read_answer, with_lost,
 };
 use crucible_repo::{Git, MAX_TOUCHED, Oid, ProducedTree, RepoError, TreeChange, agrees};
 use crucible_secrets::{MARKER_BEGIN, Scanner};
@@ -123,7 +123,10 @@ pub(crate) fn policy(ground: &Ground<'_>) -> Policy {
 }
 
 fn deny(policy: &mut Policy, plan: &Plan, gate_files: &[RepoPath]) {
-    let denied = gate_files.iter().filter(|path| !plan.names.contains(path));
+    // A test that may be added to is protected by the policy itself.
+    let may_grow =
+        |path: &RepoPath| is_test_path(path) && plan.may_add.iter().any(|place| place.contains(path));
+    let denied = gate_files.iter().filter(|path| !plan.names.contains(path) && !may_grow(path));
     policy.deny_prefixes.extend(denied.cloned().map(PathPrefix::from));
 }
 
@@ -136,6 +139,8 @@ pub fn plan_policy(plan: &Plan, limits: PatchLimits) -> Policy {
         max_added_lines: limits.max_added_lines,
         named: plan.names.clone(),
         may_drop: plan.may_drop.clone(),
+        may_add: plan.may_add.clone(),
+        renames: plan.renames.clone(),
         ..Policy::within(plan.scope_allow.clone())
     }
 }

@@ -19,6 +19,7 @@ use crucible_model::{CanonicalError, Clock, ClockSource, Digest, RunId, Timestam
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::allow::{ANEW, is_allowance};
 use crate::attempt;
 use crate::call_book::Booked;
 use crate::error::RunError;
@@ -340,6 +341,10 @@ pub(crate) fn trace(events: &[EventRecord]) -> String {
 pub(crate) fn recorded_files(events: &[EventRecord]) -> BTreeMap<&str, &str> {
     let mut recorded = BTreeMap::new();
     for event in events {
+        if is_allowance(event) {
+            // From here on they are made anew, and what they said counts for nothing.
+            recorded.retain(|path, _| !ANEW.contains(path));
+        }
         let digest = event.body.get("digest").and_then(Value::as_str);
         if let (Some(path), Some(digest)) = (event.path.as_deref(), digest) {
             recorded.insert(path, digest);

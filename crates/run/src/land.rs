@@ -5,14 +5,16 @@
 //! trailers tie the commit to the run: its id, the digests of plan and verify report, and the head of the ledger.
 
 use crucible_ledger::Ledger;
-use crucible_model::{ClockSource, Digest, Finding, Timestamp, is_hidden, single_spaced};
+use crucible_model::{ClockSource, Digest, Finding, Timestamp};
 use crucible_repo::{Branch, BranchReach, Git, Identity, LandRequest, Oid, RUN_TRAILER};
 use crucible_verify::{GateId, GateLevel, VerifyReport};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::allow::Allowances;
 use crate::analysis::Analysis;
 use crate::attempt;
+use crate::commit_message::commit_message;
 use crate::contract::{Plan, RunRecord};
 use crate::document::versions;
 use crate::error::RunError;
@@ -58,7 +60,7 @@ versions! {
     pub Landing, LandingVersion = "crucible-landing-v1"
 }
 
-/// Commits a verified run. Where gates of its configuration are kept for the landing (level `full`), all of them run first, on a
+/// Commits a verified run, under `subject` where there is one. A landing that was cut off goes on with the message it began with. Where gates of its configuration are kept for the landing (level `full`), all of them run first, on a
 /// copy.
 ///
 /// # Errors
@@ -68,6 +70,7 @@ versions! {
 pub async fn land(
     world: &World<'_>,
     dir: &RunDir,
+    subject: Option<&str>,
     ledger: &mut Ledger,
     witness: &mut dyn Witness,
 ) -> Result<Landing, RunError> {
@@ -77,11 +80,13 @@ pub async fn land(
     let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
     // As the steps of a run, these are too large for the stack of a small thread.
     let landed =
-        Box::pin(land_recorded(world, dir, &record, &mut journal)).await.map_err(|error| match error {
-            RunError::BaseDirty { count, first, .. } => RunError::BaseDirty { count, first, then: LAND },
-            RunError::RepositoryChanged { base, .. } => RunError::RepositoryChanged { base, then: LAND },
-            other => other,
-        });
+        Box::pin(land_recorded(world, dir, &record, subject, &mut journal)).await.map_err(
+            |error| match error {
+                RunError::BaseDirty { count, first, .. } => RunError::BaseDirty { count, first, then: LAND },
+                RunError::RepositoryChanged { base, .. } => RunError::RepositoryChanged { base, then: LAND },
+                other => other,
+            },
+        );
     // What was recorded stands, whatever stopped the landing.
     let committed = journal.commit();
     let landed = landed.and_then(|landing| committed.map(|()| landing));
@@ -98,6 +103,7 @@ async fn land_recorded(
     world: &World<'_>,
     dir: &RunDir,
     record: &RunRecord,
+    subject: Option<&str>,
     journal: &mut Journal<'_>,
 ) -> Result<Landing, RunError> {
     journal.check_files()?;
@@ -153,7 +159,9 @@ async fn land_recorded(
     let tree = Box::pin(verified_tree(dir, &git, record, &patch)).await?;
     journal.working("crucible", "committing the verified change")?;
     if let Some((identity, full)) = beginning {
-        begin(dir, record, &patch, &full, &identity, journal)?;
+        let subject = subject.or(record.settings.message.as_deref());
+        let text = commit_message(subject, &record.goal);
+        begin(dir, record, &text, &patch, &full, &identity, journal)?;
     }
     let begun = begun(dir, journal)?;
     let request = LandRequest {
@@ -212,7 +220,9 @@ async fn pass_full_gates(
     // A verified run has an attempt that was.
     let Some(outcome) = attempt::recorded(dir, journal.events()?)?.pop() else { return Ok(Vec::new()) };
     let full = GateLevel::Full;
-    let verified = verify_outcome(world, dir, record, outcome, full, journal.witness()?).await;
+    let mut record = record.clone();
+    Allowances::of(journal.events()?).give_attempts(&mut record);
+    let verified = verify_outcome(world, dir, &record, outcome, full, journal.witness()?).await;
     let (again, trial) = verified?;
     let failed_before = |finding: &Finding| {
         trial
@@ -273,6 +283,7 @@ struct Begun {
 fn begin(
     dir: &RunDir,
     record: &RunRecord,
+    text: &str,
     patch: &[u8],
     full: &[GateId],
     identity: &Identity,
@@ -281,10 +292,8 @@ fn begin(
     let head = journal.ledger()?.head()?;
     let plan = Digest::of(&dir.read(layout::PLAN)?);
     let report = Digest::of(&dir.read(layout::VERIFY_REPORT)?);
-    // Whoever reads the history later reads it on a terminal.
-    let title = title(&record.goal);
     let message = format!(
-        "{title}\n\n{RUN_TRAILER}: {}\nCrucible-Plan: {plan}\nCrucible-Verify: {report}\n{LEDGER_TRAILER}: {}:{}\n",
+        "{text}\n\n{RUN_TRAILER}: {}\nCrucible-Plan: {plan}\nCrucible-Verify: {report}\n{LEDGER_TRAILER}: {}:{}\n",
         record.run_id, head.seq, head.hash
     );
     let mut body = serde_json::json!({
@@ -330,20 +339,4 @@ async fn verified_tree(dir: &RunDir, git: &Git, record: &RunRecord, patch: &[u8]
     let report: VerifyReport = dir.read_json(layout::VERIFY_REPORT)?;
     tree.filter(|tree| report.tree.as_deref() == Some(tree.as_str()))
         .ok_or_else(|| RunError::Edited { path: dir.path(layout::PATCH) })
-}
-
-/// The first line of the commit. Nothing stands in it that is not seen as itself.
-fn title(goal: &str) -> String {
-    single_spaced(goal).chars().filter(|c| !is_hidden(*c)).take(72).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_unseen_stands_in_a_commits_title() {
-        assert_eq!(title("fix\n the\u{202e} \u{200b}par\u{ad}ser\u{1b}\u{e0041}"), "fix the parser");
-        assert_eq!(title(&"x".repeat(100)).len(), 72);
-    }
 }

@@ -7,6 +7,7 @@
 //! What always holds: nothing outside the run directory, the ledger and temporary copies changes before
 //! [`land`]; every step is recorded once; what a model says is text until code has judged it.
 
+mod allow;
 mod analysis;
 mod attempt;
 mod budget;
@@ -15,6 +16,7 @@ mod canary;
 mod catalogue;
 mod check_gates;
 mod clients;
+mod commit_message;
 mod contract;
 mod dispatch;
 mod document;
@@ -37,6 +39,7 @@ mod recording;
 mod replay;
 mod restore;
 mod role;
+mod scope;
 mod start;
 mod state;
 mod status;
@@ -45,6 +48,7 @@ mod verify_again;
 mod verify_record;
 mod world;
 
+pub use allow::{NamedPlaceError, NamedPlaces, allow, named_places};
 pub use analysis::{Analysis, AnalysisVersion, BehaviorCatalogue, GateResult};
 pub use attempt::{AttemptEnd, AttemptOutcome, AttemptVersion};
 pub use budget::raise_budget;
@@ -53,6 +57,7 @@ pub use canary::{BrokenFiles, Canary, CanaryGate};
 pub use catalogue::{check_repository_behaviors, listed_behaviors};
 pub use check_gates::{GateCheck, GateState, check_gates};
 pub use clients::{Clients, stand_in};
+pub use commit_message::{SubjectError, check_subject};
 pub use contract::{
     API_AGENT, AgentCommands, AgentNetwork, COUNCIL, ContextSettings, ContractDocuments, DispatchBudgets,
     DispatchConfig, DispatchMode, DispatchVersion, FindMode, Guardrails, GuardrailsError, MANUAL_OUTBOX,

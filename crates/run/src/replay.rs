@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crucible_host::fs::temp_dir_in;
-use crucible_ledger::{EventRecord, Ledger};
+use crucible_ledger::{EventRecord, Ledger, NewEvent};
 use crucible_llm::ModelClient;
 use crucible_model::{Digest, Finding, Timestamp, Verdict};
 use serde::Serialize;
 
+use crate::allow::is_allowance;
 use crate::attempt;
 use crate::clients::Clients;
 use crate::contract::RunRecord;
@@ -74,8 +75,15 @@ pub async fn replay(
     let again = RunDir::of(&inner.runs_root, &record.run_id);
     lay_out(&again, &record)?;
     let mut anew = Ledger::open(&room.path().join("ledger.db"))?;
-    let recorded = Recorded { client, instants: instants(&ledger.events(Some(&record.run_id))?) };
-    let state = advance(&inner, &again, |_| Ok(recorded), &mut anew, witness).await?;
+    let events = ledger.events(Some(&record.run_id))?;
+    let recorded = || Recorded { client, instants: instants(&events) };
+    let mut state = advance(&inner, &again, |_| Ok(recorded()), &mut anew, witness).await?;
+    for allowance in events.iter().filter(|event| is_allowance(event)) {
+        // A person permitted it, then as now.
+        let EventRecord { run, ts, role, event, path, key, body, .. } = allowance.clone();
+        anew.append(NewEvent { run, ts, role, event, path, key, artifacts: Vec::new(), body })?;
+        state = advance(&inner, &again, |_| Ok(recorded()), &mut anew, witness).await?;
+    }
     compare(dir, &again, state, &recording)
 }
 

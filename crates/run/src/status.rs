@@ -7,6 +7,7 @@ use crucible_model::{ClockSource, Digest, Finding};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::allow::{Allowances, is_allowance, permission_of};
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
 use crate::budget::allowed;
 use crate::call_book::Booked;
@@ -205,6 +206,14 @@ pub(crate) fn status_of(
         _ => next(&run, state, owed.as_ref(), refused_at_landing(events)),
     };
     let attempts = attempt::recorded(dir, events)?;
+    let next = match permission_of(&run.run_id, &attempts)
+        .filter(|_| state == RunState::Failed && edited.is_empty())
+    {
+        Some(command) => {
+            format!("Permit what the last answer was refused for with `{command}`, or start a new run.")
+        }
+        None => next,
+    };
     let laid = events.iter().filter(|event| event.event == EventKind::OutboxPrompted.name());
     let budgets = BudgetStatus {
         calls: booked.usage.calls,
@@ -212,7 +221,7 @@ pub(crate) fn status_of(
         tokens: booked.usage.tokens,
         micro_dollars: booked.usage.cost.0,
         iterations: attempts.len() as u64,
-        max_iterations: run.settings.max_iterations,
+        max_iterations: run.settings.max_iterations + Allowances::of(events).attempts as u64,
         outbox_prompts: laid.count() as u64,
         max_outbox_prompts: run.settings.dispatch().budgets.max_outbox_prompts,
     };
@@ -259,7 +268,11 @@ pub(crate) fn told_state(events: &[EventRecord]) -> Option<RunState> {
         Some(EventKind::RunFailed) => RunState::Failed,
         Some(_) | None => RunState::New,
     };
-    events.iter().map(told).max()
+    // A run that failed goes on with what was permitted since.
+    let since = events.iter().rposition(is_allowance).unwrap_or(0);
+    let is_over =
+        |(at, event): &(usize, &EventRecord)| *at < since && event.event == EventKind::RunFailed.name();
+    events.iter().enumerate().filter(|event| !is_over(event)).map(|(_, event)| told(event)).max()
 }
 
 /// What a run's files and the ledger's events say of its progress.
@@ -271,6 +284,7 @@ pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress,
         };
         Ok(Review::parse_verdict(&String::from_utf8_lossy(&bytes)).ok())
     };
+    let allowances = Allowances::of(events);
     let draft = digest(layout::PLAN_DRAFT)?;
     let reviews = [review(layout::REVIEW_CONTRACT)?, review(layout::REVIEW_COST)?];
     let seconds = [review(layout::SECOND_REVIEW_CONTRACT)?, review(layout::SECOND_REVIEW_COST)?];
@@ -281,7 +295,7 @@ pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress,
     let signed = match plan {
         Some(plan) if dir.has(layout::SIGNATURE) => match signature_holds(dir, plan) {
             // Without an event it may be a part of one; it is made again.
-            Err(RunError::Malformed { .. }) if !has_event(events, SIGNED) => false,
+            Err(RunError::Malformed { .. }) if !has_event(events, &allowances.key(SIGNED)) => false,
             holds => holds?,
         },
         _ => false,
@@ -311,7 +325,7 @@ pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress,
         patched,
         verified,
         landed: is_recorded(dir, events, "landed", layout::LANDING)?,
-        failed: is_recorded(dir, events, "failed", layout::FAILURE)?,
+        failed: is_recorded(dir, events, &allowances.key("failed"), layout::FAILURE)?,
     })
 }
 

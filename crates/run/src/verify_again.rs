@@ -8,6 +8,7 @@ use crucible_ledger::Ledger;
 use crucible_model::{Code, EditFormat, Finding, Verdict};
 use crucible_verify::{GateLevel, VerifyReport};
 
+use crate::allow::Allowances;
 use crate::analysis::Analysis;
 use crate::attempt::{self, AttemptOutcome};
 use crate::contract::{Plan, RunRecord};
@@ -43,8 +44,9 @@ pub async fn verify_again(
     level: GateLevel,
     witness: &mut dyn Witness,
 ) -> Result<VerifiedAgain, RunError> {
-    let record = dir.record()?;
+    let mut record = dir.record()?;
     let events = ledger.events(Some(&record.run_id))?;
+    Allowances::of(&events).give_attempts(&mut record);
     if let Some(path) = edited(dir, &events)?.first() {
         return Err(edited_since(dir, &events, path));
     }

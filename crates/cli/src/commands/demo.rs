@@ -105,7 +105,7 @@ impl Demo {
             let open = |opening: &Opening<'_>| client.open(|_| Ok(backend.clone()), opening);
             let state = advance(&world, &dir, open, &mut ledger, &mut story).await?;
             let landing = match state {
-                RunState::Verified => Some(land(&world, &dir, &mut ledger, &mut story).await?),
+                RunState::Verified => Some(land(&world, &dir, None, &mut ledger, &mut story).await?),
                 _ => None,
             };
             Ok((dir, state, landing))
@@ -193,6 +193,8 @@ fn options(provider: &str, model: String) -> RunOptions {
         max_total_bytes: 60_000,
         max_iterations: 4,
         named: Vec::new(),
+        directories: Vec::new(),
+        message: None,
         may_drop: Vec::new(),
         context: ContextSettings::default(),
         dispatch: None,

@@ -44,6 +44,7 @@ mod reach;
 mod record;
 mod repositories;
 mod run_worst;
+mod scope;
 mod secrets;
 mod single_tools;
 mod skill;

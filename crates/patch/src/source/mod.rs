@@ -49,6 +49,13 @@ impl Language {
     }
 }
 
+/// The names that a source file defines; empty for a language whose definitions are not known.
+#[must_use]
+pub fn defined_names(path: &RepoPath, source: &[u8]) -> BTreeSet<String> {
+    let known = Language::of(path).map(|language| definitions(language, source));
+    known.into_iter().flatten().map(|(definition, _)| definition.name).collect()
+}
+
 /// The test code inside a source file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct TestCode<'a> {

@@ -17,7 +17,7 @@ use crucible_model::RepoPath;
 use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 
 pub(crate) use entry::{Branches, Class, Entry, Kind, Outline, Piece, SpecPlace};
-pub(crate) use import::{leaves, squeezed};
+pub(crate) use import::{Leaf, leaves, squeezed};
 pub(crate) use python::{docstring, first_statement, is_method};
 pub(crate) use rust::takes_self;
 

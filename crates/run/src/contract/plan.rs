@@ -45,13 +45,15 @@ const KEYS: Keys = Keys {
         "Behaviors",
         "Results",
         "May-Drop",
+        "May-Add",
+        "Renames",
     ],
     free: &["Goal"],
 };
 /// Those whose value is a list.
-const LISTS: [&str; 4] = ["Gates", "Behaviors", "Results", "May-Drop"];
+const LISTS: [&str; 5] = ["Gates", "Behaviors", "Results", "May-Drop", "Renames"];
 /// Those whose value is a list of paths.
-const PATHS: [&str; 3] = ["Scope-Allow", "Scope-Deny", "Names"];
+const PATHS: [&str; 4] = ["Scope-Allow", "Scope-Deny", "Names", "May-Add"];
 /// Those whose value cannot be left out.
 const FILLED: [&str; 3] = ["Status", "Stop", "Budgets"];
 
@@ -94,6 +96,10 @@ pub struct Plan {
     pub names: Vec<RepoPath>,
     /// Definitions that the patch may take away; a line of the plan only where there are any.
     pub may_drop: Vec<String>,
+    /// Where the patch may add new files, tests, and lines of a document; a line of the plan only where there are any.
+    pub may_add: Vec<PathPrefix>,
+    /// The old and the new name of each symbol that gets another one, in tests as well; a line only where there are any.
+    pub renames: Vec<(String, String)>,
 }
 
 impl Plan {
@@ -125,6 +131,13 @@ impl Plan {
         }
         if !self.may_drop.is_empty() {
             let _infallible = writeln!(text, "May-Drop: {}", self.may_drop.join(", "));
+        }
+        if !self.may_add.is_empty() {
+            let _infallible = writeln!(text, "May-Add: {}", prefixes(&self.may_add));
+        }
+        if !self.renames.is_empty() {
+            let renames: Vec<String> = self.renames.iter().map(|(old, new)| format!("{old}={new}")).collect();
+            let _infallible = writeln!(text, "Renames: {}", renames.join(", "));
         }
         text
     }
@@ -178,6 +191,22 @@ impl Plan {
             let hint = "May-Drop takes the plain names of definitions.";
             verdict.push(Finding::error(BAD_NAME, name, hint));
         }
+        let may_add = lines.values.get("May-Add").map(String::as_str).unwrap_or_default();
+        let may_add: Vec<PathPrefix> = places(may_add, &BAD_SCOPE, &mut verdict);
+        if may_add.iter().any(PathPrefix::is_everything) {
+            verdict.push(Finding::error(WIDE_SCOPE, "May-Add", "Name the directories that may be added to."));
+        }
+        let mut renames = Vec::new();
+        for item in key_lines::list(lines.values.get("Renames").map(String::as_str).unwrap_or_default()) {
+            match item.split_once('=').filter(|(old, new)| is_definition_name(old) && is_definition_name(new))
+            {
+                Some((old, new)) => renames.push((old.to_owned(), new.to_owned())),
+                None => {
+                    let hint = "Renames takes the plain names of definitions: `old=new`.";
+                    verdict.push(Finding::error(BAD_NAME, item, hint));
+                }
+            }
+        }
         if !verdict.passes() {
             return Err(verdict);
         }
@@ -196,6 +225,8 @@ impl Plan {
             results,
             names,
             may_drop,
+            may_add,
+            renames,
         })
     }
 }
@@ -320,6 +351,29 @@ mod tests {
             results: vec!["R001".into()],
             names: vec!["src/new.rs".parse().unwrap()],
             may_drop: vec![],
+            may_add: vec![],
+            renames: vec![],
+        }
+    }
+
+    #[test]
+    fn additions_and_renames_are_read_back_and_take_a_line_only_where_there_are_any() {
+        assert!(!plan().render().contains("May-Add") && !plan().render().contains("Renames"));
+        let some = Plan {
+            may_add: vec!["tests/".parse().unwrap(), "a, b.py".parse().unwrap()],
+            renames: vec![("helper".into(), "assist".into())],
+            ..plan()
+        };
+        assert!(some.render().ends_with("\nRenames: helper=assist\n"), "{}", some.render());
+        assert_eq!(Plan::parse(&some.render()), Ok(some.clone()));
+        for (from, to, code) in [
+            ("helper=assist", "helper", "plan-may-drop-invalid"),
+            ("helper=assist", "a b=c", "plan-may-drop-invalid"),
+            ("May-Add: ", "May-Add: ., ", "plan-scope-everything"),
+            ("May-Add: ", "May-Add: ../x, ", "plan-scope-invalid"),
+        ] {
+            let verdict = Plan::parse(&some.render().replace(from, to)).unwrap_err();
+            assert_eq!(verdict.findings()[0].code.as_str(), code, "{to}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crucible_llm::ReceiptWarning;
-use crucible_model::{ClockSource, Digest, EditFormat, RepoPath, RunId, Timestamp};
+use crucible_model::{ClockSource, Digest, EditFormat, PathPrefix, RepoPath, RunId, Timestamp};
 use crucible_repo::{Branch, Oid};
 use crucible_sandbox::Strength;
 use crucible_verify::GateSpec;
@@ -79,6 +79,12 @@ pub struct RunSettings {
     pub max_iterations: u64,
     /// Files that the operator named as the ones to change; empty where the chair is to choose.
     pub named: Vec<RepoPath>,
+    /// Directories that the operator named as the ones to change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directories: Vec<PathPrefix>,
+    /// The subject of the commit, where the operator gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     /// Definitions that the operator lets the patch take away, besides those that the goal names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub may_drop: Vec<String>,
@@ -99,6 +105,11 @@ pub struct RunSettings {
 const RESEARCH_PROMPTS: u64 = 3;
 
 impl RunSettings {
+    /// Whether the operator named what is to change, so that nobody else chooses it.
+    pub(crate) fn names_places(&self) -> bool {
+        !self.named.is_empty() || !self.directories.is_empty()
+    }
+
     /// Who serves which role.
     #[must_use]
     pub fn dispatch(&self) -> DispatchConfig {

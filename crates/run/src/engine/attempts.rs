@@ -10,6 +10,7 @@ use crucible_verify::{GateLevel, VerifyResult};
 use super::Engine;
 use super::ask::{Answer, Asked, Duty};
 use super::prepare::Found;
+use crate::allow::permission;
 use crate::analysis::Analysis;
 use crate::attempt::{self, AttemptEnd, AttemptOutcome, AttemptVersion};
 use crate::clients::Clients;
@@ -51,11 +52,14 @@ impl Engine<'_> {
             }
             let proposed_by = last.and_then(|last| self.served_by(proposer(last.number)));
             let proposed_by = Service::of(proposed_by.as_deref().unwrap_or_default());
-            if let Some(failure) = give_up(&ended, self.record.settings.max_iterations, &proposed_by) {
+            // What was judged by an earlier plan is no reason to give up, and no hint.
+            let most = self.record.settings.max_iterations.saturating_sub(self.allowances.attempts as u64);
+            let of_plan = ended.get(self.allowances.attempts..).unwrap_or_default();
+            if let Some(failure) = give_up(of_plan, most, &proposed_by) {
                 return self.fail(&failure);
             }
             let number = ended.len() as u64 + 1;
-            let brief = last.map(|outcome| self.brief(outcome)).transpose()?;
+            let brief = of_plan.last().map(|outcome| self.brief(outcome)).transpose()?;
             let role = proposer(number);
             let action = if brief.is_some() { Action::Fix } else { Action::Patch };
             let Some(name) = self.served_by(role) else {
@@ -155,6 +159,9 @@ impl Engine<'_> {
         self.dir.write_recorded(layout::REVIEW_PATCH, review.render().as_bytes())?;
         for finding in judged.verdict.errors() {
             self.journal.note(&format!("  refused: {finding}"))?;
+        }
+        if let Some(command) = permission(&self.record.run_id, judged.verdict.findings()) {
+            self.journal.note(&format!("  to permit it: {command}"))?;
         }
         if let (Some(change), true) = (&judged.change, judged.verdict.passes()) {
             let path = attempt_file(number, attempt::REVIEW);

@@ -150,7 +150,8 @@ impl Engine<'_> {
             (RunRole::CostController, layout::SECOND_REVIEW_COST, EventKind::CostReviewedAgain),
         ] {
             let Some(name) = self.served_by(role) else { continue };
-            if !self.is_made(event.name(), path) {
+            let key = self.allowances.key(event.name());
+            if !self.is_made(&key, path) {
                 let wanted = Wanted {
                     role,
                     action: Action::Review,
@@ -169,7 +170,7 @@ impl Engine<'_> {
                 let Some(review) = review else { return Ok(false) };
                 self.dir.write_recorded(path, review.render().as_bytes())?;
             }
-            self.journal.record_file(role.name(), event, event.name(), path)?;
+            self.journal.record_file(role.name(), event, &key, path)?;
             let said = Review::parse_verdict(&self.dir.read_text(path)?);
             if said != Ok((ReviewVerdict::Approve, subject)) {
                 return Ok(false);
@@ -199,6 +200,8 @@ impl Engine<'_> {
         let read = |text: &Untrusted, at: Timestamp| read(&Untrusted::new(without_mark(text.as_str())), at);
         for number in 1..=TRIES {
             let step = format!("{}-{}-{number}", wanted.role.name(), wanted.action.name());
+            // A plan that was widened is reviewed anew.
+            let step = if wanted.action == Action::Review { self.allowances.key(&step) } else { step };
             let duty = Duty {
                 role: wanted.role,
                 action: wanted.action,

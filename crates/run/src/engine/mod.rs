@@ -11,12 +11,13 @@ mod duties;
 mod plan;
 mod prepare;
 
-use crucible_host::fs::temp_dir_in;
+use crucible_host::fs::{remove_file, temp_dir_in};
 use crucible_ledger::Ledger;
 use crucible_model::{Finding, RepoPath};
 use crucible_repo::Git;
 use crucible_verify::GateLevel;
 
+use crate::allow::Allowances;
 use crate::budget::allowed;
 use crate::canary::{Canary, run_canary};
 use crate::clients::Clients;
@@ -48,15 +49,17 @@ pub async fn advance<C: Clients>(
     ledger: &mut Ledger,
     witness: &mut dyn Witness,
 ) -> Result<RunState, RunError> {
-    let record = dir.record()?;
+    let mut record = dir.record()?;
     world.run_outside_of(&record.repo, dir)?;
     let _lock = dir.take("advancing the run")?;
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
     world.outside_of(git.top())?;
-    let journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
+    let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
+    let allowances = Allowances::of(journal.events()?);
     restore_beginning(dir, &record, &journal)?;
+    allowances.give_attempts(&mut record);
     let dispatch = dir.read_document(layout::DISPATCH)?;
-    let mut engine = Engine { world, dir: dir.clone(), record, git, journal, dispatch };
+    let mut engine = Engine { world, dir: dir.clone(), record, git, journal, dispatch, allowances };
     let calls = allowed(&engine.record, engine.journal.events()?);
     // What was edited is told before anything is made of it.
     let whole = engine.journal.check_files().and_then(|()| answers_used(dir));
@@ -82,6 +85,8 @@ struct Engine<'a> {
     git: Git,
     journal: Journal<'a>,
     dispatch: DispatchConfig,
+    /// What was permitted since the run began.
+    allowances: Allowances,
 }
 
 impl Engine<'_> {
@@ -99,10 +104,15 @@ impl Engine<'_> {
             DISPATCH_WRITTEN,
             layout::DISPATCH,
         )?;
+        // The ledger has it; beside a plan that was widened since it says nothing that holds.
+        let is_over = !self.allowances.is_none() && !self.journal.has(&self.allowances.key("failed"));
+        if is_over && self.dir.has(layout::FAILURE) {
+            remove_file(&self.dir.path(layout::FAILURE))?;
+        }
         match progress(&self.dir, self.journal.events()?)?.state() {
             RunState::Landed => return Ok(()),
             // What was recorded last may lack its bundle; nothing else is left.
-            RunState::Failed => return self.bundle("failed-bundle"),
+            RunState::Failed => return self.bundle(&self.allowances.key("failed-bundle")),
             _ => {}
         }
         // A run that has ended goes through its steps once more, too: the last ones may not have been recorded.
@@ -161,11 +171,12 @@ impl Engine<'_> {
     }
 
     fn fail(&mut self, failure: &Finding) -> Result<(), RunError> {
-        if !self.is_made("failed", layout::FAILURE) {
+        let key = self.allowances.key("failed");
+        if !self.is_made(&key, layout::FAILURE) {
             self.dir.write_json_recorded(layout::FAILURE, failure)?;
         }
-        self.journal.record_file("crucible", EventKind::RunFailed, "failed", layout::FAILURE)?;
-        self.bundle("failed-bundle")
+        self.journal.record_file("crucible", EventKind::RunFailed, &key, layout::FAILURE)?;
+        self.bundle(&self.allowances.key("failed-bundle"))
     }
 
     /// Runs the gates on a copy of the base as it is.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crucible_model::Digest;
+use crucible_model::{Digest, Verdict};
 use crucible_pack::{ContextPack, FileRequest};
 
 use super::Engine;
@@ -29,9 +29,16 @@ impl Engine<'_> {
         request: &FileRequest,
         pack: &ContextPack,
     ) -> Result<Option<Plan>, RunError> {
-        if !self.is_made("plan-draft", layout::PLAN_DRAFT) {
-            let by_code = chair::draft(&self.record, &analysis.gate_files, pack, request);
-            let plan = match self.served_by(RunRole::Chair) {
+        let key = self.allowances.key("plan-draft");
+        let earlier = self.earlier(layout::PLAN_DRAFT)?;
+        if let (Some(text), false) = (&earlier, self.is_made(&key, layout::PLAN_DRAFT)) {
+            let mut plan = self.parse_draft(text)?;
+            self.allowances.widen(&mut plan);
+            self.dir.write_recorded(layout::PLAN_DRAFT, plan.render().as_bytes())?;
+        } else if !self.is_made(&key, layout::PLAN_DRAFT) {
+            let (tracked, _) = chair::candidates(self.git.tracked_files().await?);
+            let by_code = chair::draft(&self.record, analysis, pack, request, &tracked);
+            let mut plan = match self.served_by(RunRole::Chair) {
                 None => by_code,
                 Some(name) => match self.ask_for_plan(clients, &name, analysis, found, &by_code, pack).await?
                 {
@@ -39,6 +46,7 @@ impl Engine<'_> {
                     None => return Ok(None),
                 },
             };
+            self.allowances.widen(&mut plan);
             if Plan::parse(&plan.render()).as_ref() != Ok(&plan) {
                 return Err(self
                     .dir
@@ -56,14 +64,17 @@ impl Engine<'_> {
             "expected-results",
             layout::EXPECTED_RESULTS,
         )?;
-        self.journal.record_file(role, EventKind::PlanDrafted, "plan-draft", layout::PLAN_DRAFT)?;
+        self.journal.record_file(role, EventKind::PlanDrafted, &key, layout::PLAN_DRAFT)?;
         let text = self.dir.read_text(layout::PLAN_DRAFT)?;
-        let plan = Plan::parse(&text).map_err(|verdict| {
+        self.parse_draft(&text).map(Some)
+    }
+
+    fn parse_draft(&self, text: &str) -> Result<Plan, RunError> {
+        Plan::parse(text).map_err(|verdict| {
             let first =
                 verdict.findings().first().map(|finding| format!("{}: {}", finding.code, finding.subject));
             self.dir.malformed(layout::PLAN_DRAFT, &first.unwrap_or_default())
-        })?;
-        Ok(Some(plan))
+        })
     }
 
     /// Both local reviewers speak, then those whom the dispatch adds; tells whether all approve.
@@ -82,18 +93,23 @@ impl Engine<'_> {
         let behaviors = self.behaviors(analysis);
         let documents =
             PlanDocuments { plan, reasons: Some(&reasons), results: Some(&results), behaviors: &behaviors };
-        let contract = reviewers::contract_guardian(&documents, pack, self.record.settings.gates.len());
+        let mut contract = reviewers::contract_guardian(&documents, pack, self.record.settings.gates.len());
+        if !self.record.settings.names_places() {
+            let (tracked, _) = chair::candidates(self.git.tracked_files().await?);
+            contract.merge(Verdict::new(chair::goal_problems(&self.record, &tracked)));
+        }
         let cost = reviewers::cost_controller(&self.record, &guardrails, plan, pack);
         let mut approved = true;
         for (role, path, verdict, event) in [
             (RunRole::ContractGuardian, layout::REVIEW_CONTRACT, contract, EventKind::ContractReviewed),
             (RunRole::CostController, layout::REVIEW_COST, cost, EventKind::CostReviewed),
         ] {
-            if !self.is_made(event.name(), path) {
+            let key = self.allowances.key(event.name());
+            if !self.is_made(&key, path) {
                 let review = Review::from_verdict(role.name(), subject, &verdict);
                 self.dir.write_recorded(path, review.render().as_bytes())?;
             }
-            self.journal.record_file(role.name(), event, event.name(), path)?;
+            self.journal.record_file(role.name(), event, &key, path)?;
             // What was recorded decides, whatever would be said today.
             let said = Review::parse_verdict(&self.dir.read_text(path)?);
             approved &= said == Ok((ReviewVerdict::Approve, subject));
@@ -116,16 +132,17 @@ impl Engine<'_> {
     pub(super) fn sign(&mut self, draft: &Plan) -> Result<Plan, RunError> {
         let plan = Plan { status: PlanStatus::Signed, ..draft.clone() };
         let text = plan.render();
-        if !self.is_made("plan", layout::PLAN) {
+        let (key, signed) = (self.allowances.key("plan"), self.allowances.key(SIGNED));
+        if !self.is_made(&key, layout::PLAN) {
             self.dir.write_recorded(layout::PLAN, text.as_bytes())?;
         }
         if self.dir.read(layout::PLAN)? != text.as_bytes() {
             return Err(RunError::Edited { path: self.dir.path(layout::PLAN) });
         }
-        if !self.is_made(SIGNED, layout::SIGNATURE) {
+        if !self.is_made(&signed, layout::SIGNATURE) {
             let mut reviews = BTreeMap::new();
             for (path, event) in layout::REVIEWS.into_iter().zip(EventKind::REVIEWS) {
-                if self.is_made(event.name(), path) {
+                if self.is_made(&self.allowances.key(event.name()), path) {
                     reviews.insert(path.to_owned(), Digest::of(&self.dir.read(path)?));
                 }
             }
@@ -133,8 +150,8 @@ impl Engine<'_> {
             let signature = Signature { schema_version, plan: Digest::of(text.as_bytes()), reviews };
             self.dir.write_json_recorded(layout::SIGNATURE, &signature)?;
         }
-        self.journal.record_file("crucible", EventKind::PlanWritten, "plan", layout::PLAN)?;
-        self.journal.record_file("crucible", EventKind::PlanSigned, SIGNED, layout::SIGNATURE)?;
+        self.journal.record_file("crucible", EventKind::PlanWritten, &key, layout::PLAN)?;
+        self.journal.record_file("crucible", EventKind::PlanSigned, &signed, layout::SIGNATURE)?;
         Ok(plan)
     }
 }

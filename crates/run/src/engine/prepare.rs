@@ -139,6 +139,15 @@ impl Engine<'_> {
         Ok(Some(Found { externals }))
     }
 
+    /// What a file says that a permission has overtaken, or that was written after it and not recorded; nothing where nothing was
+    /// permitted, and where there is no such file yet.
+    pub(super) fn earlier(&self, path: &str) -> Result<Option<String>, RunError> {
+        if self.allowances.is_none() || !self.dir.has(path) {
+            return Ok(None);
+        }
+        self.dir.read_text(path).map(Some)
+    }
+
     /// The limits that the run began with.
     pub(super) fn guardrails(&self) -> Result<Guardrails, RunError> {
         Guardrails::parse(&self.dir.read_text(layout::GUARDRAILS)?)
@@ -152,16 +161,25 @@ impl Engine<'_> {
         analysis: &Analysis,
         found: &Found,
     ) -> Result<Option<(FileRequest, ContextPack)>, RunError> {
-        if let Some(name) = self.served_by(RunRole::Chair)
-            && !self.is_made("file-request", layout::FILE_REQUEST)
+        let (asked, packed) = (self.allowances.key("file-request"), self.allowances.key("context-pack"));
+        let is_asked = self.is_made(&asked, layout::FILE_REQUEST);
+        let earlier = if is_asked { None } else { self.earlier(layout::FILE_REQUEST)? };
+        if let Some(text) = earlier {
+            let mut request = FileRequest::parse(text.as_bytes())
+                .map_err(|error| self.dir.malformed(layout::FILE_REQUEST, &error.to_string()))?;
+            self.allowances.ask_for(&mut request);
+            self.dir.write_json_recorded(layout::FILE_REQUEST, &request)?;
+        } else if let Some(name) = self.served_by(RunRole::Chair)
+            && !is_asked
         {
             if !self.ask_for_files(clients, &name, analysis, found).await? {
                 return Ok(None);
             }
-        } else if !self.is_made("file-request", layout::FILE_REQUEST) {
+        } else if !is_asked {
             let (tracked, unfit) = chair::candidates(self.git.tracked_files().await?);
             self.journal.working("chair", "ranking the files of the repository")?;
-            let (request, mut not_asked) = chair::file_request(&self.record, analysis, &tracked);
+            let (mut request, mut not_asked) = chair::file_request(&self.record, analysis, &tracked);
+            self.allowances.ask_for(&mut request);
             not_asked.files.extend(unfit);
             self.dir.write_json_recorded(layout::LEFT_OUT, &not_asked)?;
             let role = RunRole::Chair.name();
@@ -171,12 +189,12 @@ impl Engine<'_> {
         self.journal.record_file(
             RunRole::Chair.name(),
             EventKind::FilesRequested,
-            "file-request",
+            &asked,
             layout::FILE_REQUEST,
         )?;
         let request = FileRequest::parse(&self.dir.read(layout::FILE_REQUEST)?)
             .map_err(|error| self.dir.malformed(layout::FILE_REQUEST, &error.to_string()))?;
-        if !self.is_made("context-pack", layout::CONTEXT_PACK) {
+        if !self.is_made(&packed, layout::CONTEXT_PACK) {
             self.journal.working(RunRole::Librarian.name(), "packing what the model may see")?;
             let RunRecord { repo, repo_slug, settings, .. } = &self.record;
             let pack = pack_context(repo, repo_slug, &settings.context, &request)?;
@@ -194,7 +212,7 @@ impl Engine<'_> {
         self.journal.record_file(
             RunRole::Librarian.name(),
             EventKind::ContextPacked,
-            "context-pack",
+            &packed,
             layout::CONTEXT_PACK,
         )?;
         let pack = ContextPack::parse(&self.dir.read(layout::CONTEXT_PACK)?)

@@ -154,7 +154,7 @@ pub(crate) fn read_plan(
     }
     let fixed = by_code.render();
     let ours = key_lines::read(&fixed);
-    for key in ["Names", "May-Drop", "Gates", "Budgets", "Results"] {
+    for key in ["Names", "May-Drop", "May-Add", "Renames", "Gates", "Budgets", "Results"] {
         let said = lines.values.get(key);
         if said.is_some_and(|said| ours.values.get(key) != Some(said)) {
             verdict.push(Finding::error(

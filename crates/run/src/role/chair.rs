@@ -1,8 +1,8 @@
 //! The chair: asks for context and drafts the plan.
 //!
 //! Served by code: it ranks the tracked files by what they share with the goal and with what the failing gates
-//! printed, asks the librarian for the best, and puts the best sources among them into the plan's scope.
-//! Tests, manifests and everything else are shown, but are not in scope unless the operator names them.
+//! printed, asks the librarian for what the goal names and for the best, and puts these into the plan's scope.
+//! Tests and manifests are shown, but are not in scope unless the operator or the goal opens them (`crate::scope`).
 //!
 //! Room is kept for the mandatory documents and for what the operator named before anything else is chosen. The same ranking
 //! for a goal alone, explained file by file, is in `explained`.
@@ -14,14 +14,17 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crucible_model::{ByteLimit, FileLimit, PathPrefix, RepoPath, counted, single_spaced};
+use crucible_model::{
+    ByteLimit, Code, Denial, EditFormat, FileLimit, Finding, PathPrefix, RepoPath, counted, denied_place,
+    single_spaced,
+};
 use crucible_pack::{
     Budget, ContextPack, FileClass, FileRequest, Goal, MAX_NEEDS, Mode, Need, RankLimits, Ranking,
     RequestVersion, rank,
 };
 use crucible_patch::FileMode;
-use crucible_repo::TrackedFile;
-use crucible_secrets::Scanner;
+use crucible_repo::{TrackedFile, TreeReader};
+use crucible_secrets::{Scanner, is_secret_file};
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::Analysis;
@@ -30,14 +33,23 @@ use crate::document::versions;
 use crate::layout;
 use crate::may_drop::dropped_by;
 use crate::role::librarian::mandatory_room;
+use crate::scope::{GoalScope, Tree, additions, read_goal};
 
 pub use explained::{
     ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome, request_for_goal,
 };
 use survey::{Listed, SECRET, Seen, survey};
 
-/// The most files that the chair puts into scope by itself; who wants more names them.
-const MAX_EDITABLE: usize = 3;
+const OVER_PATCH_LIMIT: Code = Code::new("plan-over-patch-limit");
+
+/// The most files that the chair puts into scope because they rank best.
+const MAX_RANKED: usize = 6;
+
+/// The most files that it puts into scope on top of these because what the failing gates printed names them.
+const MAX_TOLD_OF: usize = 6;
+
+/// How much of a file is read to look for what the goal names in it.
+const SCOPE_READ: ByteLimit = ByteLimit(256 * 1024);
 
 /// How much is read of all candidates together. What comes after is ranked by its path alone.
 const RANK_READ_ALL: ByteLimit = ByteLimit(256 * 1024 * 1024);
@@ -166,7 +178,7 @@ pub(crate) fn told_of(pack: &ContextPack, not_asked: &NotAsked) -> Option<String
     ))
 }
 
-/// The files to ask for: those the operator named first, then the best ranked. Git's history counts for `crucible context build
+/// The files to ask for: those the operator named first, then those the goal names, then the best ranked. Git's history counts for `crucible context build
 /// --goal` alone ([`request_for_goal`]): a replay has the base commit without its ancestors, and has to rank the same.
 pub(crate) fn file_request(
     record: &RunRecord,
@@ -174,9 +186,10 @@ pub(crate) fn file_request(
     tracked: &[(RepoPath, u64)],
 ) -> (FileRequest, NotAsked) {
     let max_bytes = record.settings.max_total_bytes;
-    let (ranking, unread) = ranking(record, analysis, tracked, RANK_READ_ALL);
-    let mut needs: Vec<Need> = record.settings.named.iter().map(full).collect();
-    let named: HashSet<&str> = record.settings.named.iter().map(RepoPath::as_str).collect();
+    let first = shown_first(record, tracked);
+    let (ranking, unread) = ranking(record, analysis, tracked, &first, RANK_READ_ALL);
+    let mut needs: Vec<Need> = first.iter().map(full).collect();
+    let named: HashSet<&str> = first.iter().map(RepoPath::as_str).collect();
     needs.extend(asked(&ranking).into_iter().filter(|need| !named.contains(need.path.as_str())));
     let is_asked: HashSet<&str> = needs.iter().map(|need| need.path.as_str()).collect();
     let files = ranking.left_out.iter().filter(|file| !is_asked.contains(file.path.as_str()));
@@ -198,35 +211,126 @@ pub(crate) fn file_request(
     (request, not_asked)
 }
 
-/// The plan for a pack. Only files that the model saw whole are in scope.
+/// What the goal of a run opens in these files.
+pub(crate) fn goal_scope(record: &RunRecord, tracked: &[(RepoPath, u64)]) -> GoalScope {
+    with_tree(record, tracked, |tree| read_goal(&record.goal, tree))
+}
+
+fn with_tree<T>(record: &RunRecord, tracked: &[(RepoPath, u64)], act: impl FnOnce(&Tree<'_>) -> T) -> T {
+    let reader = TreeReader::open(&record.repo).ok();
+    let text = |path: &RepoPath| {
+        let mut bytes = Vec::new();
+        if !is_secret_file(path.as_str())
+            && let Some(Err(_)) | None =
+                reader.as_ref().map(|reader| reader.read_prefix(path, SCOPE_READ, &mut bytes))
+        {
+            bytes.clear();
+        }
+        bytes
+    };
+    act(&Tree::new(tracked.iter().map(|(path, _)| path), &text))
+}
+
+/// The files that are asked for before any ranking: all that the operator names, and those that the goal names, as long as they
+/// leave half of the budget to the others.
+fn shown_first(record: &RunRecord, tracked: &[(RepoPath, u64)]) -> Vec<RepoPath> {
+    let mut first = record.settings.named.clone();
+    let scope = goal_scope(record, tracked);
+    let (mut files, mut bytes) = (record.settings.max_files / 2, record.settings.max_total_bytes / 2);
+    let sizes: BTreeMap<&RepoPath, u64> = tracked.iter().map(|(path, size)| (path, *size)).collect();
+    let directories: Vec<&PathPrefix> =
+        record.settings.directories.iter().chain(&scope.directories).collect();
+    let is_inside = |path: &RepoPath| directories.iter().any(|place| place.contains(path));
+    let inside = tracked.iter().map(|(path, _)| path);
+    let inside = inside.filter(|path| is_inside(path) && FileClass::of(path) == FileClass::Source);
+    for path in scope.shown_first().chain(inside) {
+        let Some(size) = sizes.get(path) else { continue };
+        let is_shown = !first.contains(path)
+            && is_plain(path)
+            && !is_secret_file(path.as_str())
+            && denied_place(path, Denial::Shown).is_none();
+        if is_shown && files > 0 && *size <= bytes {
+            files -= 1;
+            bytes -= size;
+            first.push(path.clone());
+        }
+    }
+    first
+}
+
+/// The plan for a pack: what may change is what the operator names, or else what the goal names and what ranks best of what the
+/// model was shown.
 pub(crate) fn draft(
     record: &RunRecord,
-    gate_files: &[RepoPath],
+    analysis: &Analysis,
     pack: &ContextPack,
     ranked: &FileRequest,
+    tracked: &[(RepoPath, u64)],
 ) -> Plan {
-    let seen_whole = |path: &str| pack.files.iter().any(|file| file.path == path && !file.truncated);
-    let editable: Vec<RepoPath> = if record.settings.named.is_empty() {
-        let sources = ranked.needs.iter().filter_map(|need| need.path.parse::<RepoPath>().ok());
-        sources
-            .filter(|path| {
-                FileClass::of(path) == FileClass::Source
-                    && !is_protected(path)
-                    && !gate_files.contains(path)
-                    && is_plain(path)
-                    && !is_hidden(path)
-                    && seen_whole(path.as_str())
-            })
-            .take(MAX_EDITABLE)
-            .collect()
-    } else {
-        record.settings.named.clone()
+    let settings = &record.settings;
+    let goal = goal_scope(record, tracked);
+    let shown = |path: &RepoPath| pack.files.iter().find(|file| file.path == path.as_str());
+    // Who answers with whole files has to see them whole; who writes a diff can look into any.
+    let may_change = |path: &RepoPath| match settings.edit_format {
+        EditFormat::WholeFile => shown(path).is_some_and(|file| !file.truncated),
+        EditFormat::SearchReplace | EditFormat::Definitions => shown(path).is_some(),
+        EditFormat::UnifiedDiff => true,
     };
+    let there: HashSet<&RepoPath> = tracked.iter().map(|(path, _)| path).collect();
+    let is_there = |path: &RepoPath| there.contains(path);
+    let is_unseen = |path: &RepoPath| {
+        pack.omitted.iter().any(|row| row.path == path.as_str())
+            || shown(path).is_some_and(|file| file.truncated)
+    };
+    let is_open = |path: &RepoPath| {
+        FileClass::of(path) == FileClass::Source
+            && !is_protected(path)
+            && !analysis.gate_files.contains(path)
+            && is_plain(path)
+            && !is_hidden(path)
+            && !goal.denies(path)
+            && shown(path).is_some()
+            && may_change(path)
+    };
+    let mut scope: Vec<PathPrefix> = settings.named.iter().cloned().map(PathPrefix::from).collect();
+    scope.extend(settings.directories.iter().cloned());
+    let mut names = settings.named.clone();
+    if !settings.names_places() {
+        let lifted = goal.names.iter().filter(|path| is_plain(path) && !is_unseen(path));
+        names.extend(lifted.cloned());
+        let is_named = |path: &&RepoPath| {
+            let is_judge = is_protected(path) || analysis.gate_files.contains(*path);
+            is_plain(path) && (names.contains(*path) || (!is_judge && is_there(path) && may_change(path)))
+        };
+        scope.extend(goal.files.iter().filter(is_named).cloned().map(PathPrefix::from));
+        let plain = |place: &&PathPrefix| place.to_string().parse().is_ok_and(|path| is_plain(&path));
+        scope.extend(goal.directories.iter().filter(plain).cloned());
+        let holds = |scope: &[PathPrefix], path: &RepoPath| scope.iter().any(|place| place.contains(path));
+        let best = ranked.needs.iter().filter_map(|need| need.path.parse::<RepoPath>().ok()).filter(is_open);
+        let told_of = told_of_by_gates(analysis, tracked);
+        let (mut of_rank, mut of_gates) = (0, 0);
+        for path in best {
+            if holds(&scope, &path) {
+                continue;
+            }
+            if of_rank < MAX_RANKED {
+                of_rank += 1;
+            } else if of_gates < MAX_TOLD_OF && told_of.contains(&path) {
+                of_gates += 1;
+            } else {
+                continue;
+            }
+            scope.push(path.into());
+        }
+    }
+    let may_add = with_tree(record, tracked, |tree| additions(&scope, &goal.tests, tree));
+    let plain = |place: &PathPrefix| place.to_string().parse().is_ok_and(|path| is_plain(&path));
+    let may_add = may_add.into_iter().filter(plain).collect();
     Plan {
         status: PlanStatus::Draft,
         goal: single_spaced(&record.goal),
-        scope_allow: editable.iter().cloned().map(PathPrefix::from).collect(),
-        scope_deny: Vec::new(),
+        scope_allow: scope,
+        scope_deny: goal.denied.clone(),
         gates: required_gates().map(str::to_owned).collect(),
         stop: format!(
             "verified, or {} attempts, or the same refused patch twice",
@@ -241,9 +345,42 @@ pub(crate) fn draft(
         ),
         behaviors: Vec::new(),
         results: vec!["R001".to_owned()],
-        names: record.settings.named.clone(),
+        names,
         may_drop: may_drop(record),
+        may_add,
+        renames: goal.renames,
     }
+}
+
+/// What of a goal no plan can hold: it names more than a plan takes, or more than a patch may touch.
+pub(crate) fn goal_problems(record: &RunRecord, tracked: &[(RepoPath, u64)]) -> Vec<Finding> {
+    let scope = goal_scope(record, tracked);
+    let (most, files) = (record.settings.patch.max_files, scope.files.len() + scope.tests.len());
+    let mut problems = scope.problems;
+    if let Some((old, _)) = scope.renames.first().filter(|_| files as u64 > most) {
+        let hint = format!(
+            "The new name of `{old}` changes {files} files, and a patch may touch {most}: raise [patch] max_files to {files}."
+        );
+        problems.push(Finding::error(OVER_PATCH_LIMIT, format!("{files} files"), hint));
+    }
+    problems
+}
+
+/// The tracked files whose paths stand in what the failing gates printed: the frames of a traceback.
+fn told_of_by_gates(analysis: &Analysis, tracked: &[(RepoPath, u64)]) -> HashSet<RepoPath> {
+    let printed = analysis.baseline.iter().filter(|gate| !gate.passed).map(|gate| gate.excerpt.as_str());
+    let words = printed.flat_map(|text| {
+        text.split(|c: char| c.is_whitespace() || "\"'`:,()[]<>".contains(c))
+            .filter(|word| word.contains('.'))
+    });
+    let words: HashSet<&str> = words.collect();
+    let ends_with = |path: &&RepoPath| {
+        let is_end = |word: &&str| {
+            word.strip_suffix(path.as_str()).is_some_and(|before| before.is_empty() || before.ends_with('/'))
+        };
+        words.iter().any(is_end)
+    };
+    tracked.iter().map(|(path, _)| path).filter(ends_with).cloned().collect()
 }
 
 /// The definitions that may go: those that the operator names and those that the goal takes away.
@@ -295,6 +432,7 @@ fn ranking(
     record: &RunRecord,
     analysis: &Analysis,
     tracked: &[(RepoPath, u64)],
+    first: &[RepoPath],
     most: ByteLimit,
 ) -> (Ranking, HashSet<RepoPath>) {
     let words =
@@ -304,7 +442,7 @@ fn ranking(
     let mut room = mandatory_room(&record.repo, &settings.context);
     let mut free: HashSet<RepoPath> = room.paths.into_iter().collect();
     for (path, size) in tracked {
-        if settings.named.contains(path) && free.insert(path.clone()) {
+        if first.contains(path) && free.insert(path.clone()) {
             room.bytes = room.bytes.saturating_add(*size);
         }
     }
@@ -396,7 +534,7 @@ mod tests {
         let paths = ["Cargo.lock", "dist/a.js", "src/a.rs", "src/b.rs", "src/c.rs", "src/parser.rs"];
         let tracked = lay(room.path(), &paths, "fn parser() {}\n");
         let looked_into = |most: u64| {
-            let (ranking, unread) = ranking(&record, &analysis(), &tracked, ByteLimit(most));
+            let (ranking, unread) = ranking(&record, &analysis(), &tracked, &[], ByteLimit(most));
             let mut unread: Vec<String> = unread.iter().map(RepoPath::to_string).collect();
             unread.sort();
             (ranking, unread)

@@ -284,7 +284,7 @@ impl Place {
                 }
             };
             if until == Until::Landed && state == RunState::Verified {
-                land(&world, &dir, &mut ledger, &mut witness).await?;
+                land(&world, &dir, None, &mut ledger, &mut witness).await?;
                 return Ok(RunState::Landed);
             }
             Ok(state)
@@ -350,7 +350,7 @@ impl Place {
             tmp: self.home().join("tmp"),
         };
         let dir = self.the_run();
-        block_on(land(&world, &dir, &mut self.ledger(), &mut Watching(Arc::new(Nothing))))
+        block_on(land(&world, &dir, None, &mut self.ledger(), &mut Watching(Arc::new(Nothing))))
     }
 
     /// Runs git in the repository and returns what it printed, trimmed.
@@ -616,6 +616,8 @@ fn options(cast: Cast) -> RunOptions {
         max_total_bytes: 20_000,
         max_iterations: 5,
         named: vec![FILE.parse().unwrap()],
+        directories: Vec::new(),
+        message: None,
         may_drop: Vec::new(),
         context: ContextSettings::default(),
         dispatch: cast.dispatch(),

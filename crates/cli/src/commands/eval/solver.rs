@@ -86,7 +86,7 @@ impl RunSolver<'_> {
         let pool = Some(Arc::clone(&self.pool));
         let (dir, mut ledger, advanced) = begun.advance(&app, &world, pool, &mut Unwatched).await?;
         let landed = match advanced {
-            Ok(RunState::Verified) => land(&world, &dir, &mut ledger, &mut Unwatched).await.map(Some),
+            Ok(RunState::Verified) => land(&world, &dir, None, &mut ledger, &mut Unwatched).await.map(Some),
             Ok(_) => Ok(None),
             Err(error) => Err(error),
         };

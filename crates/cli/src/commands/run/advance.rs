@@ -4,7 +4,7 @@ use clap::Args;
 use crucible_host::config::SettingSource;
 use crucible_llm::{CallError, CassetteSource, construct};
 use crucible_model::ExitStatus;
-use crucible_run::{CASSETTE, Opening, SOURCE, advance, raise_budget, status};
+use crucible_run::{CASSETTE, Opening, SOURCE, advance, allow, raise_budget, status};
 
 use crate::app::App;
 use crate::commands::model;
@@ -20,7 +20,8 @@ const BUDGET: &str = "llm.budget.calls";
 /// Continue a run that was interrupted
 ///
 /// What is done is not done again. The run keeps the model and the limits it was started with; only the number of its
-/// calls may grow: set a larger `llm.budget.calls`, and the run takes and records it.
+/// calls may grow: set a larger `llm.budget.calls`, and the run takes and records it. What the run may change grows
+/// with `--allow`, which also continues a run that failed.
 /// For example, after Ctrl-C: `crucible run advance`
 #[derive(Args)]
 #[command(after_help = ENDS)]
@@ -30,6 +31,10 @@ pub(crate) struct Advance {
     /// The recording that answers, for a run of the provider `replay`; without it the copy that the run keeps
     #[arg(long, value_name = "FILE")]
     cassette: Option<std::path::PathBuf>,
+    /// Permit the run to change this file, directory or glob as well; its plan is reviewed and signed anew. May be given
+    /// several times
+    #[arg(long, value_name = "PATH")]
+    allow: Vec<String>,
 }
 
 impl Advance {
@@ -63,6 +68,9 @@ impl Advance {
         let set = config.source(BUDGET).is_some_and(|source| *source != SettingSource::Default);
         if set && !status.state.is_end() {
             raise_budget(&world, &dir, config.number(BUDGET), &mut ledger, &mut progress)?;
+        }
+        if !self.allow.is_empty() {
+            app.block_on(async { Ok(allow(&world, &dir, &self.allow, &mut ledger, &mut progress).await?) })?;
         }
         let advanced =
             app.block_on(async { Ok(advance(&world, &dir, open, &mut ledger, &mut progress).await?) });

@@ -5,6 +5,7 @@ use crucible_model::ExitStatus;
 use crucible_run::land;
 
 use crate::app::App;
+use crate::commands::run::start::subject;
 use crate::commands::run::{find, shared_sandbox, world};
 use crate::error::CommandError;
 use crate::progress::Progress;
@@ -18,6 +19,9 @@ use crate::progress::Progress;
 pub(crate) struct Land {
     /// The run's id or its beginning; without it the newest of this repository
     run: Option<String>,
+    /// The subject of the commit; without it the one that the run was started with, or else the goal, shortened
+    #[arg(long, value_name = "TEXT", value_parser = subject)]
+    message: Option<String>,
 }
 
 impl Land {
@@ -32,7 +36,9 @@ impl Land {
         }
         let (mut ledger, dir) = find(app, &world, self.run.as_deref())?;
         let mut progress = Progress::new(&app.output);
-        let landed = app.block_on(async { Ok(land(&world, &dir, &mut ledger, &mut progress).await?) });
+        let landed = app.block_on(async {
+            Ok(land(&world, &dir, self.message.as_deref(), &mut ledger, &mut progress).await?)
+        });
         progress.finish();
         let landed = landed?;
         if app.output.is_json() {

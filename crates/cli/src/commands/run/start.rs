@@ -9,10 +9,11 @@ use clap::builder::{PossibleValuesParser, RangedI64ValueParser};
 use crucible_host::config::Config;
 use crucible_ledger::Ledger;
 use crucible_llm::{Backend, CallPool, Origin, ReceiptWarning};
-use crucible_model::{EditFormat, ExitStatus, RepoPath, is_hidden};
+use crucible_model::{EditFormat, ExitStatus};
+use crucible_repo::TrackedFile;
 use crucible_run::{
-    FindMode, Opening, RunDir, RunError, RunOptions, RunSettings, RunState, Witness, World, advance, create,
-    is_definition_name, parameters_of_recording, required_gates,
+    FindMode, NamedPlaces, Opening, RunDir, RunError, RunOptions, RunSettings, RunState, Witness, World,
+    advance, check_subject, create, is_definition_name, named_places, parameters_of_recording,
 };
 use crucible_sandbox::Sandbox;
 
@@ -52,7 +53,8 @@ pub(crate) struct Options {
     /// The recording that answers, for the provider `replay`
     #[arg(long, value_name = "FILE")]
     pub(crate) cassette: Option<PathBuf>,
-    /// A file that may change, relative to the repository's top; without it Crucible chooses. May be given several times
+    /// A file, a directory or a glob that may change, relative to the repository's top; without it the goal's words and the
+    /// ranking choose. May be given several times
     #[arg(long = "file", value_name = "PATH")]
     pub(crate) files: Vec<String>,
     /// A command that proves the change, split into words without a shell; replaces the gates that are configured or found. It runs
@@ -63,6 +65,9 @@ pub(crate) struct Options {
     /// without it. May be given several times
     #[arg(long = "may-drop", value_name = "NAME", value_parser = definition_name)]
     pub(crate) may_drop: Vec<String>,
+    /// The subject of the commit; without it the goal, shortened
+    #[arg(long, value_name = "TEXT", value_parser = subject)]
+    pub(crate) message: Option<String>,
     /// Who serves which role: a dispatch_config.json (docs/contracts/dispatch_config.md); without it the section [dispatch]
     #[arg(long, value_name = "FILE", conflicts_with = "mode")]
     pub(crate) dispatch: Option<PathBuf>,
@@ -184,11 +189,14 @@ pub(crate) async fn begin(
     let sandbox = shared_sandbox(app);
     model::check_budget(&config)?;
     let cast = Cast::of(app, &config, &sandbox, options.dispatch.as_deref(), options.cassette.as_deref())?;
-    let named = named(app, options, &repo)?;
-    let mut run_options = run_options(app, options, named, &config, &cast)?;
-    adjust(&mut run_options);
     let world = world(app, &sandbox, &config)?;
     let git = world.repository(&repo).await?;
+    let named = match options.files.is_empty() {
+        true => NamedPlaces::default(),
+        false => named(app, options, &repo, &git.tracked_files().await?)?,
+    };
+    let mut run_options = run_options(app, options, named, &config, &cast)?;
+    adjust(&mut run_options);
     let mut ledger = app.ledger()?;
     let id = create(&world, &git, run_options, &mut ledger, witness).await?;
     let dir = RunDir::of(&world.runs_root, &id);
@@ -227,42 +235,39 @@ pub(crate) fn require_controlled(config: &Config) -> Result<(), CommandError> {
     }
 }
 
-/// The files that the operator names, each once.
-fn named(app: &App, options: &Options, repo: &Path) -> Result<Vec<RepoPath>, CommandError> {
-    let mut named = Vec::new();
-    for file in &options.files {
-        let path = file.trim_start_matches("./").parse::<RepoPath>().map_err(|error| {
-            CommandError::usage(format!("--file {file:?}: {error}"))
-                .hint("Name the file relative to the repository's top directory.")
-        })?;
-        if path.as_str().chars().any(is_hidden) {
-            return Err(CommandError::usage(format!(
-                "--file {file:?}: the name holds a character that nobody sees"
-            ))
-            .hint("A plan names it, and a person has to see what it names; give the file another name."));
-        }
-        if named.contains(&path) {
-            continue;
-        }
-        match app.repository_of(repo).map(|top| top.join(path.as_str())) {
+/// The files and directories that the operator names, each once.
+fn named(
+    app: &App,
+    options: &Options,
+    repo: &Path,
+    tracked: &[TrackedFile],
+) -> Result<NamedPlaces, CommandError> {
+    let places = named_places(&options.files, tracked).map_err(|(text, error)| {
+        CommandError::usage(format!("--file {text:?}: {error}"))
+            .hint("Name files, directories or globs relative to the repository's top directory.")
+    })?;
+    let top = app.repository_of(repo);
+    for path in &places.new {
+        match top.as_ref().map(|top| top.join(path.as_str())) {
             Some(place) if place.is_dir() => {
-                return Err(CommandError::usage(format!("--file {file:?}: this is a directory"))
-                    .hint("Name files; the option may be given several times."));
+                return Err(CommandError::usage(format!(
+                    "--file {path:?}: git tracks nothing in this directory"
+                ))
+                .hint("Name the files that the model may make in it."));
             }
             Some(place) if place.symlink_metadata().is_err() => {
                 app.output.remark(&format!("note: there is no file {path} yet; the model may make it"));
             }
             _ => {}
         }
-        named.push(path);
     }
-    Ok(named)
+    Ok(places)
 }
 
 fn run_options(
     app: &App,
     options: &Options,
-    named: Vec<RepoPath>,
+    named: NamedPlaces,
     config: &Config,
     cast: &Cast,
 ) -> Result<RunOptions, CommandError> {
@@ -294,7 +299,9 @@ fn run_options(
         max_files: limit(config, "run.max_files")?,
         max_total_bytes: limit(config, "run.max_total_bytes")?,
         max_iterations: limit(config, "run.max_iterations")?,
-        named,
+        named: named.files,
+        directories: named.directories,
+        message: options.message.clone(),
         may_drop: options.may_drop.clone(),
         context: context_settings(config)?,
         dispatch: cast.dispatch.clone(),
@@ -378,6 +385,11 @@ fn definition_name(text: &str) -> Result<String, String> {
         true => Ok(text.to_owned()),
         false => Err("this is no plain name of a definition, such as `helper`".to_owned()),
     }
+}
+
+/// Reads the subject of a commit.
+pub(crate) fn subject(text: &str) -> Result<String, String> {
+    check_subject(text).map(|()| text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// A limit that a run writes into its guardrails.

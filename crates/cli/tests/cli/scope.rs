@@ -1,0 +1,151 @@
+//! What a run may change: by the goal's words, by `--file`, and by a permission that is given later.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crucible_testkit::{FakeOpenAi, Reply};
+
+use crate::support::{Desk, GOOD_DIFF, WRONG, codes, id_of, small};
+
+/// A second file that changes.
+const OTHER_DIFF: &str = "\
+diff --git a/lib/other.py b/lib/other.py
+--- a/lib/other.py
++++ b/lib/other.py
+@@ -1 +1 @@
+-x = 1
++x = 2
+";
+
+/// A new file of tests.
+const TEST_DIFF: &str = "\
+diff --git a/tests/test_area.py b/tests/test_area.py
+new file mode 100644
+--- /dev/null
++++ b/tests/test_area.py
+@@ -0,0 +1,5 @@
++from src.area import area
++
++
++def test_area():
++    assert area(2, 3) == 6
+";
+
+fn file(desk: &Desk, id: &str, path: &str) -> PathBuf {
+    desk.data().join("runs").join(id).join(path)
+}
+
+fn line(desk: &Desk, id: &str, key: &str) -> String {
+    let plan = fs::read_to_string(file(desk, id, "artifacts/PLAN.md")).unwrap();
+    let line = plan.lines().find_map(|line| line.strip_prefix(&format!("{key}: ")).map(str::to_owned));
+    line.unwrap_or_default()
+}
+
+#[test]
+fn a_goal_opens_what_it_names() {
+    let repo =
+        small().file("lib/a.py", "a = 1\n").file("lib/b.py", "b = 1\n").file("CHANGELOG.md", "#\n").build();
+    let server = FakeOpenAi::start([Reply::Answer(GOOD_DIFF.to_owned())]);
+    let desk = Desk::with(&server);
+    let goal = "area must multiply in src/area.py; update lib/b.py, and leave lib/a.py alone";
+    let call =
+        desk.call(["run", "start", goal, "--provider", "gateway", "--json", "--repo"]).arg(repo.path());
+    let status = call.env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff").run().ok().json();
+    let id = id_of(&status);
+    assert_eq!(line(&desk, &id, "Scope-Allow"), "src/area.py, lib/b.py");
+    assert_eq!(line(&desk, &id, "Scope-Deny"), "lib/a.py");
+    assert!(line(&desk, &id, "May-Add").contains("tests"), "{}", line(&desk, &id, "May-Add"));
+    desk.run(["run", "replay", &id]).ok();
+    desk.run(["run", "land", &id, "--message", "area: multiply"]).ok();
+    assert_eq!(repo.git(["log", "-1", "--format=%s"]), "area: multiply");
+    let body = repo.git(["log", "-1", "--format=%b"]);
+    assert!(
+        body.starts_with("area must multiply in src/area.py;") && body.contains("\n\nCrucible-Run: "),
+        "{body}"
+    );
+    desk.run(["run", "verify-record", &id]).ok();
+}
+
+#[test]
+fn new_tests_pass_and_changed_ones_do_not() {
+    let test = "def test_old():\n    assert 1 + 1 == 2\n";
+    let repo = small().file("tests/test_old.py", test).build();
+    let added = "diff --git a/tests/test_old.py b/tests/test_old.py\n--- a/tests/test_old.py\n+++ b/tests/test_old.py\n@@ -1,2 +1,6 @@\n def test_old():\n     assert 1 + 1 == 2\n+\n+\n+def test_new():\n+    assert 2 + 2 == 4\n";
+    let changed = "diff --git a/tests/test_old.py b/tests/test_old.py\n--- a/tests/test_old.py\n+++ b/tests/test_old.py\n@@ -1,2 +1,2 @@\n def test_old():\n-    assert 1 + 1 == 2\n+    assert True\n";
+    let judged = |diff: String, code: i32| {
+        let server = FakeOpenAi::start([Reply::Answer(diff)]);
+        let desk = Desk::with(&server);
+        let call = desk.start_call(repo.path()).args(["--max-iterations", "1"]);
+        call.env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff").run().exits(code).json()
+    };
+    let status = judged(format!("{GOOD_DIFF}{TEST_DIFF}{added}"), 0);
+    assert_eq!(status["state"], "verified");
+    let status = judged(format!("{GOOD_DIFF}{changed}"), 1);
+    assert_eq!(codes(&status, 1), ["patch-test-edited"]);
+    let status = judged(format!("{GOOD_DIFF}{}", TEST_DIFF.replace("test_area.py", "conftest.py")), 1);
+    assert!(codes(&status, 1).contains(&"patch-test-edited".to_owned()), "{:?}", codes(&status, 1));
+}
+
+#[test]
+fn a_refusal_prints_the_command_that_continues_the_run() {
+    let repo = small().file("lib/other.py", "x = 1\n").build();
+    let both = format!("{OTHER_DIFF}{GOOD_DIFF}");
+    let server = FakeOpenAi::start([Reply::Answer(both.clone()), Reply::Answer(both)]);
+    let desk = Desk::with(&server);
+    let call = desk.start_call(repo.path()).args(["--file", "src/area.py", "--max-iterations", "1"]);
+    let ran = call.env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff").run().exits(1);
+    let status = ran.json();
+    let id = id_of(&status);
+    assert_eq!(codes(&status, 1), ["patch-path-outside-scope"]);
+    let command = format!("crucible run advance {id} --allow lib/other.py");
+    assert!(status["next"].as_str().unwrap().contains(&command), "{}", status["next"]);
+    assert!(ran.stderr.contains(&command), "{}", ran.stderr);
+
+    let refused = desk.run(["run", "advance", &id, "--allow", "../x", "--json"]).exits(2);
+    assert!(refused.message().contains("--allow \"../x\""), "{}", refused.message());
+    assert_eq!(desk.status()["state"], "failed");
+
+    let status = desk.run(["run", "advance", &id, "--allow", "lib/other.py", "--json"]).ok().json();
+    assert_eq!(status["state"], "verified");
+    assert_eq!(line(&desk, &id, "Scope-Allow"), "src/area.py, lib/other.py");
+    assert_eq!(line(&desk, &id, "Names"), "src/area.py, lib/other.py");
+    let pack = fs::read_to_string(file(&desk, &id, "artifacts/context_pack.json")).unwrap();
+    assert!(pack.contains("lib/other.py"), "the model is shown what it may change");
+    let log = desk.run(["ledger", "show", &id, "--json"]);
+    let events = fs::read_to_string(file(&desk, &id, "events.jsonl")).unwrap();
+    assert_eq!(events.matches("SCOPE_ALLOWED").count(), 1, "{}", log.stdout);
+    assert_eq!(events.matches("PLAN_SIGNED").count(), 2);
+    desk.run(["run", "verify-record", &id]).ok();
+    desk.run(["run", "replay", &id]).ok();
+    let late = desk.run(["run", "advance", &id, "--allow", "check.sh", "--json"]).exits(1);
+    assert!(late.message().contains("verified"), "{}", late.message());
+    desk.run(["run", "land", &id]).ok();
+    assert_eq!(repo.git(["show", "HEAD:lib/other.py"]), "x = 2");
+    desk.run(["run", "verify-record", &id]).ok();
+}
+
+#[test]
+fn a_directory_and_a_glob_open_what_is_in_them() {
+    let repo = small().file("lib/other.py", "x = 1\n").file("lib/more.py", WRONG).build();
+    let server = FakeOpenAi::start([Reply::Answer(format!("{OTHER_DIFF}{GOOD_DIFF}"))]);
+    let desk = Desk::with(&server);
+    let call = desk.start_call(repo.path()).args(["--file", "lib/", "--file", "src/*.py"]);
+    let status = call.env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff").run().ok().json();
+    assert_eq!(line(&desk, &id_of(&status), "Scope-Allow"), "src/area.py, lib");
+    assert_eq!(line(&desk, &id_of(&status), "Names"), "src/area.py");
+    for (file, says) in
+        [("nothing/*.py", "no tracked file"), ("nothing/", "no such directory"), ("lib/[.py", "glob")]
+    {
+        let ran = desk.start_call(repo.path()).args(["--file", file]).run().exits(2);
+        assert!(ran.message().contains(says), "{file}: {}", ran.message());
+    }
+}
+
+#[test]
+fn a_subject_is_one_line_of_72_characters() {
+    let (repo, desk) = (small().build(), Desk::new());
+    for bad in ["", "a\nb", &"x".repeat(73), "Crucible-Run: x"] {
+        let ran = desk.start_call(repo.path()).args(["--message", bad]).run().exits(2);
+        assert!(ran.message().contains("--message"), "{}", ran.message());
+    }
+}

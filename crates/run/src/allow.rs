@@ -1,0 +1,325 @@
+//! A person widens what a run may change (D21): `crucible run advance RUN --allow PATH`.
+//!
+//! [`allow`] records who permits what, in one event. From then on the request for files, the pack, the plan, its reviews and its signature
+//! are made anew, under keys of their own ([`Allowances::key`]), with what was permitted in them; what the earlier ones said counts for
+//! nothing, and neither do the attempts that were judged by the earlier plan. The event stands in the ledger before any of these files is
+//! written, so a run that is cut off goes on with what was permitted.
+//!
+//! What always holds: only [`allow`] makes such an event, and only a command of a person calls it.
+
+use std::collections::BTreeSet;
+
+use crucible_host::words::shell_word;
+use crucible_ledger::{EventRecord, Ledger};
+use crucible_model::{Finding, PathPrefix, RepoPath, RunId, is_hidden};
+use crucible_pack::{FileRequest, Mode, Need};
+use crucible_repo::{Git, TrackedFile};
+use serde_json::Value;
+
+use crate::attempt::{self, AttemptOutcome};
+use crate::contract::{Plan, RunRecord, RunSettings};
+use crate::error::RunError;
+use crate::event_kind::EventKind;
+use crate::journal::{Entry, Journal, Witness};
+use crate::layout::{self, RunDir};
+use crate::role::chair;
+use crate::role::librarian::check_named;
+use crate::scope::{Expanded, MAX_MATCHES, Tree, expand, is_guarded};
+use crate::state::RunState;
+use crate::status::progress;
+use crate::world::World;
+
+/// The files that are made anew after a permission.
+pub(crate) const ANEW: [&str; 10] = [
+    layout::FILE_REQUEST,
+    layout::CONTEXT_PACK,
+    layout::PLAN_DRAFT,
+    layout::REVIEW_CONTRACT,
+    layout::REVIEW_COST,
+    layout::SECOND_REVIEW_CONTRACT,
+    layout::SECOND_REVIEW_COST,
+    layout::PLAN,
+    layout::SIGNATURE,
+    layout::FAILURE,
+];
+
+/// The refusals that a permission lifts.
+const LIFTED: [&str; 6] = [
+    "patch-path-outside-scope",
+    "patch-new-file-unnamed",
+    "patch-test-edited",
+    "patch-manifest-edited",
+    "patch-lockfile-edited",
+    "patch-deletes-file",
+];
+
+/// How many paths one command is printed with.
+const MAX_PRINTED: usize = 8;
+
+/// The files and directories that somebody names on a command line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NamedPlaces {
+    /// Files, those that are not there yet among them.
+    pub files: Vec<RepoPath>,
+    /// The files among these that are not there yet.
+    pub new: Vec<RepoPath>,
+    /// Directories, in which everything may change that is not protected.
+    pub directories: Vec<PathPrefix>,
+}
+
+/// Why a text names no place; the value is quoted by the caller.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NamedPlaceError {
+    /// It is no path inside the repository.
+    #[error("{0}")]
+    NotAPath(String),
+    /// It holds a character that nobody sees.
+    #[error("the name holds a character that nobody sees")]
+    Hidden,
+    /// It is a glob that nothing matches.
+    #[error("no tracked file matches it")]
+    NoMatch,
+    /// It is a glob that too much matches.
+    #[error("{0} files match it, and at most {MAX_MATCHES} are taken; name a directory, or narrow it")]
+    TooMany(usize),
+}
+
+/// Reads what somebody names: a path, a directory, or a glob.
+///
+/// # Errors
+///
+/// The first text that names no place, with the reason.
+pub fn named_places<'t>(
+    texts: &'t [String],
+    tracked: &[TrackedFile],
+) -> Result<NamedPlaces, (&'t str, NamedPlaceError)> {
+    let paths: Vec<RepoPath> =
+        tracked.iter().filter_map(|file| file.path.to_str()?.parse::<RepoPath>().ok()).collect();
+    let unread = |_: &RepoPath| Vec::new();
+    let tree = Tree::new(&paths, &unread);
+    let mut places = NamedPlaces::default();
+    for text in texts {
+        let refuse = |error| Err((text.as_str(), error));
+        if text.chars().any(is_hidden) {
+            return refuse(NamedPlaceError::Hidden);
+        }
+        let mut add = |path: RepoPath| {
+            if !places.files.contains(&path) {
+                places.files.push(path);
+            }
+        };
+        match expand(text, &tree) {
+            Expanded::NotAPath(why) => return refuse(NamedPlaceError::NotAPath(why)),
+            Expanded::Files(files) if files.is_empty() => return refuse(NamedPlaceError::NoMatch),
+            Expanded::Files(files) if files.len() > MAX_MATCHES => {
+                return refuse(NamedPlaceError::TooMany(files.len()));
+            }
+            Expanded::Files(files) => {
+                let is_glob =
+                    files.len() > 1 || files.first().is_some_and(|file| !text.ends_with(file.as_str()));
+                // What is guarded is named word for word, or not at all.
+                files.into_iter().filter(|path| !is_glob || !is_guarded(path)).for_each(&mut add);
+            }
+            Expanded::Directory(path) => {
+                let place = PathPrefix::from(path);
+                if !places.directories.contains(&place) {
+                    places.directories.push(place);
+                }
+            }
+            Expanded::New(path) => {
+                if !places.new.contains(&path) {
+                    places.new.push(path.clone());
+                }
+                add(path);
+            }
+        }
+    }
+    Ok(places)
+}
+
+/// Permits a run to change these places as well, and records who did.
+///
+/// # Errors
+///
+/// Fails when another process holds the run, when its files were edited, when it is verified or landed already, and when a place is
+/// none or cannot be shown to a model.
+pub async fn allow(
+    world: &World<'_>,
+    dir: &RunDir,
+    texts: &[String],
+    ledger: &mut Ledger,
+    witness: &mut dyn Witness,
+) -> Result<(), RunError> {
+    let record = dir.record()?;
+    let _lock = dir.take("widening the scope of the run")?;
+    let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
+    journal.check_files()?;
+    let state = progress(dir, journal.events()?)?.state();
+    if matches!(state, RunState::Verified | RunState::Landed) {
+        return Err(RunError::NothingToAllow { id: record.run_id.to_string(), state: state.name() });
+    }
+    let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
+    let places = named_places(texts, &git.tracked_files().await?)
+        .map_err(|(text, error)| RunError::NotAllowable { text: text.to_owned(), error })?;
+    let settings = RunSettings { named: places.files.clone(), ..record.settings.clone() };
+    check_named(git.top(), &record.repo_slug, &record.goal, &settings)?;
+    let before = Allowances::of(journal.events()?);
+    if places.files.iter().all(|path| before.files.contains(path))
+        && places.directories.iter().all(|place| before.directories.contains(place))
+    {
+        return journal.note("  this was permitted already");
+    }
+    let by = who(&git).await;
+    let attempts = attempt::recorded(dir, journal.events()?)?.len();
+    let body = serde_json::json!({
+        "files": places.files, "directories": places.directories, "by": by, "attempts": attempts
+    });
+    let key = format!("allowed-{}", before.count + 1);
+    let (role, event, path) = ("operator", EventKind::ScopeAllowed, layout::PLAN);
+    journal.record(Entry { role, event, key, path, body })?;
+    journal.commit()?;
+    let named = places.files.iter().map(ToString::to_string);
+    let named: Vec<String> = named.chain(places.directories.iter().map(ToString::to_string)).collect();
+    journal.note(&format!("  {by} permits: {}", named.join(", ")))
+}
+
+/// The person at the keyboard, as git knows them.
+async fn who(git: &Git) -> String {
+    match git.identity().await {
+        Ok(identity) => format!("{} <{}>", identity.name, identity.email),
+        Err(_) => "an operator without a name in git's settings".to_owned(),
+    }
+}
+
+/// Everything that was permitted since a run began.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Allowances {
+    files: Vec<RepoPath>,
+    directories: Vec<PathPrefix>,
+    /// How often something was permitted.
+    count: usize,
+    /// How many attempts had ended by the last time.
+    pub(crate) attempts: usize,
+}
+
+impl Allowances {
+    /// What these events tell.
+    pub(crate) fn of(events: &[EventRecord]) -> Self {
+        let mut all = Self::default();
+        for event in events.iter().filter(|event| is_allowance(event)) {
+            all.files.extend(list(event, "files"));
+            all.directories.extend(list(event, "directories"));
+            all.count += 1;
+            let attempts = event.body.get("attempts").and_then(Value::as_u64).unwrap_or(0);
+            all.attempts = usize::try_from(attempts).unwrap_or(usize::MAX);
+        }
+        all
+    }
+
+    /// Lets a run make as many attempts under its new plan as it could under the first.
+    pub(crate) fn give_attempts(&self, record: &mut RunRecord) {
+        let most = &mut record.settings.max_iterations;
+        *most = most.saturating_add(self.attempts as u64);
+    }
+
+    /// The key of a step, which is done anew after each permission.
+    pub(crate) fn key(&self, step: &str) -> String {
+        if self.count == 0 { step.to_owned() } else { format!("{step}-allowed-{}", self.count) }
+    }
+
+    pub(crate) const fn is_none(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The plan with what was permitted. Twice is as good as once.
+    pub(crate) fn widen(&self, plan: &mut Plan) {
+        for path in &self.files {
+            if !plan.names.contains(path) {
+                plan.names.push(path.clone());
+            }
+        }
+        let places = self.files.iter().cloned().map(PathPrefix::from).chain(self.directories.iter().cloned());
+        for place in places {
+            plan.scope_deny.retain(|denied| *denied != place);
+            if !plan.scope_allow.contains(&place) {
+                plan.scope_allow.push(place);
+            }
+        }
+    }
+
+    /// The request with the permitted files before all others.
+    pub(crate) fn ask_for(&self, request: &mut FileRequest) {
+        let mut seen = BTreeSet::new();
+        let first = self.files.iter().map(|path| Need {
+            path: path.to_string(),
+            mode: Mode::Full,
+            line_ranges: Vec::new(),
+        });
+        let needs: Vec<Need> = first.chain(std::mem::take(&mut request.needs)).collect();
+        request.needs = needs.into_iter().filter(|need| seen.insert(need.path.clone())).collect();
+    }
+}
+
+/// Whether an event tells of a permission.
+pub(crate) fn is_allowance(event: &EventRecord) -> bool {
+    event.event == EventKind::ScopeAllowed.name()
+}
+
+fn list<T: serde::de::DeserializeOwned>(event: &EventRecord, field: &str) -> Vec<T> {
+    let items = event.body.get(field).and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(|item| serde_json::from_value(item.clone()).ok()).collect()
+}
+
+/// The command that continues a run with what its last answer was refused for; nothing where no permission would help.
+pub(crate) fn permission(run: &RunId, findings: &[Finding]) -> Option<String> {
+    let is_error = |finding: &&Finding| finding.level == crucible_model::Level::Error;
+    let mut paths: Vec<&str> = Vec::new();
+    for finding in findings.iter().filter(is_error) {
+        let path = finding.subject.as_str();
+        let is_path = path.parse::<RepoPath>().is_ok_and(|path| chair::is_plain(&path) && !is_guarded(&path));
+        if !LIFTED.contains(&finding.code.as_str()) || !is_path {
+            return None;
+        }
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    if paths.is_empty() || paths.len() > MAX_PRINTED {
+        return None;
+    }
+    let allow: String = paths.iter().map(|path| format!(" --allow {}", shell_word(path))).collect();
+    Some(format!("crucible run advance {run}{allow}"))
+}
+
+/// [`permission`] for the last attempt of a run that failed.
+pub(crate) fn permission_of(run: &RunId, attempts: &[AttemptOutcome]) -> Option<String> {
+    permission(run, &attempts.last()?.findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_model::Code;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_prints_the_command_that_lifts_all_of_it() {
+        let id: RunId = crate::gatekeeper::tests::record(std::path::Path::new("/"), &[]).run_id;
+        let outside = |path: &str| Finding::error(Code::new("patch-path-outside-scope"), path, "");
+        let test = Finding::error(Code::new("patch-test-edited"), "tests/a.py", "");
+        let note = Finding::warning(Code::new("patch-doctest-changed"), "x", "");
+        let told = permission(&id, &[outside("src/a.py"), test, note, outside("src/a.py")]);
+        assert_eq!(told, Some(format!("crucible run advance {id} --allow src/a.py --allow tests/a.py")));
+        let other = Finding::error(Code::new("patch-test-disabled"), "tests/a.py", "");
+        for findings in [
+            vec![],
+            vec![outside("src/a.py"), other],
+            vec![outside(".github/workflows/ci.yml")],
+            vec![outside("a\u{202e}.py")],
+            vec![outside("a; rm -rf x")],
+            (0..9).map(|number| outside(&format!("a{number}"))).collect(),
+        ] {
+            assert_eq!(permission(&id, &findings), None, "{findings:?}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Where a change may add without touching what is there: new files beside what it changes, tests, a line in the changelog.
+
+use std::collections::BTreeSet;
+
+use crucible_model::{PathPrefix, PathRole, PathRoles, RepoPath};
+use crucible_pack::FileClass;
+use crucible_patch::is_test_path;
+
+use super::{Tree, is_guarded};
+
+/// The most places that a plan opens for additions.
+const MAX_PLACES: usize = 40;
+
+/// Directories of notes for the next release, one file for each change.
+const FRAGMENTS: [&str; 7] =
+    ["changelog.d", "changes", "news", "newsfragments", "changelogs", "docs/changelog", ".changeset"];
+
+/// The places that a change of these files may add to. `scope` holds files and directories.
+pub(crate) fn additions(scope: &[PathPrefix], tests: &[RepoPath], tree: &Tree<'_>) -> Vec<PathPrefix> {
+    let mut places: Vec<String> = Vec::new();
+    let mut add = |place: &str| {
+        let covered = places.iter().any(|known| {
+            place.strip_prefix(known.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+        if !place.is_empty() && !covered && places.len() < MAX_PLACES {
+            places.push(place.to_owned());
+        }
+    };
+    let scope: Vec<String> =
+        scope.iter().map(|place| place.to_string().trim_end_matches('/').to_owned()).collect();
+    let files: Vec<RepoPath> = scope
+        .iter()
+        .filter(|place| !tree.has_directory(place))
+        .filter_map(|place| place.parse().ok())
+        .collect();
+    let sources: Vec<&RepoPath> =
+        files.iter().filter(|path| FileClass::of(path) == FileClass::Source).collect();
+    tests.iter().for_each(|path| add(path.as_str()));
+    for directory in test_directories(&scope, tree) {
+        add(directory);
+    }
+    for place in sources.iter().map(|path| directory_of(path)).collect::<BTreeSet<_>>() {
+        if is_free(place, tree) {
+            add(place);
+        }
+        // Tests that stand beside what they test.
+        tree.inside(place).filter(|path| is_test(path)).for_each(|path| add(path.as_str()));
+    }
+    for path in &sources {
+        predicted_tests(path, tree).iter().for_each(|path| add(path));
+    }
+    for directory in FRAGMENTS.iter().filter(|directory| tree.has_directory(directory)) {
+        add(directory);
+    }
+    for directory in ["", "docs"] {
+        tree.inside(directory).filter(|path| is_changelog(path)).for_each(|path| add(path.as_str()));
+    }
+    places.iter().filter_map(|place| place.parse().ok()).collect()
+}
+
+/// Whether the file tells of every release.
+fn is_changelog(path: &RepoPath) -> bool {
+    let name = path.file_name().to_ascii_lowercase();
+    let stem = name.split('.').next().unwrap_or_default();
+    PathRoles::of(path).has(PathRole::Document)
+        && ["changelog", "changes", "history", "news", "release_notes", "release-notes"].contains(&stem)
+}
+
+/// A test that a runner runs, and not its settings.
+fn is_test(path: &RepoPath) -> bool {
+    is_test_path(path) && !is_guarded(path)
+}
+
+/// The topmost directories of tests that belong to what lies beside them.
+fn test_directories<'a>(scope: &[String], tree: &Tree<'a>) -> Vec<&'a str> {
+    let is_test_directory = |directory: &str| {
+        // A file of a neutral name tells whether it is the directory that makes it a test.
+        format!("{directory}/x").parse::<RepoPath>().is_ok_and(|path| is_test(&path))
+    };
+    let parent = |directory: &str| directory.rsplit_once('/').map_or("", |(at, _)| at).to_owned();
+    let mut found: Vec<&str> = Vec::new();
+    for directory in tree.directories().filter(|directory| is_test_directory(directory)) {
+        let above = parent(directory);
+        let is_topmost = above.is_empty() || !is_test_directory(&above);
+        let is_near = scope.iter().any(|place| above.is_empty() || place.starts_with(&format!("{above}/")));
+        if is_topmost && is_near {
+            found.push(directory);
+        }
+    }
+    found
+}
+
+/// Whether a new source in a directory can only be found by who looks for it there: a module of Python at the beginning of a
+/// search path could take the place of an installed one.
+fn is_free(directory: &str, tree: &Tree<'_>) -> bool {
+    let python = tree.inside(directory).any(|path| path.extension() == Some("py"));
+    !directory.is_empty() && (!python || tree.has(&format!("{directory}/__init__.py")))
+}
+
+/// The names that the test of a source has where it stands beside it.
+fn predicted_tests(path: &RepoPath, tree: &Tree<'_>) -> Vec<String> {
+    let directory = directory_of(path);
+    let Some((stem, extension)) = path.file_name().rsplit_once('.') else { return Vec::new() };
+    let names = match extension {
+        "go" => vec![format!("{stem}_test.go")],
+        "py" => vec![format!("test_{stem}.py")],
+        "js" | "jsx" | "mjs" | "cjs" | "ts" | "tsx" | "mts" | "cts" => {
+            vec![format!("{stem}.test.{extension}"), format!("{stem}.spec.{extension}")]
+        }
+        _ => Vec::new(),
+    };
+    // Where tests have a directory of their own, none stands beside its source.
+    let has_own = tree
+        .directories()
+        .any(|directory| format!("{directory}/x").parse::<RepoPath>().is_ok_and(|path| is_test(&path)));
+    if has_own && extension == "py" {
+        return Vec::new();
+    }
+    let place =
+        |name: &String| if directory.is_empty() { name.clone() } else { format!("{directory}/{name}") };
+    names.iter().map(place).collect()
+}
+
+fn directory_of(path: &RepoPath) -> &str {
+    path.as_str().rsplit_once('/').map_or("", |(directory, _)| directory)
+}

@@ -1,0 +1,227 @@
+//! What a goal's own words open for a change, by deterministic reading (D21).
+//!
+//! [`read_goal`] finds the paths, directories, globs, modules and symbols that a goal names, what it renames, deletes or makes, and
+//! the dependencies that it changes. [`additions`] says where a change may add without touching what is there: new files beside the
+//! changed ones, tests, a line in the changelog. Both are pure functions of the goal, the tracked paths and the texts of the files.
+//!
+//! What always holds: a mention never opens continuous integration, git's settings, the settings of a test runner or a hidden
+//! place; a test file that a goal mentions may only be added to; what a goal says to leave alone is denied.
+
+mod additions;
+mod mention;
+mod names;
+mod tree;
+
+use std::collections::BTreeSet;
+
+use crucible_model::{Code, Denial, Finding, PathPrefix, PathRole, PathRoles, RepoPath, denied_place};
+use crucible_pack::FileClass;
+use crucible_patch::is_test_path;
+
+use crate::may_drop::dropped_by;
+
+pub(crate) use additions::additions;
+pub(crate) use tree::{Expanded, Tree, expand};
+
+use mention::{Mention, mentions};
+
+/// The most files that a rename may touch by the goal's words alone.
+pub(crate) const MAX_RENAMED: usize = 50;
+
+/// The most files that one glob, or one name without its directory, stands for.
+pub(crate) const MAX_MATCHES: usize = 50;
+
+/// How many different words of a goal are looked up.
+const MAX_NAMED: usize = 256;
+
+/// More files of one name than this, and the goal does not say which of them it means.
+const MAX_SAME_NAME: usize = 5;
+
+/// More files than this that define a symbol, and the symbol does not say which of them it means.
+const MAX_DEFINING: usize = 4;
+
+const TOO_WIDE: Code = Code::new("plan-goal-too-wide");
+
+/// What a goal opens.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct GoalScope {
+    /// Files that may change, in the order in which the goal names them.
+    pub(crate) files: Vec<RepoPath>,
+    /// Directories in which everything may change that is not protected.
+    pub(crate) directories: Vec<PathPrefix>,
+    /// Files that may come or go, and manifests whose protection is lifted.
+    pub(crate) names: Vec<RepoPath>,
+    /// Test files that the goal names: they are shown, and may be added to.
+    pub(crate) tests: Vec<RepoPath>,
+    /// What the goal says to leave alone.
+    pub(crate) denied: Vec<PathPrefix>,
+    /// The old and the new name of each symbol that the goal renames.
+    pub(crate) renames: Vec<(String, String)>,
+    /// What the goal names and what is more than a plan takes.
+    pub(crate) problems: Vec<Finding>,
+}
+
+impl GoalScope {
+    /// The files that a model should be shown before any others.
+    pub(crate) fn shown_first(&self) -> impl Iterator<Item = &RepoPath> {
+        let written = |path: &&RepoPath| FileClass::of(path) != FileClass::Generated;
+        self.files.iter().chain(&self.tests).filter(written)
+    }
+
+    /// Whether the goal says to leave this file alone.
+    pub(crate) fn denies(&self, path: &RepoPath) -> bool {
+        self.denied.iter().any(|place| place.contains(path))
+    }
+
+    fn open(&mut self, path: &RepoPath) {
+        match is_test_path(path) {
+            _ if is_guarded(path) => {}
+            true => push(&mut self.tests, path),
+            false => push(&mut self.files, path),
+        }
+    }
+
+    fn lift(&mut self, path: &RepoPath) {
+        if !is_guarded(path) {
+            push(&mut self.names, path);
+            push(&mut self.files, path);
+        }
+    }
+}
+
+/// Reads a goal on a tree.
+pub(crate) fn read_goal(goal: &str, tree: &Tree<'_>) -> GoalScope {
+    let mentions = mentions(goal);
+    let mut scope = GoalScope::default();
+    let mut symbols = Vec::new();
+    let mut seen = BTreeSet::new();
+    for mention in mentions.iter().filter(|mention| mention.may_name()) {
+        if seen.len() == MAX_NAMED {
+            break;
+        }
+        if (seen.insert(mention.text.as_str()) || mention.is_denied)
+            && !read_place(mention, tree, &mut scope)
+            && mention.is_symbol()
+        {
+            symbols.push(mention.text.as_str());
+        }
+    }
+    for path in names::defining(&symbols, tree, MAX_DEFINING) {
+        scope.open(&path);
+    }
+    names::dependencies(&mentions, tree, &mut scope);
+    names::documents(&mentions, tree, &mut scope);
+    read_renames(goal, &mentions, tree, &mut scope);
+    let denied = std::mem::take(&mut scope.denied);
+    for list in [&mut scope.files, &mut scope.names, &mut scope.tests] {
+        list.retain(|path| !denied.iter().any(|place| place.contains(path)));
+    }
+    scope.directories.retain(|place| !denied.contains(place));
+    scope.denied = denied;
+    scope
+}
+
+/// Reads a mention as a place of the tree; tells whether it is one.
+fn read_place(mention: &Mention, tree: &Tree<'_>, scope: &mut GoalScope) -> bool {
+    let text = mention.text.as_str();
+    if mention.is_glob() {
+        return match expand(text, tree) {
+            Expanded::Files(files) if files.len() > MAX_MATCHES => {
+                scope.problems.push(too_wide(text, files.len(), MAX_MATCHES));
+                true
+            }
+            Expanded::Files(files) => {
+                files.iter().for_each(|path| open_or_deny(mention, path, scope));
+                !files.is_empty()
+            }
+            Expanded::Directory(_) | Expanded::New(_) | Expanded::NotAPath(_) => false,
+        };
+    }
+    if let Some(place) = tree.directory(text, mention.may_be_directory()) {
+        if mention.is_denied {
+            scope.denied.push(place);
+        } else if !scope.directories.contains(&place) && !is_guarded_place(&place) {
+            scope.directories.push(place);
+        }
+        return true;
+    }
+    let files = tree.files(text);
+    if !files.is_empty() {
+        if files.len() <= MAX_SAME_NAME {
+            files.iter().for_each(|path| open_or_deny(mention, path, scope));
+        }
+        return true;
+    }
+    if mention.is_denied {
+        return false;
+    }
+    if mention.is_created
+        && let Ok(path) = text.parse::<RepoPath>()
+        && mention.is_path()
+    {
+        if !is_test_path(&path) {
+            scope.lift(&path);
+        }
+        return true;
+    }
+    let module = tree.module(text);
+    module.iter().for_each(|path| scope.open(path));
+    !module.is_empty()
+}
+
+fn open_or_deny(mention: &Mention, path: &RepoPath, scope: &mut GoalScope) {
+    let is_manifest = matches!(FileClass::of(path), FileClass::Manifest | FileClass::Generated);
+    if mention.is_denied {
+        scope.denied.push(path.clone().into());
+    } else if mention.is_deleted && !is_test_path(path) {
+        scope.lift(path);
+    } else if !is_manifest {
+        scope.open(path);
+    } else if mention.is_changed {
+        scope.lift(path);
+    }
+}
+
+/// A symbol that gets another name changes in every file that speaks of it.
+fn read_renames(goal: &str, mentions: &[Mention], tree: &Tree<'_>, scope: &mut GoalScope) {
+    let dropped: BTreeSet<String> = dropped_by(goal).into_iter().collect();
+    for (old, new) in mention::renames(mentions).into_iter().filter(|(old, _)| dropped.contains(old)) {
+        let speaking = names::speaking_of(&old, tree);
+        if speaking.len() > MAX_RENAMED {
+            scope.problems.push(too_wide(&old, speaking.len(), MAX_RENAMED));
+            continue;
+        }
+        speaking.iter().for_each(|path| scope.open(path));
+        scope.renames.push((old, new));
+    }
+}
+
+fn too_wide(what: &str, count: usize, most: usize) -> Finding {
+    let hint = format!(
+        "The goal's words open at most {most} files, and these are {count}: name the files with --file, or take \
+         one directory after the other."
+    );
+    Finding::error(TOO_WIDE, what, hint)
+}
+
+/// Places that no mention opens: only --file and --allow do.
+pub(crate) fn is_guarded(path: &RepoPath) -> bool {
+    let roles = PathRoles::of(path);
+    [PathRole::Ci, PathRole::GitSetting, PathRole::TestSettings].iter().any(|role| roles.has(*role))
+        || denied_place(path, Denial::Changed).is_some()
+        || path.segments().any(|name| name.starts_with('.'))
+        || path.file_name() == "conftest.py"
+}
+
+fn is_guarded_place(place: &PathPrefix) -> bool {
+    place.to_string().parse::<RepoPath>().is_ok_and(|path| is_guarded(&path))
+}
+
+fn push(list: &mut Vec<RepoPath>, path: &RepoPath) {
+    if !list.contains(path) {
+        list.push(path.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! Goals as users write them, and what they open in a small project.
+
+use super::*;
+
+const FILES: &[(&str, &str)] = &[
+    ("CHANGELOG.md", "# Changelog\n"),
+    ("Cargo.toml", "[package]\n"),
+    ("Cargo.lock", ""),
+    ("README.md", "Call `tokenize` first.\n"),
+    (".github/workflows/ci.yml", "on: push\n"),
+    ("docs/guide.md", "guide\n"),
+    ("package.json", "{}"),
+    ("package-lock.json", "{}"),
+    ("pkg/__init__.py", ""),
+    ("pkg/area.py", "class Area:\n    def add(self):\n        pass\n\ndef helper():\n    pass\n"),
+    ("pkg/io/__init__.py", "def load(): pass\n"),
+    ("pkg/io/json.py", "def dump(): pass\ndef load(): pass\n"),
+    ("pkg/shape.py", "from .area import helper\n\ndef parse_shape():\n    return helper()\n"),
+    ("pyproject.toml", "[project]\n"),
+    ("src/lexer.rs", "pub fn tokenize() {}\npub struct Lexer;\nimpl Lexer { pub fn next(&self) {} }\n"),
+    ("src/main.rs", "fn main() { lexer::tokenize(); }\n"),
+    ("src/parser/mod.rs", "pub struct Parser;\nimpl Parser { pub fn next(&self) {} }\n"),
+    ("src/parser/expr.rs", "pub fn parse_expr() {}\n"),
+    ("tests/conftest.py", "def helper(): pass\n"),
+    (
+        "tests/test_area.py",
+        "from pkg.area import helper\n\ndef test_helper():\n    assert helper() is None\n",
+    ),
+    ("tests/test_shape.py", "def test_shape(): pass\n"),
+    ("web/app/index.ts", "export function render() {}\n"),
+    ("web/app/util.ts", "export const pad = 1;\n"),
+    ("web/lib/index.ts", "export function paint() {}\n"),
+];
+
+fn on<T>(files: &[(&str, &str)], act: impl FnOnce(&Tree<'_>) -> T) -> T {
+    let paths: Vec<RepoPath> = files.iter().map(|(path, _)| path.parse().unwrap()).collect();
+    let text = |path: &RepoPath| {
+        let found = files.iter().find(|(known, _)| *known == path.as_str());
+        found.map(|(_, text)| text.as_bytes().to_vec()).unwrap_or_default()
+    };
+    act(&Tree::new(&paths, &text))
+}
+
+/// What a goal opens, in one line: files, directories with `/`, `+` what is lifted, `?` tests, `-` what is denied.
+fn told(goal: &str) -> String {
+    let scope = on(FILES, |tree| read_goal(goal, tree));
+    let lifted = |path: &RepoPath| if scope.names.contains(path) { "+" } else { "" };
+    let mut told: Vec<String> = scope.files.iter().map(|path| format!("{}{path}", lifted(path))).collect();
+    told.extend(
+        scope.directories.iter().map(|place| format!("{}/", place.to_string().trim_end_matches('/'))),
+    );
+    told.extend(scope.tests.iter().map(|path| format!("?{path}")));
+    told.extend(scope.denied.iter().map(|place| format!("-{place}")));
+    told.extend(scope.renames.iter().map(|(old, new)| format!("{old}>{new}")));
+    told.extend(scope.problems.iter().map(|finding| finding.code.to_string()));
+    told.join(" ")
+}
+
+#[test]
+fn goals_open_what_they_name() {
+    for (goal, opens) in [
+        // Paths.
+        ("Fix the crash in src/lexer.rs", "src/lexer.rs"),
+        ("src/lexer.rs:12:5: tokenize drops the last byte", "src/lexer.rs"),
+        ("lexer.rs and expr.rs both panic on an empty input.", "src/lexer.rs src/parser/expr.rs"),
+        ("index.ts renders twice", "web/app/index.ts web/lib/index.ts"),
+        ("Handle tabs in ./pkg/area.py (see /home/me/work/pkg/shape.py, line 3)", "pkg/area.py pkg/shape.py"),
+        ("fix missing.rs", ""),
+        // Directories.
+        ("Return errors instead of panicking in src/parser/", "src/parser/"),
+        ("Make everything under web/app strict", "web/app/"),
+        ("make the parser faster", ""),
+        // Globs.
+        ("Use two spaces in web/**/*.ts", "web/app/index.ts web/app/util.ts web/lib/index.ts"),
+        ("Sort the imports of pkg/*.py", "pkg/__init__.py pkg/area.py pkg/shape.py"),
+        // Modules.
+        ("pkg.io.json.dump writes NaN", "pkg/io/json.py"),
+        ("pkg.io.load fails on Windows", "pkg/io/__init__.py"),
+        ("crate::parser::expr::parse_expr accepts `1 +`", "src/parser/expr.rs"),
+        // Symbols.
+        ("`tokenize` must accept CRLF", "src/lexer.rs"),
+        ("parse_expr() returns None for an empty list", "src/parser/expr.rs"),
+        ("Lexer::next() skips a token", "src/lexer.rs"),
+        ("`Area.add` should return the sum", "pkg/area.py"),
+        ("next() never ends", "src/lexer.rs src/parser/mod.rs"),
+        ("the word tokenize alone says nothing", ""),
+        // New files, files that go.
+        ("Extract the helpers into pkg/util.py", "+pkg/util.py"),
+        ("Add a module src/parser/types.rs for the types", "+src/parser/types.rs"),
+        ("Remove the unused file web/app/util.ts", "+web/app/util.ts"),
+        ("Remove pad from web/app/util.ts", "web/app/util.ts"),
+        ("Add tests/test_io.py for pkg/io/json.py", "pkg/io/json.py"),
+        // Tests.
+        ("Make tests/test_area.py pass", "?tests/test_area.py"),
+        ("Fix area.py and its tests, see tests/test_area.py::test_helper", "pkg/area.py ?tests/test_area.py"),
+        // Dependencies and manifests.
+        (
+            "Add a dependency on serde and use it in src/main.rs",
+            "src/main.rs +Cargo.toml +package.json +pyproject.toml +Cargo.lock +package-lock.json",
+        ),
+        ("Bump the version in Cargo.toml to 2.0", "+Cargo.toml"),
+        ("The build fails, see Cargo.toml", ""),
+        ("Depend on nothing new in src/main.rs", "src/main.rs"),
+        // Renames.
+        ("Rename `helper` to `assist`", "pkg/area.py pkg/shape.py ?tests/test_area.py helper>assist"),
+        ("rename tokenize to scan", "README.md src/lexer.rs src/main.rs tokenize>scan"),
+        // Documents.
+        ("Document the flags in the README and the changelog", "CHANGELOG.md README.md"),
+        ("Explain it in docs/guide.md", "docs/guide.md"),
+        // What stays as it is.
+        ("Fix src/lexer.rs but do not touch src/main.rs", "src/lexer.rs -src/main.rs"),
+        ("Fix src/lexer.rs without changing anything in src/parser/", "src/lexer.rs -src/parser"),
+        ("Leave pkg/area.py alone; fix pkg/shape.py", "pkg/shape.py -pkg/area.py"),
+        ("Do not change the behaviour of src/main.rs", "src/main.rs"),
+        // What no goal opens.
+        ("Update .github/workflows/ci.yml and tests/conftest.py", ""),
+        ("write .git/hooks/pre-commit and ../x.py and /etc/passwd.txt", ""),
+    ] {
+        assert_eq!(told(goal), opens, "{goal}");
+    }
+}
+
+#[test]
+fn a_rename_of_many_files_says_how_to_go_on() {
+    let names: Vec<String> = (0..=MAX_RENAMED).map(|number| format!("src/a{number}.py")).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "legacy()\n")).collect();
+    let scope = on(&files, |tree| read_goal("rename `legacy` to `new`", tree));
+    assert_eq!(scope.problems[0].code.as_str(), "plan-goal-too-wide");
+    assert!(scope.problems[0].hint.contains("--file") && scope.renames.is_empty());
+    let scope = on(&files[1..], |tree| read_goal("rename `legacy` to `new`", tree));
+    assert_eq!((scope.problems.len(), scope.files.len()), (0, MAX_RENAMED));
+}
+
+#[test]
+fn hostile_goals_end_and_open_nothing_outside() {
+    for piece in
+        ["`a` ", "a/b.c ", "**/* ", "a.b.c.d() ", "{a,b}/* ", "``` ", "rename a to b. ", "not touch x.py "]
+    {
+        let goal = piece.repeat(40_000 / piece.len());
+        let scope = on(FILES, |tree| read_goal(&goal, tree));
+        assert!(scope.files.len() <= FILES.len(), "{piece}");
+    }
+    let bombs = "{a,{b,{c,{d,{e,{f,{g,{h,{i,{j,k}}}}}}}}}}/*.py [a-/*.py {/*.py \\*/.py";
+    assert_eq!(told(bombs), "");
+}
+
+#[test]
+fn additions_lie_beside_the_change_and_in_its_tests() {
+    let places = |scope: &[&str], tests: &[&str]| {
+        let scope: Vec<PathPrefix> = scope.iter().map(|place| place.parse().unwrap()).collect();
+        let tests: Vec<RepoPath> = tests.iter().map(|path| path.parse().unwrap()).collect();
+        let places = on(FILES, |tree| additions(&scope, &tests, tree));
+        places.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(places(&["pkg/area.py"], &[]), "tests pkg CHANGELOG.md");
+    assert_eq!(
+        places(&["src/main.rs"], &["tests/test_area.py"]),
+        "tests/test_area.py tests src CHANGELOG.md"
+    );
+    assert_eq!(places(&["web/app/util.ts"], &[]), "tests web/app CHANGELOG.md");
+    let flat =
+        [("area.py", ""), ("test_area.py", ""), ("main.go", ""), ("lib/a.py", ""), ("changes/1.md", "")];
+    let scope: Vec<PathPrefix> =
+        ["area.py", "main.go", "lib/a.py"].iter().map(|it| it.parse().unwrap()).collect();
+    let places = on(&flat, |tree| additions(&scope, &[], tree));
+    let places: Vec<String> = places.iter().map(ToString::to_string).collect();
+    assert_eq!(places, ["test_area.py", "main_test.go", "lib/test_a.py", "changes"]);
+}
+
+#[test]
+fn paths_directories_and_globs_are_told_apart() {
+    let told = |text: &str| match on(FILES, |tree| expand(text, tree)) {
+        Expanded::Files(files) => files.iter().map(RepoPath::as_str).collect::<Vec<_>>().join(" "),
+        Expanded::Directory(path) => format!("{path}/"),
+        Expanded::New(path) => format!("new {path}"),
+        Expanded::NotAPath(why) => why,
+    };
+    assert_eq!(told("./pkg/area.py"), "pkg/area.py");
+    assert_eq!(told("pkg/io/"), "pkg/io/");
+    assert_eq!(told("pkg/io"), "pkg/io/");
+    assert_eq!(told("src/*.rs"), "src/lexer.rs src/main.rs");
+    assert_eq!(told("no/such/*.rs"), "");
+    assert_eq!(told("no/such/"), "there is no such directory");
+    assert_eq!(told("pkg/new.py"), "new pkg/new.py");
+    assert!(told("../x").contains("segment") && told("/etc/*").is_empty());
+    assert!(told("src/[a.rs").contains("glob"), "{}", told("src/[a.rs"));
+}
