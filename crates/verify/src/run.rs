@@ -258,7 +258,7 @@ async fn run_words(
             GateRun { report: collected.report, ..finished(spec, resources.disk, completed) }
         }
         Err(error) => {
-            let message = normaliser.apply(explain(program, &error).as_bytes());
+            let message = normaliser.apply(explain(program, &error).as_bytes()).trim_end().to_owned();
             not_started(spec, obstacle(&error), message)
         }
     }
@@ -327,7 +327,7 @@ fn obstacle(error: &SandboxError) -> NotStarted {
 /// In words that are the same on every machine where a program is missing: the report holds no search path.
 fn explain(program: &str, error: &SandboxError) -> String {
     match error {
-        SandboxError::NotFound { .. } => format!("program {program:?} was not found on PATH; install it"),
+        SandboxError::NotFound { .. } => format!("program {program:?} was not found on PATH"),
         SandboxError::NotExecutable { problem, .. } => format!("{program:?} cannot be run: {problem}"),
         SandboxError::Exec { source, .. } => format!("{program:?} could not be started: {source}"),
         other => other.to_string(),

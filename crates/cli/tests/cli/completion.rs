@@ -116,7 +116,7 @@ fn python_code_that_has_its_tests_skipped_is_refused() {
         "make total in app/total.py add its numbers",
         "app/total.py",
         evil,
-        "verify-fewer-tests",
+        "verify-test-skipped",
     );
 }
 

@@ -14,7 +14,7 @@ fn with(settings: &str) -> TestRepo {
 
 /// A repository whose packages have gates of their own.
 fn monorepo() -> TestRepo {
-    let inside = "test:\n\t@test -f area.mk && test \"$$(basename $$PWD)\" = x\n";
+    let inside = "test:\n\t@python3 src/a.py && test \"$$(basename $$PWD)\" = x\n";
     RepoBuilder::new()
         .files([
             ("Makefile", "test:\n\t@sh ./check.sh\n"),
@@ -22,7 +22,6 @@ fn monorepo() -> TestRepo {
             ("src/area.py", WRONG),
             ("tests/area_test.sh", TEST),
             ("packages/x/Makefile", inside),
-            ("packages/x/area.mk", ""),
             ("packages/x/src/a.py", "A = 1\n"),
             ("packages/y/b.py", "B = 1\n"),
         ])
@@ -194,7 +193,7 @@ fn gates_pass_fail_or_could_not_run() {
         adds
     good passes (N s)
     lost could not run: program "no-such-program-here" was not found on PATH
-        to do: install it
+        to do: install "no-such-program-here"
     "##);
     gates(&["good"]).ok();
     gates(&["good", "bad"]).exits(1);
@@ -246,7 +245,7 @@ fn run_started_in_a_package_uses_its_gates() {
     let from = repo.path().join("packages/x");
     let status = desk.call(words).current_dir(&from).run().ok().json();
     assert_eq!(status["run"]["settings"]["gates"][0]["cwd"], "packages/x");
-    let call = desk.call(words).args(["--test", "test -f area.mk"]).current_dir(&from);
+    let call = desk.call(words).args(["--test", "python3 src/a.py"]).current_dir(&from);
     assert_eq!(call.run().ok().json()["run"]["settings"]["gates"][0]["cwd"], "packages/x");
 }
 
@@ -258,7 +257,7 @@ fn run_without_gates_says_what_was_looked_for() {
         let ran = desk.call(command).current_dir(repo.path().join("docs")).run().exits(2);
         insta::allow_duplicates! {
             insta::assert_snapshot!(ran.stderr, @r##"
-            error: no gate was found in docs and the directories above it, so nothing could prove a change; Crucible looked for cargo-test, npm-test, pytest, go-test, make-test
+            error: no gate was found in docs and the directories above it, so nothing could prove a change; Crucible looked for cargo-nextest, cargo-test, npm-test, pnpm-test, yarn-test, bun-test, vitest, jest, mocha, node-test, pytest, unittest, tox, nox, go-test, maven, gradle, ctest, dotnet-test, rspec, minitest, phpunit, mix-test, prove, just-test, make-test
               hint: Name the command that tests it: crucible run start "GOAL" --test "./run-tests"
               hint: Or for every run: `crucible init --test "./run-tests"`; `crucible gates` shows what a run uses.
             "##);
@@ -354,7 +353,7 @@ fn init_takes_a_command_and_lists_what_is_missing() {
     gate test: no-such-program-here its
     missing:
       gate test could not run: program "no-such-program-here" was not found on PATH
-        to do: install it
+        to do: install "no-such-program-here"
     "##);
     let gates = desk.call(["gates", "--json"]).current_dir(repo.path()).run().ok().json();
     assert_eq!(gates["gates"][0]["command"], json!(["no-such-program-here", "its"]));

@@ -22,7 +22,9 @@ fn output(tests: &str) -> (i32, String) {
         text.push_str(&format!("test {name} ... {end}\n"));
     }
     let [passed, failed, ignored] = counts;
-    text.push_str(&format!("test result: x. {passed} passed; {failed} failed; {ignored} ignored\n"));
+    text.insert_str(0, &format!("running {} tests\n", passed + failed + ignored));
+    let end = if failed > 0 { "FAILED" } else { "ok" };
+    text.push_str(&format!("\ntest result: {end}. {passed} passed; {failed} failed; {ignored} ignored\n"));
     (if failed > 0 { 101 } else { 0 }, text)
 }
 
