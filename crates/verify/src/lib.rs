@@ -39,4 +39,4 @@ pub use report::{
 pub use results::{MAX_TESTS, TestResults, TestStatus};
 pub use run::{GateObserver, GateSetting, Logs, Silent, logs, run_gates};
 pub use tally::{TallyBasis, TestCounts, TestRunner, TestTally};
-pub use text::{Normaliser, excerpt, normalise};
+pub use text::{FailureEvidence, Normaliser, StackFrame, excerpt, normalise};
