@@ -5,7 +5,7 @@
 
 use crucible_model::RepoPath;
 use crucible_repo::Oid;
-use crucible_verify::{GateBefore, GateSpec, TestTally};
+use crucible_verify::{FailureEvidence, GateBefore, GateSpec, TestTally};
 use serde::{Deserialize, Serialize};
 
 use crate::document::versions;
@@ -25,6 +25,9 @@ pub struct GateResult {
     /// How many tests it ran, by what their runners told; absent in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tally: Option<TestTally>,
+    /// Where it failed: failing tests, stack frames and names; absent where it passed and in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureEvidence>,
 }
 
 /// The document.
@@ -57,6 +60,13 @@ versions! {
 }
 
 impl Analysis {
+    /// Where the failing gates failed, of all of them together.
+    pub(crate) fn failures(&self) -> FailureEvidence {
+        let mut all = FailureEvidence::default();
+        self.baseline.iter().filter_map(|gate| gate.failure.as_ref()).for_each(|failure| all.merge(failure));
+        all
+    }
+
     /// What a change is compared with.
     pub(crate) fn before(&self) -> Vec<GateBefore> {
         self.baseline.iter().filter_map(GateResult::before).collect()

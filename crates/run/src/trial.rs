@@ -14,7 +14,7 @@ use crucible_patch::{FileMode, is_test_path};
 use crucible_repo::{DirtyEntry, Git, Omission, SnapshotOptions, Untracked, snapshot};
 use crucible_sandbox::{CONFINED_HOME, base_env, toolchain_env};
 use crucible_verify::{
-    Baseline, BehaviorCatalogCheck, Gate, GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOutcome,
+    Baseline, BehaviorCatalogCheck, FailureEvidence, Gate, GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOutcome,
     GateSetting, GateSpec, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements,
     TestFiles, TestTally, VerifyReport, excerpt, judge_run, judge_run_after, logs, missing_installation,
     report, run_gates,
@@ -189,6 +189,7 @@ pub(crate) async fn run(
             passed: judged.passes(),
             end: normaliser.apply(end.as_bytes()).trim_end().to_owned(),
             excerpt: excerpt(&log, MAX_EXCERPT),
+            failure: (!judged.passes()).then(|| FailureEvidence::read(&log)),
             tally: Some(TestTally::read(gate)),
         });
         verdict.merge(judged);

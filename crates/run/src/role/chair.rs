@@ -1,13 +1,17 @@
 //! The chair: asks for context and drafts the plan.
 //!
-//! Served by code: it ranks the tracked files by what they share with the goal and with what the failing gates
-//! printed, asks the librarian for the best, and puts the best sources among them into the plan's scope.
+//! Served by code: it ranks the tracked files by what they share with the goal and by what the failing gates point at
+//! (`pointers`), asks the librarian for the best, of large ones for parts (`excerpt`), and puts the best sources among them
+//! into the plan's scope.
 //! Tests, manifests and everything else are shown, but are not in scope unless the operator names them.
 //!
 //! Room is kept for the mandatory documents and for what the operator named before anything else is chosen. The same ranking
 //! for a goal alone, explained file by file, is in `explained`.
 
+mod excerpt;
 pub(crate) mod explained;
+mod pointers;
+mod portion;
 mod survey;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -17,7 +21,7 @@ use std::path::Path;
 use crucible_model::{ByteLimit, FileLimit, PathPrefix, RepoPath, counted, single_spaced};
 use crucible_pack::{
     Budget, ContextPack, FileClass, FileRequest, Goal, MAX_NEEDS, Mode, Need, RankLimits, Ranking,
-    RequestVersion, rank,
+    History, RequestVersion, rank_with,
 };
 use crucible_patch::FileMode;
 use crucible_repo::TrackedFile;
@@ -34,6 +38,8 @@ use crate::role::librarian::mandatory_room;
 pub use explained::{
     ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome, request_for_goal,
 };
+use pointers::Pointers;
+use portion::show_parts;
 use survey::{Listed, SECRET, Seen, survey};
 
 /// The most files that the chair puts into scope by itself; who wants more names them.
@@ -297,9 +303,10 @@ fn ranking(
     tracked: &[(RepoPath, u64)],
     most: ByteLimit,
 ) -> (Ranking, HashSet<RepoPath>) {
-    let words =
-        analysis.baseline.iter().fold(record.goal.clone(), |words, gate| words + "\n" + &gate.excerpt);
-    let goal = Goal::new(&words);
+    let failed = analysis.failures();
+    let paths: Vec<&RepoPath> = tracked.iter().map(|(path, _)| path).collect();
+    let pointers = Pointers::new(&record.repo, &failed, &paths);
+    let goal = Goal::with_hints(&record.goal, &pointers.hints);
     let settings = &record.settings;
     let mut room = mandatory_room(&record.repo, &settings.context);
     let mut free: HashSet<RepoPath> = room.paths.into_iter().collect();
@@ -322,7 +329,9 @@ fn ranking(
         }
         candidates.push(look.candidate);
     }
-    (rank(&goal, candidates, &limits), unread)
+    let mut ranking = rank_with(&goal, candidates, &limits, &History::default(), &pointers.evidence);
+    show_parts(&record.repo, &goal, &pointers, &mut ranking);
+    (ranking, unread)
 }
 
 /// Whether a name can stand in a plan's line and in a question without being taken for something else. Other files may
