@@ -17,7 +17,8 @@ mod parts;
 mod shares;
 mod words;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::LazyLock;
 
 use crucible_model::{ByteLimit, Denial, FileLimit, PathRole, PathRoles, RepoPath, denied_place};
 
@@ -107,10 +108,29 @@ struct Scored {
     told: Vec<String>,
 }
 
+/// What is known of a repository besides the texts of its files.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// Earlier commits.
+    pub history: &'a History,
+    /// What failing gates say.
+    pub evidence: &'a Evidence,
+    /// Which files a file imports; asked of the best files only.
+    pub imports: &'a dyn Fn(&RepoPath) -> BTreeSet<RepoPath>,
+}
+
+impl Default for Surroundings<'_> {
+    fn default() -> Self {
+        static HISTORY: History = History { commits: Vec::new() };
+        static EVIDENCE: LazyLock<Evidence> = LazyLock::new(Evidence::default);
+        Self { history: &HISTORY, evidence: &EVIDENCE, imports: &|_| BTreeSet::new() }
+    }
+}
+
 /// [`rank_with`], without a history and without evidence.
 #[must_use]
 pub fn rank(goal: &Goal, candidates: Vec<Candidate>, limits: &RankLimits) -> Ranking {
-    rank_with(goal, candidates, limits, &History::default(), &Evidence::default())
+    rank_with(goal, candidates, limits, &Surroundings::default())
 }
 
 /// Chooses among `candidates`, all of which `goal` looked at.
@@ -125,20 +145,16 @@ pub fn rank_with(
     goal: &Goal,
     candidates: Vec<Candidate>,
     limits: &RankLimits,
-    history: &History,
-    evidence: &Evidence,
+    around: &Surroundings<'_>,
 ) -> Ranking {
     let everything = everything_fits(&candidates, limits);
-    let mut scored = score(goal, candidates, history, evidence);
+    let mut scored = score(goal, candidates, around.history, around.evidence);
     scored.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
+    if !everything && shares::raise_imported(around.imports, &mut scored) {
+        scored.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
+    }
     let nothing_shared = scored.iter().all(|file| file.parts.relevance() == 0);
-    let best = scored
-        .iter()
-        .filter(|file| file.candidate.class == FileClass::Source)
-        .map(|file| file.parts.relevance())
-        .max()
-        .unwrap_or_default();
-    let mut room = shares::Room::new(limits, best);
+    let mut room = shares::Room::new(limits, &scored);
     let mut ranking = Ranking { chosen: Vec::new(), left_out: Vec::new(), goal_cut: goal.cut() };
     for file in scored {
         let relevance = file.parts.relevance();
@@ -433,7 +449,9 @@ mod tests {
             goal.look_at(path.parse().unwrap(), text.len() as u64, Some(text.as_bytes()))
         };
         let limits = RankLimits { max_files: FileLimit(7), max_total_bytes: ByteLimit(1000) };
-        rank_with(&goal, files.iter().map(look).collect(), &limits, &History { commits }, &Evidence::default())
+        let history = History { commits };
+        let around = Surroundings { history: &history, ..Surroundings::default() };
+        rank_with(&goal, files.iter().map(look).collect(), &limits, &around)
     }
 
     #[test]
@@ -473,7 +491,7 @@ mod tests {
         let ranking = ranked_with("fix src/lexer.rs and parse_header in parser", &PROJECT, commits);
         let rows = ranking.chosen.iter().map(|choice| (choice.score, choice.parts));
         for (score, parts) in rows.chain(ranking.left_out.iter().map(|file| (file.score, file.parts))) {
-            let shared = parts.names + parts.paths + parts.symbols + parts.text + parts.history;
+            let shared = parts.names + parts.paths + parts.symbols + parts.text + parts.history + parts.imports;
             let sum = (parts.mentioned + parts.evidence + shared * parts.class_percent / 100).cast_signed() + parts.tested;
             assert_eq!(sum.cast_unsigned() + parts.manifest, score, "{parts:?}");
         }

@@ -48,9 +48,10 @@ impl FileClass {
         }
     }
 
-    /// How much of its points a file of this class keeps, in percent.
-    pub(super) fn percent(self) -> u64 {
+    /// How much of its points the file at `path`, which is of this class, keeps, in percent.
+    pub(super) fn percent(self, path: &RepoPath) -> u64 {
         match self {
+            Self::Source if is_beside(path) => 30,
             Self::Source => 100,
             Self::Test => 60,
             Self::Manifest => 50,
@@ -60,12 +61,16 @@ impl FileClass {
     }
 }
 
-/// Whether a file shows how the product is used or measured instead of being a part of it.
+/// Whether a file shows how the product is used, declared or measured instead of being a part of it.
 pub(super) fn is_beside(path: &RepoPath) -> bool {
-    const BESIDE: [&str; 12] = [
-        "bench", "benches", "benchmark", "benchmarks", "demo", "demos", "docs", "example", "examples", "scripts",
-        "site", "website",
+    const BESIDE: [&str; 16] = [
+        "bench", "benches", "benchmark", "benchmarks", "ci", "complete", "demo", "demos", "doc", "docs", "example",
+        "examples", "scripts", "site", "typing-examples", "website",
     ];
+    let name = path.file_name();
+    if name.ends_with(".d.ts") || name.ends_with(".pyi") || name.ends_with(".1") {
+        return true;
+    }
     let mut segments = path.segments();
     segments.next_back();
     let names: Vec<&str> = segments.collect();

@@ -283,7 +283,7 @@ impl Goal {
     pub(super) fn shared(&self, candidate: &Candidate, rarity: &[u64]) -> ScoreParts {
         let mut parts = ScoreParts {
             mentioned: candidate.mention_points,
-            class_percent: candidate.class.percent(),
+            class_percent: candidate.class.percent(&candidate.path),
             ..ScoreParts::default()
         };
         for hit in &candidate.name_hits {

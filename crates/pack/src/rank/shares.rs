@@ -1,5 +1,10 @@
 //! How the bytes of a budget are shared out among files of a ranking.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use crucible_model::RepoPath;
+
 use super::class::{self, FileClass};
 use super::goal::Goal;
 use super::{RankLimits, Scored};
@@ -9,6 +14,17 @@ const LEAST: u64 = 1024;
 
 /// A file with less than this part of the best score is left out, unless failing gates or the goal's own words point at it.
 const WEAKEST: u64 = 8;
+/// The same where a trace points at a source.
+const WEAKEST_BESIDE_EVIDENCE: u64 = 4;
+
+/// How many of the best sources are asked for what they import.
+const IMPORTERS: usize = 2;
+
+/// What an imported file gets of its importer's points, as one part in so many.
+const FOR_IMPORT: u64 = 5;
+
+/// From here on failing gates point at a file as strongly as at any.
+const STRONG: u64 = 600;
 
 /// The most tests besides those that fail.
 const MOST_TESTS: u64 = 2;
@@ -26,12 +42,52 @@ pub(super) struct Room {
     best: u64,
     tests: u64,
     for_history: u64,
+    /// See [`WEAKEST`].
+    weakest: u64,
+    /// The history that a weak file needs.
+    least_history: u64,
+}
+
+/// Raises what the best sources import; tells whether it raised anything.
+pub(super) fn raise_imported(
+    imports: &dyn Fn(&RepoPath) -> BTreeSet<RepoPath>,
+    scored: &mut [Scored],
+) -> bool {
+    let best: Vec<(RepoPath, u64)> = scored
+        .iter()
+        .filter(|file| file.candidate.class == FileClass::Source && file.parts.relevance() > 0)
+        .take(IMPORTERS)
+        .map(|file| (file.candidate.path.clone(), file.parts.relevance() / FOR_IMPORT))
+        .collect();
+    let mut raised = false;
+    for (importer, points) in best {
+        let imported = imports(&importer);
+        if imported.is_empty() {
+            continue;
+        }
+        for file in scored.iter_mut().filter(|file| imported.contains(&file.candidate.path)) {
+            if file.parts.imports < points {
+                file.parts.imports = points;
+                file.told.push(format!("is imported by `{importer}`"));
+                raised = true;
+            }
+        }
+    }
+    raised
 }
 
 impl Room {
-    pub(super) fn new(limits: &RankLimits, best: u64) -> Self {
+    pub(super) fn new(limits: &RankLimits, scored: &[Scored]) -> Self {
         let bytes = limits.max_total_bytes.0;
-        Self { files: limits.max_files.0, bytes, whole: bytes, best, tests: MOST_TESTS, for_history: MOST_FOR_HISTORY }
+        let sources = || scored.iter().filter(|file| file.candidate.class == FileClass::Source);
+        let best = sources().map(|file| file.parts.relevance()).max().unwrap_or_default();
+        let is_pointed_at = sources().any(|file| file.parts.evidence >= STRONG);
+        let weakest = if is_pointed_at { WEAKEST_BESIDE_EVIDENCE } else { WEAKEST };
+        let weak = sources().filter(|file| file.parts.relevance().saturating_mul(weakest) < best);
+        let mut past: Vec<u64> = weak.map(|file| file.parts.history).collect();
+        past.sort_unstable_by_key(|points| Reverse(*points));
+        let least_history = past.get(MOST_FOR_HISTORY as usize - 1).copied().unwrap_or_default().max(FOR_HISTORY);
+        Self { weakest, least_history, files: limits.max_files.0, bytes, whole: bytes, best, tests: MOST_TESTS, for_history: MOST_FOR_HISTORY }
     }
 
     /// Whether a file has too little in common with the goal to be worth its bytes.
@@ -43,14 +99,14 @@ impl Room {
             FileClass::Test => self.tests == 0 && file.parts.evidence == 0,
             FileClass::Document => !goal.asks_for_documents() && self.best > 0,
             FileClass::Source | FileClass::Generated => {
-                self.is_weak(file) && (self.for_history == 0 || file.parts.history < FOR_HISTORY)
+                self.is_weak(file) && (self.for_history == 0 || file.parts.history < self.least_history)
             }
             FileClass::Manifest => false,
         }
     }
 
     fn is_weak(&self, file: &Scored) -> bool {
-        file.parts.relevance().saturating_mul(WEAKEST) < self.best
+        file.parts.relevance().saturating_mul(self.weakest) < self.best
     }
 
     /// How many bytes of a file may be shown; nothing where there is no room for it.
@@ -64,9 +120,10 @@ impl Room {
             FileClass::Document | FileClass::Manifest => self.whole / 16,
             FileClass::Source | FileClass::Generated if class::is_beside(&file.candidate.path) => self.whole / 16,
             FileClass::Source | FileClass::Generated => match relevance {
-                _ if relevance.saturating_mul(2) >= self.best => self.whole * 2 / 5,
-                _ if relevance.saturating_mul(4) >= self.best => self.whole / 5,
-                _ => self.whole / 12,
+                _ if relevance >= self.best || file.parts.evidence >= STRONG => self.whole * 2 / 5,
+                _ if relevance.saturating_mul(4) >= self.best.saturating_mul(3) => self.whole / 4,
+                _ if relevance.saturating_mul(2) >= self.best => self.whole / 8,
+                _ => self.whole / 16,
             },
         };
         let allowance = size.min(share.max(LEAST)).min(left);

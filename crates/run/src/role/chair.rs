@@ -21,7 +21,7 @@ use std::path::Path;
 use crucible_model::{ByteLimit, FileLimit, PathPrefix, RepoPath, counted, single_spaced};
 use crucible_pack::{
     Budget, ContextPack, FileClass, FileRequest, Goal, MAX_NEEDS, Mode, Need, RankLimits, Ranking,
-    History, RequestVersion, rank_with,
+    RequestVersion, Surroundings, rank_with,
 };
 use crucible_patch::FileMode;
 use crucible_repo::TrackedFile;
@@ -38,7 +38,7 @@ use crate::role::librarian::mandatory_room;
 pub use explained::{
     ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome, request_for_goal,
 };
-use pointers::Pointers;
+use pointers::{Pointers, imports_of};
 use portion::show_parts;
 use survey::{Listed, SECRET, Seen, survey};
 
@@ -329,7 +329,12 @@ fn ranking(
         }
         candidates.push(look.candidate);
     }
-    let mut ranking = rank_with(&goal, candidates, &limits, &History::default(), &pointers.evidence);
+    let mut ranking = {
+        let imports = imports_of(&record.repo, &paths);
+        let around =
+            Surroundings { evidence: &pointers.evidence, imports: &imports, ..Surroundings::default() };
+        rank_with(&goal, candidates, &limits, &around)
+    };
     show_parts(&record.repo, &goal, &pointers, &mut ranking);
     (ranking, unread)
 }

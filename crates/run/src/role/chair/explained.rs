@@ -7,14 +7,14 @@ use std::collections::HashMap;
 
 use crucible_model::RepoPath;
 use crucible_pack::{
-    Budget, FileClass, FileRequest, Goal, History, PastChange, RequestVersion, ScoreParts, rank_with,
+    Budget, FileClass, FileRequest, Goal, History, PastChange, RequestVersion, ScoreParts, Surroundings, rank_with,
 };
 use crucible_repo::{Git, Oid, RepoError};
 use crucible_secrets::Scanner;
 use crucible_verify::{FailureEvidence, Normaliser};
 use serde::{Deserialize, Serialize};
 
-use super::pointers::Pointers;
+use super::pointers::{Pointers, imports_of};
 use super::portion::show_parts;
 use super::survey::{Listed, Look, Seen, survey};
 use super::{NotAskedFile, RANK_READ_ALL, UNREAD, asked, fit, room_beside, withhold_secret_names};
@@ -156,7 +156,9 @@ pub async fn request_for_goal(
             candidates.push(candidate);
         }
     }
-    let mut ranking = rank_with(&goal, candidates, &limits, &history, &pointers.evidence);
+    let imports = imports_of(git.top(), &paths);
+    let around = Surroundings { history: &history, evidence: &pointers.evidence, imports: &imports };
+    let mut ranking = rank_with(&goal, candidates, &limits, &around);
     show_parts(git.top(), &goal, &pointers, &mut ranking);
     let needs = asked(&ranking);
     let withheld: Vec<&str> =

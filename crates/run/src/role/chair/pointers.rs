@@ -4,6 +4,7 @@
 //! What always holds: the result depends on the sorted evidence and the content of the files alone, never on the order, the
 //! times or the addresses of what a gate printed; few files are read, each up to a limit.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
@@ -110,6 +111,17 @@ impl Pointers {
         let mut used: Vec<(String, u64)> = used.into_iter().collect();
         used.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         self.hints.extend(used.into_iter().map(|(name, _)| name));
+    }
+}
+
+/// Which of the tracked files `paths` a file imports, by what it holds in the work tree at `top`. The index is made when it is
+/// asked for first.
+pub(crate) fn imports_of<'a>(top: &'a Path, paths: &'a [&'a RepoPath]) -> impl Fn(&RepoPath) -> BTreeSet<RepoPath> + 'a {
+    let index = OnceCell::new();
+    move |path| {
+        let index = index.get_or_init(|| (ImportIndex::new(paths.iter().copied()), TreeReader::open(top).ok()));
+        let text = index.1.as_ref().and_then(|reader| read(reader, path));
+        text.map(|text| index.0.imported(path, &text)).unwrap_or_default()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Evidence resolved against small repositories.
 
 use crucible_host::fs::{create_dir_all, write_atomic};
-use crucible_pack::{Goal, RankLimits, rank_with};
+use crucible_pack::{Goal, RankLimits, Surroundings, rank_with};
 use crucible_verify::StackFrame;
 
 use super::*;
@@ -40,7 +40,10 @@ fn failing_test_leads_to_what_it_imports_and_uses() {
     };
     let limits = RankLimits { max_files: crucible_model::FileLimit(20), max_total_bytes: ByteLimit(60_000) };
     let candidates = paths.iter().map(look).collect();
-    let ranking = rank_with(&goal, candidates, &limits, &crucible_pack::History::default(), &pointers.evidence);
+    let ranking = {
+        let around = Surroundings { evidence: &pointers.evidence, ..Surroundings::default() };
+        rank_with(&goal, candidates, &limits, &around)
+    };
     let chosen: Vec<&str> = ranking.chosen.iter().map(|choice| choice.need.path.as_str()).collect();
     assert_eq!(chosen[0], "src/click/core.py");
     assert_eq!(chosen.last(), Some(&"tests/test_core.py"));
