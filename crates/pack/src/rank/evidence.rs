@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crucible_model::RepoPath;
 
-use super::class::{FileClass, core_name};
+use super::class::{FileClass, core_name, is_beside};
 
 /// The points of a file in which a trace has its innermost frame of the repository; each frame further out has fewer.
 const FOR_FRAME: u64 = 700;
@@ -94,7 +94,7 @@ impl Evidence {
             points += more;
             told.push("is imported by a failing test".to_owned());
         }
-        if class == FileClass::Source && !tested.is_empty() && tested.contains(&core_name(path)) {
+        if class == FileClass::Source && !is_beside(path) && tested.contains(&core_name(path)) {
             points += FOR_NAME;
             told.push("is named like a failing test".to_owned());
         }

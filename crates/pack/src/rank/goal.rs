@@ -21,6 +21,12 @@ const MAX_GOAL: usize = 16 * 1024;
 /// How much of a text is searched, in bytes.
 const MAX_TEXT: usize = 256 * 1024;
 
+/// The size of a file in which a word that stands there once is nothing special, in bytes.
+const USUAL_SIZE: u64 = 12 * 1024;
+
+/// A word that stands in a file more often than this counts no more.
+const MOST_OFTEN: u64 = 32;
+
 /// How much of the message of a commit is searched, in bytes.
 const MAX_MESSAGE: usize = 4 * 1024;
 
@@ -298,7 +304,9 @@ impl Goal {
                 Kind::Word => 6,
                 Kind::Hint => 5,
             };
-            let often = 1 + u64::from(hit.count.clamp(1, 64).ilog2());
+            // A large file holds any word often: what is usual for its size counts once.
+            let usual = (candidate.size / USUAL_SIZE).max(1);
+            let often = 1 + u64::from((hit.count / usual).clamp(1, MOST_OFTEN).ilog2());
             parts.text += rarity[hit.pattern] * mention * often;
             parts.symbols += rarity[hit.pattern] * 3 * mention * hit.definitions.min(3);
         }

@@ -7,15 +7,15 @@ use crucible_model::RepoPath;
 
 use super::class::{self, FileClass};
 use super::goal::Goal;
-use super::{RankLimits, Scored};
+use super::{RankLimits, Scored, is_root_manifest};
 
 /// A file that is larger than its share is shown in part, but never less of it than this.
 const LEAST: u64 = 1024;
 
 /// A file with less than this part of the best score is left out, unless failing gates or the goal's own words point at it.
 const WEAKEST: u64 = 8;
-/// The same where a trace points at a source.
-const WEAKEST_BESIDE_EVIDENCE: u64 = 4;
+/// The same where failing gates point at files.
+const WEAKEST_BESIDE_EVIDENCE: u64 = 3;
 
 /// How many of the best sources are asked for what they import.
 const IMPORTERS: usize = 2;
@@ -26,7 +26,7 @@ const FOR_IMPORT: u64 = 5;
 /// From here on failing gates point at a file as strongly as at any.
 const STRONG: u64 = 600;
 
-/// The most tests besides those that fail.
+/// The most tests where no test is known to fail; else only those that fail.
 const MOST_TESTS: u64 = 2;
 
 /// The most files that are chosen for their history although they share little with the goal, and the points that it takes.
@@ -81,13 +81,13 @@ impl Room {
         let bytes = limits.max_total_bytes.0;
         let sources = || scored.iter().filter(|file| file.candidate.class == FileClass::Source);
         let best = sources().map(|file| file.parts.relevance()).max().unwrap_or_default();
-        let is_pointed_at = sources().any(|file| file.parts.evidence >= STRONG);
+        let is_pointed_at = scored.iter().any(|file| file.parts.evidence > 0);
         let weakest = if is_pointed_at { WEAKEST_BESIDE_EVIDENCE } else { WEAKEST };
         let weak = sources().filter(|file| file.parts.relevance().saturating_mul(weakest) < best);
         let mut past: Vec<u64> = weak.map(|file| file.parts.history).collect();
         past.sort_unstable_by_key(|points| Reverse(*points));
         let least_history = past.get(MOST_FOR_HISTORY as usize - 1).copied().unwrap_or_default().max(FOR_HISTORY);
-        Self { weakest, least_history, files: limits.max_files.0, bytes, whole: bytes, best, tests: MOST_TESTS, for_history: MOST_FOR_HISTORY }
+        Self { weakest, least_history, files: limits.max_files.0, bytes, whole: bytes, best, tests: if is_pointed_at { 0 } else { MOST_TESTS }, for_history: MOST_FOR_HISTORY }
     }
 
     /// Whether a file has too little in common with the goal to be worth its bytes.
@@ -101,7 +101,7 @@ impl Room {
             FileClass::Source | FileClass::Generated => {
                 self.is_weak(file) && (self.for_history == 0 || file.parts.history < self.least_history)
             }
-            FileClass::Manifest => false,
+            FileClass::Manifest => !is_root_manifest(&file.candidate) && self.best > 0,
         }
     }
 
@@ -117,13 +117,15 @@ impl Room {
             _ if file.parts.mentioned >= 1000 => self.whole / 2,
             FileClass::Test if file.parts.evidence > 0 => self.whole / 8,
             FileClass::Test => self.whole / 16,
-            FileClass::Document | FileClass::Manifest => self.whole / 16,
-            FileClass::Source | FileClass::Generated if class::is_beside(&file.candidate.path) => self.whole / 16,
+            FileClass::Document => self.whole / 16,
+            FileClass::Manifest => self.whole / 30,
+            FileClass::Source | FileClass::Generated if class::is_beside(&file.candidate.path) => self.whole / 30,
             FileClass::Source | FileClass::Generated => match relevance {
-                _ if relevance >= self.best || file.parts.evidence >= STRONG => self.whole * 2 / 5,
-                _ if relevance.saturating_mul(4) >= self.best.saturating_mul(3) => self.whole / 4,
-                _ if relevance.saturating_mul(2) >= self.best => self.whole / 8,
-                _ => self.whole / 16,
+                _ if relevance >= self.best || file.parts.evidence >= STRONG => self.whole / 2,
+                _ if relevance.saturating_mul(4) >= self.best.saturating_mul(3) => self.whole / 6,
+                _ if relevance.saturating_mul(2) >= self.best => self.whole / 12,
+                _ if relevance.saturating_mul(4) >= self.best => self.whole / 20,
+                _ => self.whole / 30,
             },
         };
         let allowance = size.min(share.max(LEAST)).min(left);

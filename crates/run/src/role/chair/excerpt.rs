@@ -47,6 +47,10 @@ pub(super) fn lines_to_show(path: &RepoPath, text: &str, wanted: &Wanted<'_>, al
     }
     // What is left is for the rest of the outline.
     headers.retain(|range| !shown.take(*range));
+    if shown.chosen.iter().all(|chosen| !chosen) {
+        // Nothing in it is known: its beginning says what it is.
+        (1..=shown.lines.len() as u64).take_while(|line| shown.take(LineRange { start: *line, end: *line })).count();
+    }
     shown.ranges()
 }
 
