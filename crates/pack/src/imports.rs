@@ -97,10 +97,8 @@ impl<'p> ImportIndex<'p> {
                         }
                     }
                 }
-                let names: Vec<&str> = names
-                    .split([',', '(', ')'])
-                    .filter_map(|name| name.split_whitespace().next())
-                    .collect();
+                let names: Vec<&str> =
+                    names.split([',', '(', ')']).filter_map(|name| name.split_whitespace().next()).collect();
                 self.resolver.python(path, module.trim(), &names, found);
             }
         }
@@ -109,7 +107,10 @@ impl<'p> ImportIndex<'p> {
 
 /// What stands in quotes behind `from`, `import`, `require(` and `import(`.
 fn script_imports(text: &str) -> impl Iterator<Item = &str> {
-    quoted_after(text, &["from '", "from \"", "import '", "import \"", "require('", "require(\"", "import('", "import(\""])
+    quoted_after(
+        text,
+        &["from '", "from \"", "import '", "import \"", "require('", "require(\"", "import('", "import(\""],
+    )
 }
 
 /// What stands between each of these and the next quote of the same kind, on one line.

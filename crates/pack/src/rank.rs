@@ -187,7 +187,9 @@ pub fn rank_with(
                 }
                 ranking.chosen.push(choose(goal, file, allowance));
             }
-            (None, None) => ranking.left_out.push(leave(goal, file, "is larger than what is left of the budget")),
+            (None, None) => {
+                ranking.left_out.push(leave(goal, file, "is larger than what is left of the budget"))
+            }
             (Some(reason), _) => ranking.left_out.push(leave(goal, file, reason)),
         }
     }
@@ -491,8 +493,10 @@ mod tests {
         let ranking = ranked_with("fix src/lexer.rs and parse_header in parser", &PROJECT, commits);
         let rows = ranking.chosen.iter().map(|choice| (choice.score, choice.parts));
         for (score, parts) in rows.chain(ranking.left_out.iter().map(|file| (file.score, file.parts))) {
-            let shared = parts.names + parts.paths + parts.symbols + parts.text + parts.history + parts.imports;
-            let sum = (parts.mentioned + parts.evidence + shared * parts.class_percent / 100).cast_signed() + parts.tested;
+            let shared =
+                parts.names + parts.paths + parts.symbols + parts.text + parts.history + parts.imports;
+            let sum = (parts.mentioned + parts.evidence + shared * parts.class_percent / 100).cast_signed()
+                + parts.tested;
             assert_eq!(sum.cast_unsigned() + parts.manifest, score, "{parts:?}");
         }
         let of = |path: &str| ranking.chosen.iter().find(|choice| choice.need.path == path).unwrap();

@@ -29,7 +29,8 @@ pub struct OutlineItem {
 pub fn outline(path: &RepoPath, text: &str) -> Option<Vec<OutlineItem>> {
     let parsed = Parsed::of(Grammar::of(path)?, text).ok()?;
     let outline = Outline::of(&parsed, Branches::Closed);
-    let starts: Vec<usize> = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+    let starts: Vec<usize> =
+        std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
     let line = |at: usize| starts.partition_point(|start| *start <= at).max(1) as u64;
     let mut items: Vec<OutlineItem> = Vec::with_capacity(outline.entries.len());
     for entry in &outline.entries {
@@ -53,7 +54,14 @@ mod tests {
     fn told(path: &str, text: &str) -> Vec<String> {
         let items = outline(&path.parse().unwrap(), text).unwrap();
         let tell = |item: &OutlineItem| {
-            format!("{}{} {}-{}-{}", "  ".repeat(item.depth as usize), item.names.join(","), item.start, item.header, item.end)
+            format!(
+                "{}{} {}-{}-{}",
+                "  ".repeat(item.depth as usize),
+                item.names.join(","),
+                item.start,
+                item.header,
+                item.end
+            )
         };
         items.iter().map(tell).collect()
     }

@@ -14,10 +14,10 @@ use crucible_patch::{FileMode, is_test_path};
 use crucible_repo::{DirtyEntry, Git, Omission, SnapshotOptions, Untracked, snapshot};
 use crucible_sandbox::{CONFINED_HOME, base_env, toolchain_env};
 use crucible_verify::{
-    Baseline, BehaviorCatalogCheck, FailureEvidence, Gate, GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOutcome,
-    GateSetting, GateSpec, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements,
-    TestFiles, TestTally, VerifyReport, excerpt, judge_run, judge_run_after, logs, missing_installation,
-    report, run_gates,
+    Baseline, BehaviorCatalogCheck, FailureEvidence, Gate, GateEnd, GateId, GateInput, GateLevel,
+    GateObserver, GateOutcome, GateSetting, GateSpec, Normaliser, PatchCheck, PlanCheck, ReportInput,
+    ReportPaths, Requirements, TestFiles, TestTally, VerifyReport, excerpt, judge_run, judge_run_after, logs,
+    missing_installation, report, run_gates,
 };
 
 use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};

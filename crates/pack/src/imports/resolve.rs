@@ -20,8 +20,11 @@ impl<'p> Resolver<'p> {
     pub(super) fn new(paths: impl IntoIterator<Item = &'p RepoPath>) -> Self {
         let mut sorted: Vec<&str> = paths.into_iter().map(RepoPath::as_str).collect();
         sorted.sort_unstable();
-        let mut resolver =
-            Self { paths: sorted.iter().copied().collect(), roots: HashMap::new(), directories: HashMap::new() };
+        let mut resolver = Self {
+            paths: sorted.iter().copied().collect(),
+            roots: HashMap::new(),
+            directories: HashMap::new(),
+        };
         for path in sorted {
             let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
             resolver.directories.entry(directory).or_default().push(path);
@@ -54,7 +57,13 @@ impl<'p> Resolver<'p> {
     }
 
     /// `from module import names`, or `import module`.
-    pub(super) fn python(&self, from: &RepoPath, module: &str, names: &[&str], found: &mut BTreeSet<RepoPath>) {
+    pub(super) fn python(
+        &self,
+        from: &RepoPath,
+        module: &str,
+        names: &[&str],
+        found: &mut BTreeSet<RepoPath>,
+    ) {
         let dots = module.len() - module.trim_start_matches('.').len();
         let inside = module.trim_start_matches('.').replace('.', "/");
         let places: Vec<String> = if dots > 0 {
@@ -159,7 +168,9 @@ impl<'p> Resolver<'p> {
         let mut bases = vec![own];
         match (words[0], foreign) {
             ("mod", _) => {}
-            (_, "self" | "super") => bases.push(directory.rsplit_once('/').map_or("", |(up, _)| up).to_owned()),
+            (_, "self" | "super") => {
+                bases.push(directory.rsplit_once('/').map_or("", |(up, _)| up).to_owned())
+            }
             (_, "crate") => bases = vec![format!("{top}src")],
             _ => bases = self.crates_named(foreign, top),
         }
@@ -194,7 +205,11 @@ impl<'p> Resolver<'p> {
             .filter(|directory| {
                 directory.strip_suffix("/src").is_some_and(|package| {
                     let last = package.rsplit('/').next().unwrap_or_default();
-                    last == name || last == wanted || (wanted.ends_with(last) && wanted.len() > last.len() && wanted[..wanted.len() - last.len()].ends_with('-'))
+                    last == name
+                        || last == wanted
+                        || (wanted.ends_with(last)
+                            && wanted.len() > last.len()
+                            && wanted[..wanted.len() - last.len()].ends_with('-'))
                 })
             })
             .map(|directory| (*directory).to_owned())
@@ -212,7 +227,9 @@ impl<'p> Resolver<'p> {
         let inside = name.trim().replace('.', "/");
         let Some((package, class)) = inside.rsplit_once('/') else { return };
         for (directory, files) in &self.directories {
-            if *directory == package || directory.strip_suffix(package).is_some_and(|above| above.ends_with('/')) {
+            if *directory == package
+                || directory.strip_suffix(package).is_some_and(|above| above.ends_with('/'))
+            {
                 let wanted = files.iter().filter(|path| {
                     let stem = path.rsplit('/').next().and_then(|name| name.split('.').next());
                     class == "*" || stem == Some(class)

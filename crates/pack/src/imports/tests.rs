@@ -37,18 +37,30 @@ fn imported(path: &str, text: &str) -> Vec<String> {
 fn python_absolute_and_relative_imports_resolve() {
     assert_eq!(imported("tests/test_core.py", "import os, click\n"), ["src/click/__init__.py"]);
     assert_eq!(
-        imported("tests/test_core.py", "from click.core import (\n    Option,  # x\n    Command,\n)\nfrom click import types as t\n"),
+        imported(
+            "tests/test_core.py",
+            "from click.core import (\n    Option,  # x\n    Command,\n)\nfrom click import types as t\n"
+        ),
         ["src/click/__init__.py", "src/click/core.py", "src/click/types.py"]
     );
-    assert_eq!(imported("src/click/core.py", "from .types import X\nfrom . import core\n"), ["src/click/__init__.py", "src/click/types.py"]);
+    assert_eq!(
+        imported("src/click/core.py", "from .types import X\nfrom . import core\n"),
+        ["src/click/__init__.py", "src/click/types.py"]
+    );
     assert!(imported("src/click/core.py", "from ..... import x\nimport\nfrom  import \n").is_empty());
 }
 
 #[test]
 fn scripts_resolve_relative_files_and_workspace_packages() {
-    assert_eq!(imported("test/app.js", "var express = require('../')\n  , r = require(\"../lib/router\");"), ["index.js", "lib/router/index.js"]);
     assert_eq!(
-        imported("packages/zod/src/v4/a.test.ts", "import { z } from \"zod/v4\";\nimport * as u from './core/util.js'\n"),
+        imported("test/app.js", "var express = require('../')\n  , r = require(\"../lib/router\");"),
+        ["index.js", "lib/router/index.js"]
+    );
+    assert_eq!(
+        imported(
+            "packages/zod/src/v4/a.test.ts",
+            "import { z } from \"zod/v4\";\nimport * as u from './core/util.js'\n"
+        ),
         ["packages/zod/src/v4/core/util.ts", "packages/zod/src/v4/index.ts"]
     );
     assert!(imported("index.js", "require('../../etc/passwd'); require('fs')").is_empty());
@@ -64,20 +76,41 @@ fn go_files_import_their_package_and_others_by_directory() {
 
 #[test]
 fn rust_modules_resolve_inside_and_outside_of_the_crate() {
-    assert_eq!(imported("crates/regex/src/lib.rs", "mod word;\nuse crate::{ast::Ast};"), ["crates/regex/src/ast/mod.rs", "crates/regex/src/word.rs"]);
-    assert_eq!(imported("crates/regex/src/ast/mod.rs", "use super::word::Word;"), ["crates/regex/src/word.rs"]);
-    assert_eq!(imported("crates/regex/tests/all.rs", "use grep_regex::word::W;"), ["crates/regex/src/lib.rs", "crates/regex/src/word.rs"]);
+    assert_eq!(
+        imported("crates/regex/src/lib.rs", "mod word;\nuse crate::{ast::Ast};"),
+        ["crates/regex/src/ast/mod.rs", "crates/regex/src/word.rs"]
+    );
+    assert_eq!(
+        imported("crates/regex/src/ast/mod.rs", "use super::word::Word;"),
+        ["crates/regex/src/word.rs"]
+    );
+    assert_eq!(
+        imported("crates/regex/tests/all.rs", "use grep_regex::word::W;"),
+        ["crates/regex/src/lib.rs", "crates/regex/src/word.rs"]
+    );
 }
 
 #[test]
 fn java_classes_resolve_by_their_full_name() {
-    assert_eq!(imported("src/test/java/T.java", "import com.acme.Parser;\n"), ["src/main/java/com/acme/Parser.java"]);
+    assert_eq!(
+        imported("src/test/java/T.java", "import com.acme.Parser;\n"),
+        ["src/main/java/com/acme/Parser.java"]
+    );
     assert_eq!(imported("src/test/java/T.java", "import com.acme.*;\n").len(), 2);
 }
 
 #[test]
 fn hostile_text_is_read_without_harm() {
-    for piece in ["from . import (", "import é,", "use a::{", "require('", "\"/", "mod ", "import .;", "from x import y\n"] {
+    for piece in [
+        "from . import (",
+        "import é,",
+        "use a::{",
+        "require('",
+        "\"/",
+        "mod ",
+        "import .;",
+        "from x import y\n",
+    ] {
         for path in ["a.py", "a.ts", "a.go", "a.rs", "a.java"] {
             let _ = imported(path, &piece.repeat(30_000));
         }

@@ -64,8 +64,22 @@ impl FileClass {
 /// Whether a file shows how the product is used, declared or measured instead of being a part of it.
 pub(super) fn is_beside(path: &RepoPath) -> bool {
     const BESIDE: [&str; 16] = [
-        "bench", "benches", "benchmark", "benchmarks", "ci", "complete", "demo", "demos", "doc", "docs", "example",
-        "examples", "scripts", "site", "typing-examples", "website",
+        "bench",
+        "benches",
+        "benchmark",
+        "benchmarks",
+        "ci",
+        "complete",
+        "demo",
+        "demos",
+        "doc",
+        "docs",
+        "example",
+        "examples",
+        "scripts",
+        "site",
+        "typing-examples",
+        "website",
     ];
     let name = path.file_name();
     if name.ends_with(".d.ts") || name.ends_with(".pyi") || name.ends_with(".1") {
@@ -84,8 +98,20 @@ pub(super) fn is_filler(path: &RepoPath) -> bool {
         "adoc", "csv", "eps", "ipynb", "map", "mo", "po", "pot", "snap", "svg", "tape", "tsv", "xliff", "xml",
     ];
     const STEMS: [&str; 14] = [
-        "authors", "changelog", "changes", "code_of_conduct", "codeowners", "contributing", "contributors", "copying",
-        "funding", "history", "licence", "license", "news", "security",
+        "authors",
+        "changelog",
+        "changes",
+        "code_of_conduct",
+        "codeowners",
+        "contributing",
+        "contributors",
+        "copying",
+        "funding",
+        "history",
+        "licence",
+        "license",
+        "news",
+        "security",
     ];
     let name = path.file_name().to_ascii_lowercase();
     let (stem, extension) = name.rsplit_once('.').unwrap_or((&name, ""));
@@ -94,7 +120,8 @@ pub(super) fn is_filler(path: &RepoPath) -> bool {
         || EXTENSIONS.contains(&extension)
         || (matches!(extension, "" | "md" | "rst" | "txt" | "yml" | "yaml")
             && STEMS.iter().any(|known| {
-                stem.strip_prefix(known).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphabetic()))
+                stem.strip_prefix(known)
+                    .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphabetic()))
             }))
 }
 

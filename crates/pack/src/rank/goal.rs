@@ -408,7 +408,8 @@ impl Goal {
             if self.patterns[pattern].kind != Kind::Word && !ends {
                 return None;
             }
-            let defined = ends && (is_defined(text, found.start()) || is_assigned(text, found.start(), found.end()));
+            let defined =
+                ends && (is_defined(text, found.start()) || is_assigned(text, found.start(), found.end()));
             Some((found.start(), pattern, defined))
         })
     }
@@ -438,8 +439,8 @@ fn is_dotted_name(token: &str) -> bool {
     let mut parts = token.split('.').peekable();
     let last = token.rsplit('.').next().unwrap_or_default();
     const ENDINGS: [&str; 22] = [
-        "c", "cfg", "cpp", "css", "go", "h", "html", "ini", "java", "js", "json", "jsx", "md", "py", "rs", "rst",
-        "toml", "ts", "tsx", "txt", "yaml", "yml",
+        "c", "cfg", "cpp", "css", "go", "h", "html", "ini", "java", "js", "json", "jsx", "md", "py", "rs",
+        "rst", "toml", "ts", "tsx", "txt", "yaml", "yml",
     ];
     token.contains('.')
         && !token.contains(['/', '-', ':'])
@@ -449,14 +450,28 @@ fn is_dotted_name(token: &str) -> bool {
 
 /// Whether a text can be the name of something in code.
 fn is_code_name(name: &str) -> bool {
-    name.len() >= 2 && name.len() <= 64 && !name.starts_with(|c: char| c.is_ascii_digit())
+    name.len() >= 2
+        && name.len() <= 64
+        && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
 /// Whether a lowercase word speaks of text for people.
 fn is_document_word(word: &str) -> bool {
-    ["changelog", "doc", "docs", "document", "documentation", "guide", "license", "readme", "tutorial", "typo", "typos"]
-        .contains(&word)
+    [
+        "changelog",
+        "doc",
+        "docs",
+        "document",
+        "documentation",
+        "guide",
+        "license",
+        "readme",
+        "tutorial",
+        "typo",
+        "typos",
+    ]
+    .contains(&word)
 }
 
 /// Adds a pattern that is not known yet; gives it back where there are as many as are looked for.
@@ -521,7 +536,17 @@ fn is_assigned(text: &[u8], start: usize, end: usize) -> bool {
             before.starts_with(b"func (")
                 || (after.trim_ascii_end().ends_with(b"{")
                     && before.split(|byte| *byte == b' ').all(|word| {
-                        matches!(word, b"" | b"async" | b"static" | b"get" | b"set" | b"public" | b"private" | b"protected" | b"*")
+                        matches!(
+                            word,
+                            b"" | b"async"
+                                | b"static"
+                                | b"get"
+                                | b"set"
+                                | b"public"
+                                | b"private"
+                                | b"protected"
+                                | b"*"
+                        )
                     }))
         }
         _ => false,

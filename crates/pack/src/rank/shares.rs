@@ -31,7 +31,7 @@ const MOST_TESTS: u64 = 2;
 
 /// The most files that are chosen for their history although they share little with the goal, and the points that it takes.
 const MOST_FOR_HISTORY: u64 = 2;
-const FOR_HISTORY: u64 = 20;
+const FOR_HISTORY: u64 = 12;
 
 /// What is left of a budget.
 pub(super) struct Room {
@@ -86,8 +86,18 @@ impl Room {
         let weak = sources().filter(|file| file.parts.relevance().saturating_mul(weakest) < best);
         let mut past: Vec<u64> = weak.map(|file| file.parts.history).collect();
         past.sort_unstable_by_key(|points| Reverse(*points));
-        let least_history = past.get(MOST_FOR_HISTORY as usize - 1).copied().unwrap_or_default().max(FOR_HISTORY);
-        Self { weakest, least_history, files: limits.max_files.0, bytes, whole: bytes, best, tests: if is_pointed_at { 0 } else { MOST_TESTS }, for_history: MOST_FOR_HISTORY }
+        let least_history =
+            past.get(MOST_FOR_HISTORY as usize - 1).copied().unwrap_or_default().max(FOR_HISTORY);
+        Self {
+            weakest,
+            least_history,
+            files: limits.max_files.0,
+            bytes,
+            whole: bytes,
+            best,
+            tests: if is_pointed_at { 0 } else { MOST_TESTS },
+            for_history: MOST_FOR_HISTORY,
+        }
     }
 
     /// Whether a file has too little in common with the goal to be worth its bytes.
@@ -119,7 +129,9 @@ impl Room {
             FileClass::Test => self.whole / 16,
             FileClass::Document => self.whole / 16,
             FileClass::Manifest => self.whole / 30,
-            FileClass::Source | FileClass::Generated if class::is_beside(&file.candidate.path) => self.whole / 30,
+            FileClass::Source | FileClass::Generated if class::is_beside(&file.candidate.path) => {
+                self.whole / 30
+            }
             FileClass::Source | FileClass::Generated => match relevance {
                 _ if relevance >= self.best || file.parts.evidence >= STRONG => self.whole / 2,
                 _ if relevance.saturating_mul(4) >= self.best.saturating_mul(3) => self.whole / 6,

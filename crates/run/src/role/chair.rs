@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crucible_model::{ByteLimit, FileLimit, PathPrefix, RepoPath, counted, single_spaced};
+use crucible_model::{ByteLimit, EditFormat, FileLimit, PathPrefix, RepoPath, counted, single_spaced};
 use crucible_pack::{
     Budget, ContextPack, FileClass, FileRequest, Goal, MAX_NEEDS, Mode, Need, RankLimits, Ranking,
     RequestVersion, Surroundings, rank_with,
@@ -211,7 +211,12 @@ pub(crate) fn draft(
     pack: &ContextPack,
     ranked: &FileRequest,
 ) -> Plan {
-    let seen_whole = |path: &str| pack.files.iter().any(|file| file.path == path && !file.truncated);
+    // An excerpt is enough for answers that change places in a file, not for one that repeats it.
+    let takes_excerpts = record.settings.edit_format != EditFormat::WholeFile;
+    let seen_whole = |path: &str| {
+        let shown = pack.files.iter().find(|file| file.path == path && !file.truncated);
+        shown.is_some_and(|file| file.ranges.is_empty() || takes_excerpts)
+    };
     let editable: Vec<RepoPath> = if record.settings.named.is_empty() {
         let sources = ranked.needs.iter().filter_map(|need| need.path.parse::<RepoPath>().ok());
         sources

@@ -15,9 +15,12 @@ use crucible_patch::{OutlineItem, outline};
 const FOR_FRAME: u64 = 600;
 const FOR_TEST: u64 = 400;
 
-/// The lines before and after a place that stands in no small definition.
-const BEFORE: u64 = 12;
-const AFTER: u64 = 18;
+/// The lines before and after a place that stands in no small definition, and where few bytes are allowed.
+const AROUND: (u64, u64) = (12, 18);
+const CLOSE: (u64, u64) = (3, 6);
+
+/// Fewer bytes than this are few.
+const FEW_BYTES: u64 = 6 * 1024;
 
 /// The most lines of one definition that are shown for a place in it.
 const MOST_LINES: u64 = 160;
@@ -37,7 +40,12 @@ pub(super) struct Wanted<'a> {
 }
 
 /// The lines of a file that fit `allowance` bytes, sorted and apart; none where it has no line that fits.
-pub(super) fn lines_to_show(path: &RepoPath, text: &str, wanted: &Wanted<'_>, allowance: u64) -> Vec<LineRange> {
+pub(super) fn lines_to_show(
+    path: &RepoPath,
+    text: &str,
+    wanted: &Wanted<'_>,
+    allowance: u64,
+) -> Vec<LineRange> {
     let lines: Vec<u64> = text.split_inclusive('\n').map(|line| line.len() as u64).collect();
     let items = outline(path, text).unwrap_or_default();
     let mut shown = Shown { chosen: vec![false; lines.len()], lines, left: allowance };
@@ -49,7 +57,9 @@ pub(super) fn lines_to_show(path: &RepoPath, text: &str, wanted: &Wanted<'_>, al
     headers.retain(|range| !shown.take(*range));
     if shown.chosen.iter().all(|chosen| !chosen) {
         // Nothing in it is known: its beginning says what it is.
-        (1..=shown.lines.len() as u64).take_while(|line| shown.take(LineRange { start: *line, end: *line })).count();
+        (1..=shown.lines.len() as u64)
+            .take_while(|line| shown.take(LineRange { start: *line, end: *line }))
+            .count();
     }
     shown.ranges()
 }
@@ -66,7 +76,12 @@ impl Shown {
     fn take(&mut self, range: LineRange) -> bool {
         let (from, to) = (range.start.saturating_sub(1) as usize, (range.end as usize).min(self.lines.len()));
         let Some(span) = self.lines.get(from..to) else { return true };
-        let cost: u64 = span.iter().zip(&self.chosen[from..to]).filter(|(_, chosen)| !**chosen).map(|(bytes, _)| bytes).sum();
+        let cost: u64 = span
+            .iter()
+            .zip(&self.chosen[from..to])
+            .filter(|(_, chosen)| !**chosen)
+            .map(|(bytes, _)| bytes)
+            .sum();
         if cost > self.left {
             return false;
         }
@@ -113,6 +128,7 @@ fn places(
     allowance: u64,
 ) -> Vec<(LineRange, u64)> {
     let count = lines.len() as u64;
+    let (before, after) = if allowance < FEW_BYTES { CLOSE } else { AROUND };
     let place = |line: u64| {
         let holds = |item: &&OutlineItem| {
             item.start <= line && line <= item.end && item.end - item.start < MOST_LINES && {
@@ -123,7 +139,10 @@ fn places(
         // The outermost that is small enough tells most about what stands around.
         let around = items.iter().filter(holds).min_by_key(|item| item.depth);
         around.map_or(
-            LineRange { start: line.saturating_sub(BEFORE).max(1), end: (line + AFTER).min(count) },
+            LineRange {
+                start: line.saturating_sub(before).max(1),
+                end: line.saturating_add(after).min(count),
+            },
             |item| LineRange { start: item.start, end: item.end },
         )
     };
@@ -164,8 +183,11 @@ mod tests {
     fn shown(text: &str, wanted: &Wanted<'_>, allowance: u64) -> Vec<(u64, u64)> {
         let ranges = lines_to_show(&"a.py".parse().unwrap(), text, wanted, allowance);
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
-        let bytes: usize =
-            ranges.iter().flat_map(|range| &lines[range.start as usize - 1..range.end as usize]).map(|line| line.len()).sum();
+        let bytes: usize = ranges
+            .iter()
+            .flat_map(|range| &lines[range.start as usize - 1..range.end as usize])
+            .map(|line| line.len())
+            .sum();
         assert!(bytes as u64 <= allowance, "{bytes}");
         ranges.iter().map(|range| (range.start, range.end)).collect()
     }

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 
 use crucible_model::RepoPath;
 use crucible_pack::{
-    Budget, FileClass, FileRequest, Goal, History, PastChange, RequestVersion, ScoreParts, Surroundings, rank_with,
+    Budget, FileClass, FileRequest, Goal, History, PastChange, RequestVersion, ScoreParts, Surroundings,
+    rank_with,
 };
 use crucible_repo::{Git, Oid, RepoError};
 use crucible_secrets::Scanner;

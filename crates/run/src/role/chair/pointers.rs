@@ -116,10 +116,14 @@ impl Pointers {
 
 /// Which of the tracked files `paths` a file imports, by what it holds in the work tree at `top`. The index is made when it is
 /// asked for first.
-pub(crate) fn imports_of<'a>(top: &'a Path, paths: &'a [&'a RepoPath]) -> impl Fn(&RepoPath) -> BTreeSet<RepoPath> + 'a {
+pub(crate) fn imports_of<'a>(
+    top: &'a Path,
+    paths: &'a [&'a RepoPath],
+) -> impl Fn(&RepoPath) -> BTreeSet<RepoPath> + 'a {
     let index = OnceCell::new();
     move |path| {
-        let index = index.get_or_init(|| (ImportIndex::new(paths.iter().copied()), TreeReader::open(top).ok()));
+        let index =
+            index.get_or_init(|| (ImportIndex::new(paths.iter().copied()), TreeReader::open(top).ok()));
         let text = index.1.as_ref().and_then(|reader| read(reader, path));
         text.map(|text| index.0.imported(path, &text)).unwrap_or_default()
     }
@@ -204,7 +208,8 @@ fn names_used(text: &str, used: &mut BTreeMap<String, u64>) {
         rest = &rest[start..];
         let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
         let (name, after) = rest.split_at(end);
-        let is_told = before == '.' || after.starts_with(['(', '.']) || (name.contains('_') && !after.starts_with('='));
+        let is_told =
+            before == '.' || after.starts_with(['(', '.']) || (name.contains('_') && !after.starts_with('='));
         if is_told && name.len() >= 4 && name.len() <= 64 && !is_of_testing(name) {
             *used.entry(name.to_owned()).or_default() += 1;
         }
@@ -216,9 +221,38 @@ fn names_used(text: &str, used: &mut BTreeMap<String, u64>) {
 /// What every test uses whatever it tests.
 fn is_of_testing(name: &str) -> bool {
     const NAMES: [&str; 32] = [
-        "Error", "Errorf", "Equal", "Fatal", "Fatalf", "assert", "assertEqual", "assertRaises", "assert_eq", "deepEqual",
-        "describe", "done", "equal", "expect", "format", "func", "include", "invoke", "isinstance", "json", "length",
-        "mock", "only", "parametrize", "print", "pytest", "raises", "self", "should", "strictEqual", "toBe", "toEqual",
+        "Error",
+        "Errorf",
+        "Equal",
+        "Fatal",
+        "Fatalf",
+        "assert",
+        "assertEqual",
+        "assertRaises",
+        "assert_eq",
+        "deepEqual",
+        "describe",
+        "done",
+        "equal",
+        "expect",
+        "format",
+        "func",
+        "include",
+        "invoke",
+        "isinstance",
+        "json",
+        "length",
+        "mock",
+        "only",
+        "parametrize",
+        "print",
+        "pytest",
+        "raises",
+        "self",
+        "should",
+        "strictEqual",
+        "toBe",
+        "toEqual",
     ];
     NAMES.contains(&name) || name.starts_with("test")
 }

@@ -26,14 +26,26 @@ const EXTENSIONS: [&str; 26] = [
 ];
 
 /// Directories of toolchains and of installed packages.
-const FOREIGN: [&str; 6] = ["/rustc/", "node_modules/", "/usr/lib/", "/usr/local/go/", "lib/rustlib/", "/pkg/mod/"];
+const FOREIGN: [&str; 6] =
+    ["/rustc/", "node_modules/", "/usr/lib/", "/usr/local/go/", "lib/rustlib/", "/pkg/mod/"];
 
 /// Whether something other than the trace so far begins here.
 pub(super) fn opens_trace(line: &str) -> bool {
     let text = line.trim_start();
-    ["Traceback (", "goroutine ", "thread '", "not ok ", "● ", "panic: ", "--- FAIL", "____", "====", "FAIL: "]
-        .iter()
-        .any(|start| text.starts_with(start))
+    [
+        "Traceback (",
+        "goroutine ",
+        "thread '",
+        "not ok ",
+        "● ",
+        "panic: ",
+        "--- FAIL",
+        "____",
+        "====",
+        "FAIL: ",
+    ]
+    .iter()
+    .any(|start| text.starts_with(start))
 }
 
 /// The place that a line names; `before` is the line above it, trimmed.
@@ -58,14 +70,16 @@ fn positioned(text: &str, before: &str) -> Option<Frame> {
         from = at + 1;
         let rest = &text[from..];
         let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        let path_start = text[..at].rfind([' ', '\t', '(', '"', '\'', '`', '[', '=', ',']).map_or(0, |at| at + 1);
+        let path_start =
+            text[..at].rfind([' ', '\t', '(', '"', '\'', '`', '[', '=', ',']).map_or(0, |at| at + 1);
         let path = &text[path_start..at];
         let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
         if digits == 0 || digits > 9 || EXTENSIONS.binary_search(&extension).is_err() {
             continue;
         }
         let line = rest[..digits].parse().ok()?;
-        let order = if matches!(extension, "py" | "pyi") { Order::InnermostLast } else { Order::InnermostFirst };
+        let order =
+            if matches!(extension, "py" | "pyi") { Order::InnermostLast } else { Order::InnermostFirst };
         let function = function_of(text, path_start, &rest[digits..], before);
         return Some(frame(path, line, function, order));
     }
@@ -81,14 +95,17 @@ fn function_of(text: &str, path_start: usize, after: &str, before: &str) -> Opti
     let name = match ahead.strip_prefix("at ") {
         Some(name) => name.trim_start_matches("async ").trim_start_matches("new "),
         None if ahead == "at" || (ahead.is_empty() && after.starts_with(" +0x")) => {
-            let name = before.split_once(": ").filter(|(number, _)| number.bytes().all(|b| b.is_ascii_digit()));
+            let name =
+                before.split_once(": ").filter(|(number, _)| number.bytes().all(|b| b.is_ascii_digit()));
             let name = name.map_or(before, |(_, name)| name);
             name.rsplit_once('(').map_or(name, |(name, _)| name)
         }
         None => return None,
     };
     let name = name.rsplit(['.', ':', '/']).next().unwrap_or(name).trim();
-    let is_name = !name.is_empty() && name.len() <= 80 && name.chars().all(|c| c.is_alphanumeric() || "_$<>".contains(c));
+    let is_name = !name.is_empty()
+        && name.len() <= 80
+        && name.chars().all(|c| c.is_alphanumeric() || "_$<>".contains(c));
     is_name.then(|| name.to_owned())
 }
 

@@ -71,10 +71,13 @@ fn order_of_output_changes_nothing() {
 
 #[test]
 fn hostile_output_is_bounded() {
-    let many: String = (0..50_000).map(|n| format!("FAILED t.py::t{n}\n  at f{n} (<copy>/a{n}.js:{n}:1)\n")).collect();
+    let many: String =
+        (0..50_000).map(|n| format!("FAILED t.py::t{n}\n  at f{n} (<copy>/a{n}.js:{n}:1)\n")).collect();
     let read = FailureEvidence::read(&many);
     assert_eq!((read.tests.len(), read.frames.len()), (MOST, MOST));
-    for odd in ["", ":", "a.py:", ".py:1", "a.py:99999999999999999999", "File \"", "é.py:1:é", "undefined: ", "● "] {
+    for odd in
+        ["", ":", "a.py:", ".py:1", "a.py:99999999999999999999", "File \"", "é.py:1:é", "undefined: ", "● "]
+    {
         let _ = FailureEvidence::read(odd);
     }
     let _ = FailureEvidence::read(&"a.b:1:".repeat(200_000));

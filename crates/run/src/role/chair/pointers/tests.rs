@@ -10,7 +10,10 @@ const FILES: [(&str, &str); 6] = [
     ("src/click/__init__.py", "from .core import Option\n"),
     ("src/click/core.py", "class Option:\n    def resolve_default(self):\n        pass\n"),
     ("src/click/other.py", "def other():\n    pass\n"),
-    ("tests/test_core.py", "import click\n\n\ndef test_default():\n    option = click.Option()\n    assert option.resolve_default() == 1\n"),
+    (
+        "tests/test_core.py",
+        "import click\n\n\ndef test_default():\n    option = click.Option()\n    assert option.resolve_default() == 1\n",
+    ),
     ("tests/test_other.py", "def test_other():\n    pass\n"),
     ("README.md", "resolve_default\n"),
 ];
