@@ -85,10 +85,8 @@ pub(super) fn is_beside(path: &RepoPath) -> bool {
     if name.ends_with(".d.ts") || name.ends_with(".pyi") || name.ends_with(".1") {
         return true;
     }
-    let mut segments = path.segments();
-    segments.next_back();
-    let names: Vec<&str> = segments.collect();
-    names.iter().any(|name| BESIDE.contains(&name.to_ascii_lowercase().as_str()))
+    let directories = path.as_str().rsplit_once('/').map_or("", |(directories, _)| directories);
+    directories.split('/').any(|name| BESIDE.iter().any(|beside| beside.eq_ignore_ascii_case(name)))
 }
 
 /// Whether a file says nothing about how the code works: translations, lists of people, changes or sponsors, settings of

@@ -94,7 +94,11 @@ impl Evidence {
             points += more;
             told.push("is imported by a failing test".to_owned());
         }
-        if class == FileClass::Source && !is_beside(path) && tested.contains(&core_name(path)) {
+        if class == FileClass::Source
+            && !tested.is_empty()
+            && !is_beside(path)
+            && tested.contains(&core_name(path))
+        {
             points += FOR_NAME;
             told.push("is named like a failing test".to_owned());
         }

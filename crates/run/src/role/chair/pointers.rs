@@ -62,7 +62,7 @@ impl Pointers {
             pointers.hints.extend(frame.function.clone());
         }
         for test in &failed.tests {
-            for path in test.split([' ', ':', '>']).flat_map(|part| fitting(part)) {
+            for path in test.split([' ', ':', '>']).flat_map(&fitting) {
                 pointers.evidence.add_failing(path);
             }
             pointers.tests.extend(plain_name(test).map(str::to_owned));
