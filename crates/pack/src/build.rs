@@ -141,6 +141,9 @@ struct Allowed {
     size: u64,
 }
 
+/// Why a file is in, its text, and of an excerpt its lines.
+type Placed = (String, Decoded, Vec<LineRange>);
+
 struct Packing<'a> {
     source: &'a dyn Source,
     provenance: String,
@@ -228,7 +231,12 @@ impl<'a> Packing<'a> {
                 });
             }
             self.placed.insert(path.clone());
-            self.push(path, with_replacements("mandatory_contract".to_owned(), decoded.replaced), decoded);
+            self.push(
+                path,
+                with_replacements("mandatory_contract".to_owned(), decoded.replaced),
+                decoded,
+                Vec::new(),
+            );
         }
         Ok(())
     }
@@ -251,8 +259,8 @@ impl<'a> Packing<'a> {
             Mode::Snippets => self.read_lines(&path, &allowed, &wanted.ranges),
         });
         match placed {
-            Ok((why, decoded)) => {
-                self.push(&path, why, decoded);
+            Ok((why, decoded, ranges)) => {
+                self.push(&path, why, decoded, ranges);
                 if wanted.has_odd_need {
                     self.omit(path.as_str().to_owned(), Refusal::no_lines());
                 }
@@ -299,7 +307,7 @@ impl<'a> Packing<'a> {
         }
     }
 
-    fn read_full(&self, path: &RepoPath, allowed: &Allowed) -> Result<(String, Decoded), Refusal> {
+    fn read_full(&self, path: &RepoPath, allowed: &Allowed) -> Result<Placed, Refusal> {
         let room = self.room()?;
         if room == 0 && allowed.size > 0 {
             return Err(Refusal::plain(OmittedReason::BudgetExceeded));
@@ -310,7 +318,7 @@ impl<'a> Packing<'a> {
         if decoded.text.is_empty() && decoded.extent == Extent::Prefix {
             return Err(Refusal::plain(OmittedReason::BudgetExceeded));
         }
-        Ok((with_replacements(self.provenance.clone(), decoded.replaced), decoded))
+        Ok((with_replacements(self.provenance.clone(), decoded.replaced), decoded, Vec::new()))
     }
 
     fn read_lines(
@@ -318,7 +326,7 @@ impl<'a> Packing<'a> {
         path: &RepoPath,
         allowed: &Allowed,
         ranges: &[LineRange],
-    ) -> Result<(String, Decoded), Refusal> {
+    ) -> Result<Placed, Refusal> {
         let Some(ranges) = snippet::normalise(ranges) else {
             return Err(Refusal::no_lines());
         };
@@ -348,7 +356,7 @@ impl<'a> Packing<'a> {
             return Err(Refusal::plain(OmittedReason::BudgetExceeded));
         }
         let why = format!("{}; {}", self.provenance, lines_of(&shown));
-        Ok((with_replacements(why, decoded.replaced), decoded))
+        Ok((with_replacements(why, decoded.replaced), decoded, shown))
     }
 
     /// The bytes that are left, if another file is allowed at all.
@@ -366,13 +374,14 @@ impl<'a> Packing<'a> {
         }
     }
 
-    fn push(&mut self, path: &RepoPath, why: String, decoded: Decoded) {
+    fn push(&mut self, path: &RepoPath, why: String, decoded: Decoded, ranges: Vec<LineRange>) {
         self.used_bytes += decoded.text.len() as u64;
         self.files.push(PackedFile {
             path: path.as_str().to_owned(),
             why,
             content: decoded.text,
             truncated: decoded.extent == Extent::Prefix,
+            ranges,
         });
     }
 

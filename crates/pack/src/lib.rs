@@ -12,6 +12,7 @@
 
 mod build;
 mod error;
+mod imports;
 mod json;
 mod mandatory;
 mod pack;
@@ -23,12 +24,13 @@ mod text;
 
 pub use build::build;
 pub use error::PackError;
+pub use imports::ImportIndex;
 pub use json::{DocumentError, MAX_DOCUMENT_BYTES};
 pub use mandatory::{CONTRACT_OPTIONAL, CONTRACT_REQUIRED, Mandatory, MandatoryError};
 pub use pack::{ContextPack, Omitted, OmittedReason, PackVersion, PackedFile};
 pub use rank::{
-    Candidate, Choice, FileClass, Goal, GoalCut, History, LeftOut, PastChange, RankLimits, Ranking,
-    ScoreParts, WordStem, is_little_word, rank, rank_with_history,
+    Candidate, Choice, Evidence, FileClass, Goal, GoalCut, History, LeftOut, PastChange, RankLimits, Ranking,
+    ScoreParts, Surroundings, TextMark, WordStem, is_little_word, rank, rank_with,
 };
 pub use request::{Budget, FileRequest, LineRange, MAX_NEEDS, Mode, Need, RequestVersion};
 pub use source::{Entry, Source, SourceError};

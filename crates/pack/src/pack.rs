@@ -1,9 +1,12 @@
 //! The context pack: what a model gets to see, and what it does not (seed 003 C).
 
+use std::borrow::Cow;
+
 use crucible_model::{CanonicalError, to_canonical_json};
 use serde::{Deserialize, Serialize};
 
 use crate::json::{self, DocumentError, schema_id};
+use crate::request::LineRange;
 
 /// The most bytes of content that a pack holds, whatever a request allows: 64 MiB.
 pub(crate) const MAX_CONTENT_BYTES: u64 = 64 * 1024 * 1024;
@@ -49,6 +52,33 @@ pub struct PackedFile {
     /// Whether the content is a prefix of the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+    /// The lines that the content holds, where it is an excerpt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranges: Vec<LineRange>,
+}
+
+impl PackedFile {
+    /// The content as a reader needs it: of an excerpt, each range follows a line that says where it stands.
+    #[must_use]
+    pub fn shown(&self) -> Cow<'_, str> {
+        if self.ranges.is_empty() {
+            return Cow::Borrowed(&self.content);
+        }
+        let mut lines = self.content.split_inclusive('\n');
+        let mut shown = String::with_capacity(self.content.len() + 32 * self.ranges.len());
+        for range in &self.ranges {
+            if !shown.is_empty() && !shown.ends_with('\n') {
+                shown.push('\n');
+            }
+            shown.push_str(&format!("[lines {}-{}]\n", range.start, range.end));
+            let count = range.end.saturating_sub(range.start).saturating_add(1);
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            lines.by_ref().take(count).for_each(|line| shown.push_str(line));
+        }
+        // What a pack from elsewhere holds beyond its ranges is not lost.
+        lines.for_each(|line| shown.push_str(line));
+        Cow::Owned(shown)
+    }
 }
 
 /// One file that was asked for and is not in the pack.
@@ -111,5 +141,26 @@ impl ContextPack {
     /// Fails as [`to_canonical_json`] does, which this shape never makes it do.
     pub fn to_bytes(&self) -> Result<Vec<u8>, CanonicalError> {
         to_canonical_json(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn excerpt_shows_where_its_lines_stand() {
+        let mut file = PackedFile {
+            path: "a".into(),
+            why: "requested:r; lines 1-1, 5-6".into(),
+            content: "a\ne\nf".into(),
+            truncated: false,
+            ranges: vec![LineRange { start: 1, end: 1 }, LineRange { start: 5, end: 6 }],
+        };
+        assert_eq!(file.shown(), "[lines 1-1]\na\n[lines 5-6]\ne\nf");
+        file.ranges = vec![LineRange { start: 3, end: u64::MAX }, LineRange { start: 9, end: 2 }];
+        assert_eq!(file.shown(), "[lines 3-18446744073709551615]\na\ne\nf\n[lines 9-2]\n");
+        file.ranges.clear();
+        assert_eq!(file.shown(), "a\ne\nf");
     }
 }

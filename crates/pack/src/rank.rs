@@ -10,18 +10,22 @@
 //! looked at is either chosen or left out, with a reason; its [`ScoreParts`] make up its score.
 
 mod class;
+mod evidence;
 mod goal;
 mod history;
 mod occurrences;
 mod parts;
+mod shares;
 mod words;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::LazyLock;
 
 use crucible_model::{ByteLimit, Denial, FileLimit, PathRole, PathRoles, RepoPath, denied_place};
 
 pub use class::FileClass;
-pub use goal::{Candidate, Goal};
+pub use evidence::Evidence;
+pub use goal::{Candidate, Goal, TextMark};
 pub use history::{History, PastChange};
 pub use parts::ScoreParts;
 pub use words::{WordStem, is_little_word};
@@ -64,6 +68,8 @@ pub struct GoalCut {
 pub struct Choice {
     /// The file as a request names it.
     pub need: Need,
+    /// How many bytes of it may be shown: all of them, or fewer of a large file.
+    pub allowance: u64,
     /// What it scored; comparable within one ranking only.
     pub score: u64,
     /// What it is: a source, a test, a manifest.
@@ -91,42 +97,69 @@ pub struct LeftOut {
     pub reason: &'static str,
 }
 
+/// A repository of no more bytes than this is shown whole where the limits allow.
+const MOST_OF_EVERYTHING: u64 = 24 * 1024;
+
 /// One candidate with what it scored.
 struct Scored {
     candidate: Candidate,
     parts: ScoreParts,
     test_of: Option<String>,
-    /// What its history says, in words.
-    past: Vec<String>,
+    /// What its history and failing gates say, in words.
+    told: Vec<String>,
 }
 
-/// [`rank_with_history`], without a history.
+/// What is known of a repository besides the texts of its files.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// Earlier commits.
+    pub history: &'a History,
+    /// What failing gates say.
+    pub evidence: &'a Evidence,
+    /// Which files a file imports; asked of the best files only.
+    pub imports: &'a dyn Fn(&RepoPath) -> BTreeSet<RepoPath>,
+}
+
+impl Default for Surroundings<'_> {
+    fn default() -> Self {
+        static HISTORY: History = History { commits: Vec::new() };
+        static EVIDENCE: LazyLock<Evidence> = LazyLock::new(Evidence::default);
+        Self { history: &HISTORY, evidence: &EVIDENCE, imports: &|_| BTreeSet::new() }
+    }
+}
+
+/// [`rank_with`], without a history and without evidence.
 #[must_use]
 pub fn rank(goal: &Goal, candidates: Vec<Candidate>, limits: &RankLimits) -> Ranking {
-    rank_with_history(goal, candidates, limits, &History::default())
+    rank_with(goal, candidates, limits, &Surroundings::default())
 }
 
 /// Chooses among `candidates`, all of which `goal` looked at.
 ///
-/// Where everything that people wrote fits the limits, all of it is chosen. Otherwise only files that share
-/// something with the goal are, and the manifests at the root; if no file shares anything, sources in the
-/// order of their paths. A file that does not fit is passed over and the next one is tried.
+/// Where everything that people wrote is small and fits the limits, all of it is chosen. Otherwise only files that share
+/// enough with the goal or that failing gates point at are, and the manifests at the root; if no file shares anything,
+/// sources in the order of their paths. A file gets a share of the bytes by its score: what is larger is shown in part. A
+/// file that does not fit at all is passed over and the next one is tried. Tests come after everything else that is chosen,
+/// unless the goal names them.
 #[must_use]
-pub fn rank_with_history(
+pub fn rank_with(
     goal: &Goal,
     candidates: Vec<Candidate>,
     limits: &RankLimits,
-    history: &History,
+    around: &Surroundings<'_>,
 ) -> Ranking {
     let everything = everything_fits(&candidates, limits);
-    let mut scored = score(goal, candidates, history);
+    let mut scored = score(goal, candidates, around.history, around.evidence);
     scored.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
+    if !everything && shares::raise_imported(around.imports, &mut scored) {
+        scored.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
+    }
     let nothing_shared = scored.iter().all(|file| file.parts.relevance() == 0);
-    let mut room_files = limits.max_files.0;
-    let mut room_bytes = limits.max_total_bytes.0;
+    let mut room = shares::Room::new(limits, &scored);
     let mut ranking = Ranking { chosen: Vec::new(), left_out: Vec::new(), goal_cut: goal.cut() };
     for file in scored {
-        let relevant = file.parts.relevance() > 0;
+        let relevance = file.parts.relevance();
+        let is_named = file.parts.mentioned > 0;
         let is_free = file.candidate.standing == Standing::AlreadyIn;
         let refusal = if denied_place(&file.candidate.path, Denial::Shown).is_some() {
             Some("lies in a directory that is never shown")
@@ -134,27 +167,35 @@ pub fn rank_with_history(
             Some(why)
         } else if is_free {
             None
-        } else if file.candidate.class == FileClass::Generated && !relevant {
+        } else if file.candidate.class == FileClass::Generated && !is_named {
             Some("is generated, locked or binary")
-        } else if !(everything || nothing_shared || relevant || is_root_manifest(&file.candidate)) {
+        } else if class::is_filler(&file.candidate.path) && !is_named {
+            Some("says nothing about the code")
+        } else if !(everything || nothing_shared || relevance > 0 || is_root_manifest(&file.candidate)) {
             Some("shares nothing with the goal")
-        } else if room_files == 0 {
+        } else if !everything && room.is_too_weak(goal, &file) {
+            Some("shares much less with the goal than the best files")
+        } else if room.files == 0 {
             Some("comes after as many files as are allowed")
-        } else if file.candidate.size > room_bytes {
-            Some("is larger than what is left of the budget")
         } else {
             None
         };
-        if let Some(reason) = refusal {
-            ranking.left_out.push(leave(goal, file, reason));
-            continue;
+        let allowance = if is_free { Some(file.candidate.size) } else { room.allowance(&file) };
+        match (refusal, allowance) {
+            (None, Some(allowance)) => {
+                if !is_free {
+                    room.take(&file, allowance);
+                }
+                ranking.chosen.push(choose(goal, file, allowance));
+            }
+            (None, None) => {
+                ranking.left_out.push(leave(goal, file, "is larger than what is left of the budget"))
+            }
+            (Some(reason), _) => ranking.left_out.push(leave(goal, file, reason)),
         }
-        if !is_free {
-            room_files -= 1;
-            room_bytes -= file.candidate.size;
-        }
-        ranking.chosen.push(choose(goal, file));
     }
+    // The sort is stable: within both parts the best stay first.
+    ranking.chosen.sort_by_key(|choice| choice.class == FileClass::Test && choice.parts.mentioned == 0);
     ranking
 }
 
@@ -188,10 +229,10 @@ fn everything_fits(candidates: &[Candidate], limits: &RankLimits) -> bool {
     });
     let (files, bytes) =
         written.fold((0u64, 0u64), |(files, bytes), file| (files + 1, bytes.saturating_add(file.size)));
-    files <= limits.max_files.0 && bytes <= limits.max_total_bytes.0
+    files <= limits.max_files.0 && bytes <= limits.max_total_bytes.0.min(MOST_OF_EVERYTHING)
 }
 
-fn score(goal: &Goal, candidates: Vec<Candidate>, history: &History) -> Vec<Scored> {
+fn score(goal: &Goal, candidates: Vec<Candidate>, history: &History, evidence: &Evidence) -> Vec<Scored> {
     let total = candidates.len() as u64;
     let mut holders = vec![0u64; goal.pattern_count()];
     for hit in candidates.iter().flat_map(|candidate| &candidate.text_hits) {
@@ -203,10 +244,16 @@ fn score(goal: &Goal, candidates: Vec<Candidate>, history: &History) -> Vec<Scor
         .into_iter()
         .map(|candidate| {
             let parts = goal.shared(&candidate, &rarity);
-            Scored { parts, candidate, test_of: None, past: Vec::new() }
+            Scored { parts, candidate, test_of: None, told: Vec::new() }
         })
         .collect();
     history::weigh(goal, history, &mut scored);
+    let tested = evidence.tested_names();
+    for file in &mut scored {
+        let (points, told) = evidence.weigh(&file.candidate.path, file.candidate.class, &tested);
+        file.parts.evidence = points;
+        file.told.extend(told);
+    }
     let mut best_source: HashMap<String, u64> = HashMap::new();
     for file in &scored {
         let relevance = file.parts.relevance();
@@ -220,7 +267,7 @@ fn score(goal: &Goal, candidates: Vec<Candidate>, history: &History) -> Vec<Scor
             let name = class::core_name(&file.candidate.path);
             if let Some(best) = best_source.get(&name) {
                 // A test is read after what it tests, unless the goal names the test itself.
-                let own = file.parts.relevance() - file.parts.mentioned;
+                let own = file.parts.relevance() - file.parts.mentioned - file.parts.evidence;
                 let earned = (own + best / 2).min(best.saturating_sub(1));
                 file.parts.tested = earned.cast_signed().saturating_sub(own.cast_signed());
                 file.test_of = Some(name);
@@ -233,17 +280,17 @@ fn score(goal: &Goal, candidates: Vec<Candidate>, history: &History) -> Vec<Scor
 }
 
 /// What a file shares with the goal, in words.
-fn shares(goal: &Goal, file: &Scored) -> Vec<String> {
+fn shared_words(goal: &Goal, file: &Scored) -> Vec<String> {
     let mut shares = goal.explain(&file.candidate);
-    shares.extend(file.past.iter().cloned());
+    shares.extend(file.told.iter().cloned());
     if let Some(name) = &file.test_of {
         shares.push(format!("tests `{name}`"));
     }
     shares
 }
 
-fn choose(goal: &Goal, file: Scored) -> Choice {
-    let mut reasons = shares(goal, &file);
+fn choose(goal: &Goal, file: Scored, allowance: u64) -> Choice {
+    let mut reasons = shared_words(goal, &file);
     if reasons.is_empty() {
         reasons.push(match file.candidate.standing {
             Standing::AlreadyIn => "is in the pack anyway".to_owned(),
@@ -254,6 +301,7 @@ fn choose(goal: &Goal, file: Scored) -> Choice {
     let path = file.candidate.path.as_str().to_owned();
     Choice {
         need: Need { path, mode: Mode::Full, line_ranges: Vec::new() },
+        allowance,
         score: file.parts.score(),
         class,
         parts: file.parts,
@@ -265,7 +313,7 @@ fn leave(goal: &Goal, file: Scored, reason: &'static str) -> LeftOut {
     LeftOut {
         score: file.parts.score(),
         class: file.candidate.class,
-        shares: shares(goal, &file),
+        shares: shared_words(goal, &file),
         parts: file.parts,
         path: file.candidate.path,
         reason,
@@ -307,9 +355,11 @@ mod tests {
     ];
 
     #[test]
-    fn the_named_thing_comes_first_then_its_test() {
+    fn named_source_comes_first_and_its_test_last() {
         let ranking = ranked("fix the failing test in parser", &PROJECT, &ROOMY);
-        assert_eq!(paths(&ranking)[..2], ["src/parser.rs", "tests/parser.rs"]);
+        assert_eq!((paths(&ranking)[0], paths(&ranking)[5]), ("src/parser.rs", "tests/parser.rs"));
+        let of = |path: &str| ranking.chosen.iter().find(|choice| choice.need.path == path).unwrap().score;
+        assert!(of("tests/parser.rs") > of("src/lib.rs"));
         assert!(ranking.chosen[0].reason.contains("`parser`"), "{}", ranking.chosen[0].reason);
     }
 
@@ -406,7 +456,9 @@ mod tests {
             goal.look_at(path, class, text.len() as u64, Some(text.as_bytes()))
         };
         let limits = RankLimits { max_files: FileLimit(7), max_total_bytes: ByteLimit(1000) };
-        rank_with_history(&goal, files.iter().map(look).collect(), &limits, &History { commits })
+        let history = History { commits };
+        let around = Surroundings { history: &history, ..Surroundings::default() };
+        rank_with(&goal, files.iter().map(look).collect(), &limits, &around)
     }
 
     #[test]
@@ -446,8 +498,10 @@ mod tests {
         let ranking = ranked_with("fix src/lexer.rs and parse_header in parser", &PROJECT, commits);
         let rows = ranking.chosen.iter().map(|choice| (choice.score, choice.parts));
         for (score, parts) in rows.chain(ranking.left_out.iter().map(|file| (file.score, file.parts))) {
-            let shared = parts.names + parts.paths + parts.symbols + parts.text + parts.history;
-            let sum = (parts.mentioned + shared * parts.class_percent / 100).cast_signed() + parts.tested;
+            let shared =
+                parts.names + parts.paths + parts.symbols + parts.text + parts.history + parts.imports;
+            let sum = (parts.mentioned + parts.evidence + shared * parts.class_percent / 100).cast_signed()
+                + parts.tested;
             assert_eq!(sum.cast_unsigned() + parts.manifest, score, "{parts:?}");
         }
         let of = |path: &str| ranking.chosen.iter().find(|choice| choice.need.path == path).unwrap();

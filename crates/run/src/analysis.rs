@@ -5,7 +5,7 @@
 
 use crucible_model::RepoPath;
 use crucible_repo::Oid;
-use crucible_verify::{GateBefore, GateSpec, TestResults, TestStatus, TestTally};
+use crucible_verify::{FailureEvidence, GateBefore, GateSpec, TestResults, TestStatus, TestTally};
 use serde::{Deserialize, Serialize};
 
 use crate::canary::Canary;
@@ -32,6 +32,9 @@ pub struct GateResult {
     /// Its results test by test; absent where it reports none, and in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub results: Option<TestResults>,
+    /// Where it failed: failing tests, stack frames and names; absent where it passed and in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureEvidence>,
 }
 
 /// The document.
@@ -67,6 +70,13 @@ versions! {
 }
 
 impl Analysis {
+    /// Where the failing gates failed, of all of them together.
+    pub(crate) fn failures(&self) -> FailureEvidence {
+        let mut all = FailureEvidence::default();
+        self.baseline.iter().filter_map(|gate| gate.failure.as_ref()).for_each(|failure| all.merge(failure));
+        all
+    }
+
     /// What a change is compared with.
     pub(crate) fn before(&self) -> Vec<GateBefore> {
         let with_canary = |before: GateBefore| GateBefore {
@@ -155,6 +165,7 @@ mod tests {
                 excerpt: String::new(),
                 tally: None,
                 results: Some(results),
+                failure: None,
             }
         };
         assert_eq!(result(0).failing(), "exited with 1");

@@ -14,10 +14,10 @@ use crucible_patch::{FileMode, is_test_path};
 use crucible_repo::{DirtyEntry, Git, Oid, Omission, SnapshotOptions, Untracked, snapshot};
 use crucible_sandbox::{CONFINED_HOME, Strength, base_env, toolchain_env};
 use crucible_verify::{
-    Baseline, BehaviorCatalogCheck, Gate, GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOutcome,
-    GateRun, GateSpec, JudgedRun, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements,
-    TestFiles, TestTally, VerifyReport, could_not_run, excerpt, judge_run, judge_run_after, judge_set, logs,
-    report, run_gates,
+    Baseline, BehaviorCatalogCheck, FailureEvidence, Gate, GateEnd, GateId, GateInput, GateLevel, GateObserver,
+    GateOutcome, GateRun, GateSpec, JudgedRun, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths,
+    Requirements, TestFiles, TestTally, VerifyReport, could_not_run, excerpt, judge_run, judge_run_after,
+    judge_set, logs, report, run_gates,
 };
 
 use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
@@ -380,6 +380,7 @@ impl Trial {
             excerpt: excerpt(&log, MAX_EXCERPT),
             tally: Some(TestTally::read(run)),
             results: run.results.clone(),
+            failure: (!judged.verdict.passes()).then(|| FailureEvidence::read(&log)),
         }
     }
 

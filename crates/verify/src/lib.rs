@@ -47,4 +47,4 @@ pub use runner::{
     Tool, TreeView, could_not_run, detect, runner_of, runners,
 };
 pub use tally::{TallyBasis, TestCounts, TestRunner, TestTally};
-pub use text::{Normaliser, excerpt, normalise};
+pub use text::{FailureEvidence, Normaliser, StackFrame, excerpt, normalise};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args, Subcommand};
 use crucible_host::config::Config;
-use crucible_host::fs::{FsError, read_up_to, write_atomic};
+use crucible_host::fs::{FsError, read_prefix, read_up_to, write_atomic};
 use crucible_model::{ByteLimit, Digest, ExitStatus, FileLimit, RepoPath, counted, to_canonical_json};
 use crucible_pack::{Budget, ContextPack, FileRequest, MAX_DOCUMENT_BYTES, Omitted};
 use crucible_repo::Git;
@@ -25,6 +25,9 @@ use crate::text::one_line;
 
 /// The longest goal, in bytes, as of a run.
 const MAX_GOAL: usize = 16 * 1024;
+
+/// How much of a gate's output is read, in bytes.
+const MAX_OUTPUT: u64 = 8 * 1024 * 1024;
 
 /// How many rows of a list are shown to a person; the documents hold them all.
 const SHOWN: usize = 20;
@@ -56,6 +59,9 @@ pub(crate) struct Build {
     /// What is to be achieved: all files that git tracks are ranked for it, and the best that fit are packed
     #[arg(long, value_name = "TEXT")]
     goal: Option<String>,
+    /// What a failing test run printed: its tests, stack frames and names count. With --goal
+    #[arg(long, value_name = "FILE", conflicts_with = "request")]
+    gate_output: Option<PathBuf>,
     /// How many files the pack may hold; without it as configured (run.max_files, 20). With --goal
     #[arg(long, value_name = "N", conflicts_with = "request", value_parser = limits())]
     max_files: Option<u64>,
@@ -113,13 +119,15 @@ impl Build {
         }
         let config = app.config(&repo, &[])?;
         let settings = context_settings(&config)?;
+        let printed = self.gate_output.as_deref().map(|path| read_output(app, path)).transpose()?;
         let (request, ranking, pack) = app.block_on(async {
             let opened = Git::open(shared_sandbox(app), &app.env, &repo);
             let Some(request) = named else {
                 let git = opened.await?;
                 let goal = self.goal.as_deref().unwrap_or_default();
+                let budget = self.budget(&config);
                 let (request, ranking) =
-                    request_for_goal(&git, goal, self.budget(&config), &settings).await?;
+                    request_for_goal(&git, goal, budget, &settings, printed.as_deref()).await?;
                 let pack = pack_context(git.top(), &git.name(), &settings, &request).map_err(refused)?;
                 return Ok((request, Some(ranking), pack));
             };
@@ -224,6 +232,12 @@ fn read_request(app: &App, path: &Path) -> Result<FileRequest, CommandError> {
         Err(error @ FsError::Io { .. }) => return Err(CommandError::usage(error.to_string())),
     };
     FileRequest::parse(&bytes).map_err(|error| refuse(ExitStatus::Schema, error.to_string()))
+}
+
+/// What a gate printed, up to as much as a run keeps of it.
+fn read_output(app: &App, path: &Path) -> Result<Vec<u8>, CommandError> {
+    let read = read_prefix(&app.absolute(path), ByteLimit(MAX_OUTPUT));
+    Ok(read.map_err(|error| CommandError::usage(error.to_string()))?.bytes)
 }
 
 fn write<T: Serialize>(app: &App, path: &Path, document: &T) -> Result<Written, CommandError> {

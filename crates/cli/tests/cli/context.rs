@@ -181,7 +181,12 @@ fn every_ending_has_its_code_and_leaves_no_file_behind() {
 fn a_goal_asks_for_what_shares_something_with_it_and_explains_every_file() {
     let (repo, desk) = (with_history(), Desk::new());
     let [pack, request, ranking] = for_goal(&desk, repo.path(), "parse_header must accept CRLF");
-    assert_eq!(names(&pack["files"])[..2], ["src/parser.rs", "tests/parser.rs"]);
+    let packed = names(&pack["files"]);
+    assert_eq!(
+        (packed[0], packed.last()),
+        ("src/parser.rs", Some(&"tests/parser.rs")),
+        "source before tests"
+    );
     assert!(names(&pack["files"]).contains(&"src/table.rs"), "{pack:#}");
     assert!(!names(&pack["files"]).contains(&"src/other_00.rs"));
     assert_eq!(omitted(&pack), [("conf/parser.env", "denied")]);
@@ -204,9 +209,9 @@ fn a_goal_asks_for_what_shares_something_with_it_and_explains_every_file() {
     assert_eq!(row("src/other_00.rs")["outcome"], "left_out");
     for row in ranking["files"].as_array().unwrap().iter().filter(|row| row["parts"].is_object()) {
         let part = |name: &str| row["parts"][name].as_i64().unwrap();
-        let shared: i64 = ["names", "paths", "symbols", "text", "history"].map(part).iter().sum();
-        let sum =
-            part("mentioned") + shared * part("class_percent") / 100 + part("tested") + part("manifest");
+        let shared: i64 = ["names", "paths", "symbols", "text", "history", "imports"].map(part).iter().sum();
+        let pointed_at = part("mentioned") + part("evidence");
+        let sum = pointed_at + shared * part("class_percent") / 100 + part("tested") + part("manifest");
         assert_eq!(row["score"], sum, "{row}");
     }
 }
@@ -302,4 +307,64 @@ fn nothing_that_the_repository_configures_runs() {
     for_goal(&desk, repo.path(), "mend the parser");
     build(&desk, repo.path(), &request(&[full("src/parser.rs")], 9, 999)).ok();
     assert!(!mark.exists());
+}
+
+/// A repository whose failing test imports what has to be fixed, beside a large test and other sources.
+fn with_failing_test() -> TestRepo {
+    let large: String = (0..900)
+        .map(|n| format!("def test_number_{n}():\n    assert clean(\"value {n}\") == {n}\n\n"))
+        .collect();
+    let other = "def other(value):\n    return value\n\n\n".repeat(400);
+    let mut repo = RepoBuilder::new().files([
+        ("src/shop/__init__.py", "from .rules import clean\n"),
+        ("src/shop/rules.py", "def clean(text):\n    return text\n"),
+        ("tests/test_shop.py", &format!("from shop import clean\n\n\n{large}")),
+        ("po/de.po", "msgid \"value\"\nmsgstr \"the value is wrong\"\n"),
+        (".github/FUNDING.yml", "value: wrong\n"),
+    ]);
+    for number in 0..12 {
+        repo = repo.file(format!("src/shop/value_{number}.py"), &other);
+    }
+    repo.build()
+}
+
+#[test]
+fn failing_test_brings_the_file_to_fix_and_large_test_is_excerpt() {
+    let (repo, desk) = (with_failing_test(), Desk::new());
+    let build = |log: &str| {
+        let (printed, out) = (desk.path("printed.log"), desk.path("pack.json"));
+        std::fs::write(&printed, log).unwrap();
+        let call = desk.call(["context", "build", "--goal", "the value is wrong", "--repo"]).arg(repo.path());
+        call.arg("--gate-output").arg(&printed).arg("--out").arg(&out).run().ok();
+        std::fs::read(out).unwrap()
+    };
+    let trace = |place: &str, address: &str, number: u64| {
+        format!(
+            "____ test_number_{number} ____\n{place}/tests/test_shop.py:{}: in test_number_{number}\n    clean(<object at 0x{address}>)\n\
+             {place}/src/shop/rules.py:2: AssertionError\n",
+            3 * number + 5
+        )
+    };
+    let top = repo.path().display().to_string();
+    let ends = |seconds: &str, first: u64, second: u64| {
+        format!(
+            "==== short test summary info ====\nFAILED tests/test_shop.py::test_number_{first} - x\n\
+             FAILED tests/test_shop.py::test_number_{second} - x\n2 failed in {seconds}s\n"
+        )
+    };
+    let one =
+        format!("{}{}{}", trace(&top, "7f00aa11", 400), trace(&top, "7f00bb22", 500), ends("0.10", 400, 500));
+    let two =
+        format!("{}{}{}", trace(".", "12345678", 500), trace(".", "87654321", 400), ends("9.99", 500, 400));
+    let bytes = build(&one);
+    assert_eq!(bytes, build(&two), "order, times, addresses and places change nothing");
+    let pack: Value = serde_json::from_slice(&bytes).unwrap();
+    fits(&pack, "ctcp-context-pack-v1");
+    let files = names(&pack["files"]);
+    assert_eq!((files[0], files.last()), ("src/shop/rules.py", Some(&"tests/test_shop.py")));
+    assert!(!files.contains(&"po/de.po") && !files.contains(&".github/FUNDING.yml"), "{files:?}");
+    let test = pack["files"].as_array().unwrap().last().unwrap().clone();
+    let content = test["content"].as_str().unwrap();
+    assert!(content.len() < 8_000 && content.contains("\"value 400\"") && content.contains("\"value 500\""));
+    assert!(test["ranges"].as_array().is_some_and(|ranges| !ranges.is_empty()));
 }

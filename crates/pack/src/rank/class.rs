@@ -48,16 +48,79 @@ impl FileClass {
         }
     }
 
-    /// How much of its points a file of this class keeps, in percent.
-    pub(super) fn percent(self) -> u64 {
+    /// How much of its points the file at `path`, which is of this class, keeps, in percent.
+    pub(super) fn percent(self, path: &RepoPath) -> u64 {
         match self {
+            Self::Source if is_beside(path) => 30,
             Self::Source => 100,
             Self::Test => 60,
             Self::Manifest => 50,
-            Self::Document => 40,
+            Self::Document => 25,
             Self::Generated => 5,
         }
     }
+}
+
+/// Whether a file shows how the product is used, declared or measured instead of being a part of it.
+pub(super) fn is_beside(path: &RepoPath) -> bool {
+    const BESIDE: [&str; 16] = [
+        "bench",
+        "benches",
+        "benchmark",
+        "benchmarks",
+        "ci",
+        "complete",
+        "demo",
+        "demos",
+        "doc",
+        "docs",
+        "example",
+        "examples",
+        "scripts",
+        "site",
+        "typing-examples",
+        "website",
+    ];
+    let name = path.file_name();
+    if name.ends_with(".d.ts") || name.ends_with(".pyi") || name.ends_with(".1") {
+        return true;
+    }
+    let directories = path.as_str().rsplit_once('/').map_or("", |(directories, _)| directories);
+    directories.split('/').any(|name| BESIDE.iter().any(|beside| beside.eq_ignore_ascii_case(name)))
+}
+
+/// Whether a file says nothing about how the code works: translations, lists of people, changes or sponsors, settings of
+/// editors, pictures and recorded data.
+pub(super) fn is_filler(path: &RepoPath) -> bool {
+    const EXTENSIONS: [&str; 14] = [
+        "adoc", "csv", "eps", "ipynb", "map", "mo", "po", "pot", "snap", "svg", "tape", "tsv", "xliff", "xml",
+    ];
+    const STEMS: [&str; 14] = [
+        "authors",
+        "changelog",
+        "changes",
+        "code_of_conduct",
+        "codeowners",
+        "contributing",
+        "contributors",
+        "copying",
+        "funding",
+        "history",
+        "licence",
+        "license",
+        "news",
+        "security",
+    ];
+    let name = path.file_name().to_ascii_lowercase();
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((&name, ""));
+    name.starts_with('.')
+        || path.segments().next().is_some_and(|top| top.starts_with('.'))
+        || EXTENSIONS.contains(&extension)
+        || (matches!(extension, "" | "md" | "rst" | "txt" | "yml" | "yaml")
+            && STEMS.iter().any(|known| {
+                stem.strip_prefix(known)
+                    .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphabetic()))
+            }))
 }
 
 /// The name of the thing that a file is or tests: `parser` for `src/parser.rs`, `tests/test_parser.py`,

@@ -13,11 +13,20 @@ use super::{GoalCut, words};
 /// The most words and the most paths of a goal that are looked for; the first ones count.
 const MAX_PATTERNS: usize = 64;
 
+/// The most names from elsewhere that are looked for; the first ones count.
+const MAX_HINTS: usize = 64;
+
 /// How much of a goal is read, in bytes.
 const MAX_GOAL: usize = 16 * 1024;
 
 /// How much of a text is searched, in bytes.
 const MAX_TEXT: usize = 256 * 1024;
+
+/// The size of a file in which a word that stands there once is nothing special, in bytes.
+const USUAL_SIZE: u64 = 12 * 1024;
+
+/// A word that stands in a file more often than this counts no more.
+const MOST_OFTEN: u64 = 32;
 
 /// How much of the message of a commit is searched, in bytes.
 const MAX_MESSAGE: usize = 4 * 1024;
@@ -50,6 +59,18 @@ pub struct Goal {
     mentions: Vec<String>,
     occurrences: Option<Occurrences>,
     cut: GoalCut,
+    asks_for_documents: bool,
+}
+
+/// A place in a text where something that is looked for stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextMark {
+    /// Its line, from 1.
+    pub line: u64,
+    /// Which of the names and words it is.
+    pub pattern: usize,
+    /// How much it tells; a definition tells more than a mention.
+    pub points: u64,
 }
 
 #[derive(Debug)]
@@ -60,10 +81,12 @@ struct Pattern {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A name made of several words, as code spells it.
+    /// A name made of several words, or one that the goal marks as code.
     Identifier,
     /// One word.
     Word,
+    /// A name that the goal does not say: a failing test or an error does.
+    Hint,
 }
 
 /// One file and what it shares with a goal. Small: the text is not kept.
@@ -134,16 +157,24 @@ impl Candidate {
 }
 
 impl Goal {
-    /// Takes a goal apart: paths and file names it mentions, identifiers, and words that say something.
+    /// [`Goal::with_hints`], without hints.
     #[must_use]
     pub fn new(goal: &str) -> Self {
+        Self::with_hints(goal, &[])
+    }
+
+    /// Takes a goal apart: paths and file names it mentions, identifiers, and words that say something. What stands in
+    /// backticks, before `(` or between dots is code, and no word of it is too common. `hints` are names that something
+    /// else says, such as a failing test; they count less.
+    #[must_use]
+    pub fn with_hints(goal: &str, hints: &[String]) -> Self {
         let whole = goal.len();
         let goal = &goal[..goal.floor_char_boundary(MAX_GOAL)];
         let mut dropped = BTreeSet::new();
         let mut patterns: Vec<Pattern> = Vec::new();
         let mut mentions = Vec::new();
-        let tokens = goal.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '/' | '-' | ':')));
-        for token in tokens {
+        let mut asks_for_documents = false;
+        for (token, is_marked) in tokens(goal) {
             let token = token.trim_matches(['.', '/', '-', ':']);
             let place = without_position(token);
             if place.contains(['/', '.']) && place.len() >= 3 {
@@ -154,21 +185,59 @@ impl Goal {
                     dropped.insert(place);
                 }
             }
+            let is_code = is_marked || is_dotted_name(token);
             for name in token.split(['.', '/', '-', ':']) {
                 let parts = words::split(name);
-                if parts.len() > 1 {
+                if parts.len() > 1 || (is_code && is_code_name(name)) {
                     dropped.extend(add(&mut patterns, name.to_lowercase(), Kind::Identifier));
                 }
                 for word in parts {
+                    asks_for_documents |= is_document_word(&word);
                     if word.chars().count() >= 3 && word.len() <= 64 && !words::is_stop_word(&word) {
                         dropped.extend(add(&mut patterns, word, Kind::Word));
                     }
                 }
             }
         }
+        let own = patterns.len();
+        for hint in hints.iter().filter(|hint| is_code_name(hint) && hint.len() >= 3) {
+            let hint = hint.to_lowercase();
+            if patterns.len() < own + MAX_HINTS && patterns.iter().all(|pattern| pattern.text != hint) {
+                patterns.push(Pattern { text: hint, kind: Kind::Hint });
+            }
+        }
         let occurrences = Occurrences::of(patterns.iter().map(|pattern| pattern.text.as_str()));
         let cut = GoalCut { bytes: (whole - goal.len()) as u64, names: dropped.len() as u64 };
-        Self { patterns, mentions, occurrences, cut }
+        Self { patterns, mentions, occurrences, cut, asks_for_documents }
+    }
+
+    /// Whether the goal speaks of text for people.
+    pub(super) fn asks_for_documents(&self) -> bool {
+        self.asks_for_documents
+    }
+
+    /// Where in a text the names and words stand, in the order of the text; at most `most` places.
+    #[must_use]
+    pub fn marks(&self, text: &[u8], most: usize) -> Vec<TextMark> {
+        let text = &text[..text.len().min(MAX_TEXT)];
+        let mut matches = Vec::new();
+        self.each_match(text, |start, pattern, defined| matches.push((start, pattern, defined)));
+        matches.sort_unstable();
+        let (mut line, mut counted) = (1, 0);
+        let mut marks = Vec::new();
+        for (start, pattern, defined) in matches.into_iter().take(most) {
+            if let Some(more) = text.get(counted..start) {
+                line += memchr::memchr_iter(b'\n', more).count() as u64;
+                counted = start;
+            }
+            let points = match self.patterns[pattern].kind {
+                Kind::Identifier => 30,
+                Kind::Word => 6,
+                Kind::Hint => 8,
+            };
+            marks.push(TextMark { line, pattern, points: if defined { 5 * points } else { points } });
+        }
+        marks
     }
 
     /// What of the goal is not looked for.
@@ -204,19 +273,21 @@ impl Goal {
     /// What is looked for: identifiers and words, in the order of the goal.
     #[must_use]
     pub fn looked_for(&self) -> Vec<&str> {
-        self.patterns.iter().map(|pattern| pattern.text.as_str()).collect()
+        let own = self.patterns.iter().filter(|pattern| pattern.kind != Kind::Hint);
+        own.map(|pattern| pattern.text.as_str()).collect()
     }
 
     /// How many of the patterns stand in the message of a commit.
     pub(super) fn shared_with_message(&self, message: &str) -> u64 {
-        self.search(&message.as_bytes()[..message.len().min(MAX_MESSAGE)]).len() as u64
+        let hits = self.search(&message.as_bytes()[..message.len().min(MAX_MESSAGE)]);
+        hits.iter().filter(|hit| self.patterns[hit.pattern].kind != Kind::Hint).count() as u64
     }
 
     /// The points for what a file shares with this goal; `rarity` weighs each pattern.
     pub(super) fn shared(&self, candidate: &Candidate, rarity: &[u64]) -> ScoreParts {
         let mut parts = ScoreParts {
             mentioned: candidate.mention_points,
-            class_percent: candidate.class.percent(),
+            class_percent: candidate.class.percent(&candidate.path),
             ..ScoreParts::default()
         };
         for hit in &candidate.name_hits {
@@ -229,8 +300,11 @@ impl Goal {
             let mention = match self.patterns[hit.pattern].kind {
                 Kind::Identifier => 30,
                 Kind::Word => 6,
+                Kind::Hint => 5,
             };
-            let often = 1 + u64::from(hit.count.clamp(1, 64).ilog2());
+            // A large file holds any word often: what is usual for its size counts once.
+            let usual = (candidate.size / USUAL_SIZE).max(1);
+            let often = 1 + u64::from((hit.count / usual).clamp(1, MOST_OFTEN).ilog2());
             parts.text += rarity[hit.pattern] * mention * often;
             parts.symbols += rarity[hit.pattern] * 3 * mention * hit.definitions.min(3);
         }
@@ -284,9 +358,9 @@ impl Goal {
         let mut hits = Vec::new();
         for (pattern, wanted) in self.patterns.iter().enumerate() {
             let text = &wanted.text;
-            let (place, points) = if whole == *text {
+            let (place, points) = if whole == *text && wanted.kind != Kind::Hint {
                 (NamePlace::Name, 300)
-            } else if wanted.kind == Kind::Identifier {
+            } else if wanted.kind != Kind::Word {
                 continue;
             } else if in_stem.contains(text) {
                 (NamePlace::Name, 150)
@@ -304,21 +378,11 @@ impl Goal {
         hits
     }
 
-    /// Counts the patterns in a text, where they begin a word; identifiers only where they also end it.
+    /// Counts the patterns in a text.
     fn search(&self, text: &[u8]) -> Vec<TextHit> {
-        let Some(occurrences) = &self.occurrences else {
-            return Vec::new();
-        };
         let mut hits: Vec<TextHit> = Vec::new();
-        occurrences.each(text, |pattern, start, end| {
-            if !begins_word(text, start) {
-                return;
-            }
-            let ends = !text.get(end).is_some_and(|next| is_name_byte(*next));
-            if self.patterns[pattern].kind == Kind::Identifier && !ends {
-                return;
-            }
-            let defined = u64::from(ends && is_defined(text, start));
+        self.each_match(text, |_, pattern, defined| {
+            let defined = u64::from(defined);
             match hits.iter_mut().find(|hit| hit.pattern == pattern) {
                 Some(hit) => {
                     hit.count += 1;
@@ -330,6 +394,82 @@ impl Goal {
         hits.sort_unstable_by_key(|hit| hit.pattern);
         hits
     }
+
+    /// Calls `found` with the beginning of every match, the number of its pattern, and whether it is defined there; in no
+    /// order. A pattern matches where it begins a word; an identifier only where it also ends there.
+    fn each_match(&self, text: &[u8], mut found: impl FnMut(usize, usize, bool)) {
+        let Some(occurrences) = &self.occurrences else { return };
+        occurrences.each(text, |pattern, start, end| {
+            if !begins_word(text, start) {
+                return;
+            }
+            let ends = !text.get(end).is_some_and(|next| is_name_byte(*next));
+            if self.patterns[pattern].kind != Kind::Word && !ends {
+                return;
+            }
+            let defined = ends && (is_defined(text, start) || is_assigned(text, start, end));
+            found(start, pattern, defined);
+        });
+    }
+}
+
+/// The tokens of a goal, and whether each is marked as code: by backticks around it or by `(` behind it.
+fn tokens(goal: &str) -> impl Iterator<Item = (&str, bool)> {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '/' | '-' | ':');
+    // An odd backtick at the end opens nothing.
+    let pairs = goal.matches('`').count() / 2 * 2;
+    goal.split('`').enumerate().flat_map(move |(at, piece)| {
+        let in_ticks = at % 2 == 1 && at < pairs + 1 && piece.len() <= 200;
+        let mut rest = piece;
+        std::iter::from_fn(move || {
+            let start = rest.find(is_part)?;
+            rest = &rest[start..];
+            let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+            let (token, after) = rest.split_at(end);
+            rest = after;
+            Some((token, in_ticks || after.starts_with('(')))
+        })
+    })
+}
+
+/// `click.option`, not `README.md`, `v1.2` or `e.g.`.
+fn is_dotted_name(token: &str) -> bool {
+    let mut parts = token.split('.').peekable();
+    let last = token.rsplit('.').next().unwrap_or_default();
+    const ENDINGS: [&str; 22] = [
+        "c", "cfg", "cpp", "css", "go", "h", "html", "ini", "java", "js", "json", "jsx", "md", "py", "rs",
+        "rst", "toml", "ts", "tsx", "txt", "yaml", "yml",
+    ];
+    token.contains('.')
+        && !token.contains(['/', '-', ':'])
+        && ENDINGS.binary_search(&last.to_ascii_lowercase().as_str()).is_err()
+        && parts.all(is_code_name)
+}
+
+/// Whether a text can be the name of something in code.
+fn is_code_name(name: &str) -> bool {
+    name.len() >= 2
+        && name.len() <= 64
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
+/// Whether a lowercase word speaks of text for people.
+fn is_document_word(word: &str) -> bool {
+    [
+        "changelog",
+        "doc",
+        "docs",
+        "document",
+        "documentation",
+        "guide",
+        "license",
+        "readme",
+        "tutorial",
+        "typo",
+        "typos",
+    ]
+    .contains(&word)
 }
 
 /// Adds a pattern that is not known yet; gives it back where there are as many as are looked for.
@@ -376,4 +516,37 @@ fn is_defined(text: &[u8], at: usize) -> bool {
             word.strip_suffix(*defining)
                 .is_some_and(|rest| !rest.last().is_some_and(|byte| is_name_byte(*byte)))
         })
+}
+
+/// Whether the name that stands here is given a function: `a.b = function`, `b: function`, `func (r *R) b(`, or a method's own
+/// line `async b(x) {`.
+fn is_assigned(text: &[u8], start: usize, end: usize) -> bool {
+    let line_start = start - text[..start].iter().rev().take(80).take_while(|byte| **byte != b'\n').count();
+    let before = text[line_start..start].trim_ascii();
+    let after = &text[end..text.len().min(end + 160)];
+    let after = &after[..memchr::memchr(b'\n', after).unwrap_or(after.len())];
+    match after.trim_ascii_start().first() {
+        Some(b'=' | b':') => {
+            let value = after.trim_ascii_start()[1..].trim_ascii_start();
+            !before.contains(&b' ') && (value.starts_with(b"function") || value.starts_with(b"async "))
+        }
+        Some(b'(') => {
+            before.starts_with(b"func (")
+                || (after.trim_ascii_end().ends_with(b"{")
+                    && before.split(|byte| *byte == b' ').all(|word| {
+                        matches!(
+                            word,
+                            b"" | b"async"
+                                | b"static"
+                                | b"get"
+                                | b"set"
+                                | b"public"
+                                | b"private"
+                                | b"protected"
+                                | b"*"
+                        )
+                    }))
+        }
+        _ => false,
+    }
 }

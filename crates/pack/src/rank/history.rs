@@ -86,7 +86,7 @@ pub(super) fn weigh(goal: &Goal, history: &History, scored: &mut [Scored]) {
         let file = &mut scored[place];
         file.parts.history = past.points.min(MOST);
         if file.parts.history > 0 {
-            file.past = shares;
+            file.told = shares;
         }
     }
 }

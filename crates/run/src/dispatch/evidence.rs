@@ -133,7 +133,7 @@ fn context(mut prompt: PromptBuilder, _: &Asking<'_>, evidence: &Evidence<'_>) -
 pub(crate) fn shown(mut prompt: PromptBuilder, pack: &ContextPack) -> PromptBuilder {
     for file in &pack.files {
         let name = if file.truncated { format!("{} (its beginning)", file.path) } else { file.path.clone() };
-        prompt = prompt.untrusted(&name, &Untrusted::new(file.content.clone()));
+        prompt = prompt.untrusted(&name, &Untrusted::new(file.shown().into_owned()));
     }
     prompt
 }
@@ -249,6 +249,7 @@ mod tests {
             why: "requested".into(),
             content: content.into(),
             truncated: false,
+            ranges: Vec::new(),
         };
         ContextPack {
             schema_version: PackVersion::V1,

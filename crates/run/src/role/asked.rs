@@ -407,6 +407,7 @@ mod tests {
             why: "requested".into(),
             content: "x\n".into(),
             truncated,
+            ranges: Vec::new(),
         };
         ContextPack {
             schema_version: PackVersion::V1,

@@ -1,13 +1,17 @@
 //! The chair: asks for context and drafts the plan.
 //!
-//! Served by code: it ranks the tracked files by what they share with the goal and with what the failing gates
-//! printed, asks the librarian for what the goal names and for the best, and puts these into the plan's scope.
+//! Served by code: it ranks the tracked files by what they share with the goal and by what the failing gates point at
+//! (`pointers`), asks the librarian for what the goal names and for the best, of large ones for parts (`excerpt`), and puts
+//! these into the plan's scope.
 //! Tests and manifests are shown, but are not in scope unless the operator or the goal opens them (`crate::scope`).
 //!
 //! Room is kept for the mandatory documents and for what the operator named before anything else is chosen. The same ranking
 //! for a goal alone, explained file by file, is in `explained`.
 
+mod excerpt;
 pub(crate) mod explained;
+mod pointers;
+mod portion;
 mod survey;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -20,7 +24,7 @@ use crucible_model::{
 };
 use crucible_pack::{
     Budget, ContextPack, FileClass, FileRequest, Goal, MAX_NEEDS, Mode, Need, RankLimits, Ranking,
-    RequestVersion, rank,
+    RequestVersion, Surroundings, rank_with,
 };
 use crucible_patch::FileMode;
 use crucible_repo::{TrackedFile, TreeReader};
@@ -38,6 +42,8 @@ use crate::scope::{GoalScope, Tree, additions, read_goal};
 pub use explained::{
     ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome, request_for_goal,
 };
+use pointers::{Pointers, imports_of};
+use portion::show_parts;
 use survey::{Listed, SECRET, Seen, survey};
 
 const OVER_PATCH_LIMIT: Code = Code::new("plan-over-patch-limit");
@@ -272,7 +278,7 @@ pub(crate) fn draft(
     let shown = |path: &RepoPath| pack.files.iter().find(|file| file.path == path.as_str());
     // Who answers with whole files has to see them whole; who writes a diff can look into any.
     let may_change = |path: &RepoPath| match settings.edit_format {
-        EditFormat::WholeFile => shown(path).is_some_and(|file| !file.truncated),
+        EditFormat::WholeFile => shown(path).is_some_and(|file| !file.truncated && file.ranges.is_empty()),
         EditFormat::SearchReplace | EditFormat::Definitions => shown(path).is_some(),
         EditFormat::UnifiedDiff => true,
     };
@@ -435,9 +441,10 @@ fn ranking(
     first: &[RepoPath],
     most: ByteLimit,
 ) -> (Ranking, HashSet<RepoPath>) {
-    let words =
-        analysis.baseline.iter().fold(record.goal.clone(), |words, gate| words + "\n" + &gate.excerpt);
-    let goal = Goal::new(&words);
+    let failed = analysis.failures();
+    let paths: Vec<&RepoPath> = tracked.iter().map(|(path, _)| path).collect();
+    let pointers = Pointers::new(&record.repo, &failed, &paths);
+    let goal = Goal::with_hints(&record.goal, &pointers.hints);
     let settings = &record.settings;
     let mut room = mandatory_room(&record.repo, &settings.context);
     let mut free: HashSet<RepoPath> = room.paths.into_iter().collect();
@@ -460,7 +467,14 @@ fn ranking(
         }
         candidates.push(look.candidate);
     }
-    (rank(&goal, candidates, &limits), unread)
+    let mut ranking = {
+        let imports = imports_of(&record.repo, &paths);
+        let around =
+            Surroundings { evidence: &pointers.evidence, imports: &imports, ..Surroundings::default() };
+        rank_with(&goal, candidates, &limits, &around)
+    };
+    show_parts(&record.repo, &goal, &pointers, &mut ranking);
+    (ranking, unread)
 }
 
 /// Whether a name can stand in a plan's line and in a question without being taken for something else. Other files may

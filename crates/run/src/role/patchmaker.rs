@@ -84,7 +84,7 @@ fn user(
     if !others.is_empty() {
         prompt = prompt.ours("For reading only:\n");
         for file in others {
-            prompt = prompt.untrusted(&file.path, &Untrusted::new(file.content.clone()));
+            prompt = prompt.untrusted(&file.path, &Untrusted::new(file.shown().into_owned()));
         }
     }
     for gate in baseline.iter().filter(|gate| !gate.passed) {
@@ -107,7 +107,7 @@ fn user(
     prompt = prompt.ours("\nThe editable files as they are now:\n");
     let whole = if format == EditFormat::Definitions { without_definitions(&mine) } else { Vec::new() };
     for file in mine {
-        prompt = prompt.untrusted(&file.path, &Untrusted::new(file.content.clone()));
+        prompt = prompt.untrusted(&file.path, &Untrusted::new(file.shown().into_owned()));
     }
     if !whole.is_empty() {
         prompt = prompt
@@ -134,7 +134,8 @@ fn user(
 /// The files that definitions cannot be put into one by one.
 fn without_definitions<'a>(files: &[&'a PackedFile]) -> Vec<&'a str> {
     let takes = |file: &PackedFile| {
-        file.path.parse().is_ok_and(|path| takes_definitions(&path, file.content.as_bytes()))
+        !file.ranges.is_empty()
+            || file.path.parse().is_ok_and(|path| takes_definitions(&path, file.content.as_bytes()))
     };
     files.iter().filter(|file| !takes(file)).map(|file| file.path.as_str()).collect()
 }
@@ -152,6 +153,7 @@ mod tests {
             why: "requested".into(),
             content: content.into(),
             truncated: false,
+            ranges: Vec::new(),
         };
         let pack = ContextPack {
             schema_version: PackVersion::V1,

@@ -88,8 +88,13 @@ mod tests {
     use crate::role::chair;
 
     fn pack(path: &str, truncated: bool) -> ContextPack {
-        let file =
-            PackedFile { path: path.into(), why: "requested".into(), content: "x".repeat(9000), truncated };
+        let file = PackedFile {
+            path: path.into(),
+            why: "requested".into(),
+            content: "x".repeat(9000),
+            truncated,
+            ranges: Vec::new(),
+        };
         ContextPack {
             schema_version: PackVersion::V1,
             goal: String::new(),

@@ -7,12 +7,16 @@ use std::collections::HashMap;
 
 use crucible_model::RepoPath;
 use crucible_pack::{
-    Budget, FileClass, FileRequest, Goal, History, PastChange, RequestVersion, ScoreParts, rank_with_history,
+    Budget, FileClass, FileRequest, Goal, History, PastChange, RequestVersion, ScoreParts, Surroundings,
+    rank_with,
 };
 use crucible_repo::{Git, Oid, RepoError};
 use crucible_secrets::Scanner;
+use crucible_verify::{FailureEvidence, Normaliser};
 use serde::{Deserialize, Serialize};
 
+use super::pointers::{Pointers, imports_of};
+use super::portion::show_parts;
 use super::survey::{Listed, Look, Seen, survey};
 use super::{NotAskedFile, RANK_READ_ALL, UNREAD, asked, fit, room_beside, withhold_secret_names};
 use crate::contract::ContextSettings;
@@ -104,7 +108,7 @@ versions! {
 }
 
 /// Ranks all files that git tracks, as they stand in the work tree, and asks for the best that fit `budget` beside the
-/// mandatory documents.
+/// mandatory documents. `gate_output` is what a failing gate printed on this tree.
 ///
 /// # Errors
 ///
@@ -115,6 +119,7 @@ pub async fn request_for_goal(
     words: &str,
     budget: Budget,
     settings: &ContextSettings,
+    gate_output: Option<&[u8]>,
 ) -> Result<(FileRequest, ContextRanking), RunError> {
     if words.trim().is_empty() {
         return Err(RunError::EmptyGoal);
@@ -131,7 +136,12 @@ pub async fn request_for_goal(
     }
     withhold_secret_names(&mut listed, |file| &file.path, &mut unfit);
     let (history, history_use) = history_of(git, &git.opened_at().commit).await;
-    let goal = Goal::new(words);
+    let failed = gate_output
+        .map(|output| FailureEvidence::read(&Normaliser::new(git.top()).apply(output)))
+        .unwrap_or_default();
+    let paths: Vec<&RepoPath> = listed.iter().map(|file| &file.path).collect();
+    let pointers = Pointers::new(git.top(), &failed, &paths);
+    let goal = Goal::with_hints(words, &pointers.hints);
     let room = mandatory_room(git.top(), settings);
     let limits = room_beside(&budget, room.paths.len(), room.bytes);
     let (mandatory_files, mandatory_bytes) = (room.paths.len() as u64, room.bytes);
@@ -147,7 +157,10 @@ pub async fn request_for_goal(
             candidates.push(candidate);
         }
     }
-    let ranking = rank_with_history(&goal, candidates, &limits, &history);
+    let imports = imports_of(git.top(), &paths);
+    let around = Surroundings { history: &history, evidence: &pointers.evidence, imports: &imports };
+    let mut ranking = rank_with(&goal, candidates, &limits, &around);
+    show_parts(git.top(), &goal, &pointers, &mut ranking);
     let needs = asked(&ranking);
     let withheld: Vec<&str> =
         needs.iter().skip(ranking.chosen.len()).map(|need| need.path.as_str()).collect();
