@@ -33,6 +33,7 @@ mod recording;
 mod replay;
 mod restore;
 mod role;
+mod rounds;
 mod start;
 mod state;
 mod status;

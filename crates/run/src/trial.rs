@@ -294,7 +294,7 @@ impl Trial {
         let declared = plan.gates.iter().map(|gate| gate_id(gate, dir)).collect::<Result<Vec<_>, _>>()?;
         Ok(report(&ReportInput {
             gate: self.level,
-            iteration: outcome.number,
+            iteration: outcome.round(),
             max_iterations: record.settings.max_iterations,
             outcomes: &outcomes,
             requirements: Requirements { declared: &declared, baseline },
@@ -501,6 +501,9 @@ mod tests {
             schema_version: AttemptVersion::V1,
             number: 1,
             end: AttemptEnd::Refused,
+            round: None,
+            asked_for: None,
+            read_as: None,
             answer: Digest::of(b"a"),
             patch: None,
             findings: Vec::new(),

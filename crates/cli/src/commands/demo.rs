@@ -192,6 +192,8 @@ fn options(provider: &str, model: String) -> RunOptions {
         max_files: 20,
         max_total_bytes: 60_000,
         max_iterations: 4,
+        max_malformed: 0,
+        candidates: 1,
         named: Vec::new(),
         may_drop: Vec::new(),
         context: ContextSettings::default(),

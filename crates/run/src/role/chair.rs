@@ -228,10 +228,7 @@ pub(crate) fn draft(
         scope_allow: editable.iter().cloned().map(PathPrefix::from).collect(),
         scope_deny: Vec::new(),
         gates: required_gates().map(str::to_owned).collect(),
-        stop: format!(
-            "verified, or {} attempts, or the same refused patch twice",
-            record.settings.max_iterations
-        ),
+        stop: format!("verified, or {} attempts", record.settings.max_iterations),
         budgets: format!(
             "max_iterations={} max_files={} max_total_bytes={} max_calls={}",
             record.settings.max_iterations,

@@ -616,6 +616,8 @@ fn options(cast: Cast) -> RunOptions {
         max_files: 10,
         max_total_bytes: 20_000,
         max_iterations: 5,
+        max_malformed: 0,
+        candidates: 1,
         named: vec![FILE.parse().unwrap()],
         may_drop: Vec::new(),
         context: ContextSettings::default(),
