@@ -20,7 +20,7 @@ pub(super) const GAP: &str = "[…]";
 pub(super) fn condense(log: &str) -> Cow<'_, str> {
     let lines: Vec<&str> = log.lines().collect();
     let kept = without_repetitions(without_frames(without_passed(&lines)));
-    if kept.len() == lines.len() {
+    if kept == lines {
         return Cow::Borrowed(log);
     }
     let mut out = kept.join("\n");
