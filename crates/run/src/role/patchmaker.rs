@@ -6,7 +6,7 @@
 use crucible_llm::Message;
 use crucible_model::{EditFormat, PromptBuilder, PromptText, Untrusted};
 use crucible_pack::{ContextPack, PackedFile};
-use crucible_patch::takes_definitions;
+use crucible_patch::{is_test_path, takes_definitions};
 
 use crate::analysis::GateResult;
 use crate::contract::Plan;
@@ -107,6 +107,9 @@ fn answer_form(
     prompt = prompt.ours("\nYou may change these files and no others:\n");
     for scope in &plan.scope_allow {
         prompt = prompt.operator(&scope.to_string().escape_debug().to_string()).ours("\n");
+    }
+    if !plan.names.iter().any(is_test_path) {
+        prompt = prompt.ours("Leave existing tests as they are.\n");
     }
     // Where a whole directory may change, a file of it shows better how one is named.
     let shown = mine.iter().find(|file| file.path.parse().is_ok_and(|path| is_plain(&path)));
