@@ -133,7 +133,9 @@ fn by_definitions(path: &RepoPath, blocks: &[&str], before: Option<&[u8]>) -> Re
     let old = before.unwrap_or_default();
     let (first, others) = match blocks {
         [] => return Ok(old.to_vec()),
-        [only] => return by_definition(path, only, before),
+        [only] => {
+            return by_definition(path, only, before).or_else(|error| as_whole(path, only, old, error));
+        }
         [first, others @ ..] => (first, others),
     };
     let is_blank = without_mark(old).1.trim_ascii().is_empty();
@@ -178,9 +180,23 @@ fn by_block(
     before: Option<&[u8]>,
     is_again: bool,
 ) -> Result<Vec<u8>, AnswerError> {
-    let Some(old) = before.filter(|old| !without_mark(old).1.trim_ascii().is_empty()) else {
+    let old = before.unwrap_or_default();
+    if without_mark(old).1.trim_ascii().is_empty() {
         return whole(path, content, before);
-    };
+    }
+    match (takes_definitions(path, old), is_again) {
+        (true, false) => {
+            by_definition(path, content, before).or_else(|error| as_whole(path, content, old, error))
+        }
+        (true, true) => by_definition(path, content, before),
+        (false, false) => as_whole(path, content, old, AnswerError::PartOfFile { path: path.clone() }),
+        (false, true) => Err(AnswerError::TwoAnswers { path: path.clone() }),
+    }
+}
+
+/// The content of a file of which a block could not be put in: the whole block where it begins and ends as the file does,
+/// the error elsewhere. What does not follow the grammar is no file either way.
+fn as_whole(path: &RepoPath, content: &str, old: &[u8], error: AnswerError) -> Result<Vec<u8>, AnswerError> {
     let ends = |text: &[u8]| {
         let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
         let first = lines.find(|line| !line.is_empty()).map(<[u8]>::to_vec);
@@ -188,16 +204,9 @@ fn by_block(
         (first, last)
     };
     let (_, text) = without_mark(old);
-    if is_again && !takes_definitions(path, old) {
-        return Err(AnswerError::TwoAnswers { path: path.clone() });
-    }
-    let is_whole = !is_again && ends(text) == ends(without_path_comment(path, content, text).as_bytes());
-    match takes_definitions(path, old) {
-        true => by_definition(path, content, before)
-            .or_else(|error| if is_whole { whole(path, content, before) } else { Err(error) }),
-        false if is_whole => whole(path, content, before),
-        false => Err(AnswerError::PartOfFile { path: path.clone() }),
-    }
+    let is_whole = ends(text) == ends(without_path_comment(path, content, text).as_bytes());
+    let is_grammar = matches!(error, AnswerError::BrokenSyntax { .. } | AnswerError::TooMuchSyntax { .. });
+    if is_whole && !is_grammar { whole(path, content, Some(old)) } else { Err(error) }
 }
 
 /// The byte order mark that a text may begin with, and the rest.

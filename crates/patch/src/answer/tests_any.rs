@@ -101,6 +101,21 @@ fn a_piece_of_a_file_without_a_grammar_never_takes_the_place_of_all_of_it() {
 }
 
 #[test]
+fn a_whole_file_is_taken_where_definitions_were_asked_for() {
+    let before = "import os\n\nprint(1)\n\n\ndef a():\n    return 1\n";
+    let after = "import os\n\nprint(2)\n\n\ndef a():\n    return 1\n";
+    let of = |asked, content: &str| made_of(asked, &format!("FILE: src/a.py\n```\n{content}```\n"), before).0;
+    for asked in EditFormat::ALL {
+        assert_eq!(of(asked, after), after, "{asked:?}");
+    }
+    // A piece with a statement is no whole file, and neither is one that does not follow the grammar.
+    for asked in [EditFormat::Definitions, EditFormat::SearchReplace] {
+        assert_eq!(of(asked, "print(2)\n\n\ndef a():\n    return 1\n"), "answer-not-a-definition");
+        assert_eq!(of(asked, &after.replace("print(2)", "print(")), "answer-broken-syntax");
+    }
+}
+
+#[test]
 fn hunk_headers_that_do_not_hold_are_recounted() {
     let body = " def a():\n-    return 1\n+    return 2\n \n";
     let names = "--- a/src/a.py\n+++ b/src/a.py\n";
