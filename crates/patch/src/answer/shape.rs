@@ -106,7 +106,7 @@ fn diff_in(text: &str) -> Option<Found<'_>> {
                 !line.starts_with([' ', '\t'])
                     && CodeFence::of(line).is_some_and(|end| fence.is_closed_by(end))
             };
-            let length = lines.get(start..)?.iter().position(|line| is_end(&line))?;
+            let length = lines.get(start..)?.iter().position(is_end)?;
             let rest = lines.get(start + length + 1..)?;
             if (0..rest.len()).any(|at| hunks::begins(&rest[at..])) {
                 return Some(Found::Several);
