@@ -5,7 +5,7 @@
 
 use crucible_ledger::EventRecord;
 use crucible_llm::AnswerFault;
-use crucible_model::{Digest, Finding};
+use crucible_model::{Digest, EditFormat, Finding};
 use crucible_patch::AnswerError;
 use serde::{Deserialize, Serialize};
 
@@ -45,10 +45,25 @@ pub(crate) fn unusable(fault: AnswerFault) -> Finding {
 pub enum AttemptEnd {
     /// The patch gate refused it.
     Refused,
+    /// The answer holds no change that could be judged: its form is at fault.
+    Malformed,
+    /// The change is that of an earlier attempt.
+    Repeated,
     /// A gate failed.
     VerifyFailed,
     /// Every gate passed.
     Verified,
+}
+
+impl AttemptEnd {
+    /// Whether the gates ran on the change.
+    #[must_use]
+    pub fn is_tried(self) -> bool {
+        match self {
+            Self::Refused | Self::Malformed | Self::Repeated => false,
+            Self::VerifyFailed | Self::Verified => true,
+        }
+    }
 }
 
 /// One attempt, ended.
@@ -61,6 +76,15 @@ pub struct AttemptOutcome {
     pub number: u64,
     /// How it ended.
     pub end: AttemptEnd,
+    /// Which of the run's `max_iterations` it belongs to, counted from 1; absent where that is its own number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<u64>,
+    /// The edit format that was asked for; absent in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_for: Option<EditFormat>,
+    /// The edit format that the answer has; absent where none was read in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_as: Option<EditFormat>,
     /// The digest of the answer's text.
     pub answer: Digest,
     /// The digest of the patch; absent where the answer amounts to none.
@@ -69,6 +93,14 @@ pub struct AttemptOutcome {
     pub findings: Vec<Finding>,
     /// The telling lines of what the failing gates printed.
     pub output: String,
+}
+
+impl AttemptOutcome {
+    /// Which of the run's `max_iterations` it belongs to, counted from 1.
+    #[must_use]
+    pub fn round(&self) -> u64 {
+        self.round.unwrap_or(self.number)
+    }
 }
 
 versions! {
@@ -102,7 +134,7 @@ pub(crate) fn check_copies(dir: &RunDir, events: &[EventRecord]) -> Result<(), R
 /// What lies outside of `attempts/` and is no longer the copy of the last attempt's files. Means something once that attempt is
 /// the last one for good.
 pub(crate) fn edited_copies(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<&'static str>, RunError> {
-    let Some(last) = recorded(dir, events)?.pop().filter(|last| last.end != AttemptEnd::Refused) else {
+    let Some(last) = recorded(dir, events)?.pop().filter(|last| last.end.is_tried()) else {
         return Ok(Vec::new());
     };
     let mut edited = Vec::new();

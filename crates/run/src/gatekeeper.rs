@@ -10,8 +10,8 @@ use crucible_model::{
     ByteLimit, Code, EditFormat, Finding, Outcome, PathPrefix, RepoPath, Untrusted, Verdict, single_spaced,
 };
 use crucible_patch::{
-    Change as FileChange, FileMode, Patch, Policy, Proposal, WithLost, apply, collisions, is_test_path,
-    judge_places, make_diff, makes_names, parse, read_answer, with_lost,
+    AnswerError, Change as FileChange, FileMode, Patch, Policy, Proposal, Reading, WithLost, apply, by_lines,
+    collisions, is_test_path, judge_places, make_diff, makes_names, parse, read_any_answer, with_lost,
 };
 use crucible_repo::{Git, MAX_TOUCHED, Oid, ProducedTree, RepoError, TreeChange, agrees};
 use crucible_secrets::{MARKER_BEGIN, Scanner};
@@ -57,6 +57,10 @@ pub(crate) struct Judged {
     pub(crate) verdict: Verdict,
     /// What to try; there only when the verdict passes.
     pub(crate) change: Option<Change>,
+    /// The edit format that the answer has, where it was read.
+    pub(crate) read_as: Option<EditFormat>,
+    /// Whether only the form of the answer is at fault.
+    pub(crate) is_malformed: bool,
 }
 
 /// A change that was let through.
@@ -71,7 +75,16 @@ impl Judged {
     }
 
     fn of(verdict: Verdict) -> Self {
-        Self { patch: None, verdict, change: None }
+        Self { patch: None, verdict, change: None, read_as: None, is_malformed: false }
+    }
+
+    /// An answer that came and cannot be read.
+    pub(crate) fn malformed(finding: Finding) -> Self {
+        Self { is_malformed: true, ..Self::refused(finding) }
+    }
+
+    fn unread(error: &AnswerError) -> Self {
+        Self { is_malformed: error.is_of_form(), ..Self::refused(error.finding()) }
     }
 }
 
@@ -151,19 +164,26 @@ pub fn plan_policy(plan: &Plan, limits: PatchLimits) -> Policy {
 ///
 /// Only what keeps the judge from judging; a bad answer is a verdict.
 pub(crate) async fn judge(ground: &Ground<'_>, answer: &Untrusted, attempt: u64) -> Result<Judged, RunError> {
-    let Ground { git, record, format, plan, .. } = *ground;
+    let Ground { format, plan, .. } = *ground;
     if holds_secret(answer) {
         return Ok(Judged::refused(secret_in_answer(attempt)));
     }
     let editable: Vec<RepoPath> =
         plan.scope_allow.iter().filter_map(|scope| scope.to_string().parse().ok()).collect();
-    let proposal = match read_answer(format, answer, &editable) {
-        Ok(proposal) => proposal,
-        Err(error) => return Ok(Judged::refused(error.finding())),
+    let reading = match read_any_answer(format, answer, &editable) {
+        Ok(reading) => reading,
+        Err(error) => return Ok(Judged::unread(&error)),
     };
+    let read_as = Some(reading.format);
+    Ok(Judged { read_as, ..judge_reading(ground, reading, attempt).await? })
+}
+
+async fn judge_reading(ground: &Ground<'_>, reading: Reading, attempt: u64) -> Result<Judged, RunError> {
+    let Ground { git, record, plan, .. } = *ground;
+    let Reading { format, proposal } = reading;
     let paths = match touched(&proposal) {
         Ok(paths) => paths,
-        Err(finding) => return Ok(Judged::refused(finding)),
+        Err(error) => return Ok(Judged::unread(&error)),
     };
     let places = judge_places(&proposal, &policy(ground));
     let before = match may_read(&places, &paths) {
@@ -176,20 +196,36 @@ pub(crate) async fn judge(ground: &Ground<'_>, answer: &Untrusted, attempt: u64)
             return Ok(Judged { patch: diff_of(&proposal), ..Judged::of(too_large(places, error)?) });
         }
     };
-    let after = match apply(&proposal, &before) {
-        Ok(after) => after,
-        Err(error) => {
-            return Ok(Judged { patch: diff_of(&proposal), ..Judged::refused(error.finding()) });
+    let (proposal, after) = match applied(proposal, &before) {
+        Ok(applied) => applied,
+        Err((proposal, error)) => {
+            return Ok(Judged { patch: diff_of(&proposal), ..Judged::unread(&error) });
         }
     };
     let WithLost { files: after, findings } = with_lost(&proposal, &before, after, &plan.may_drop);
     let mut judged = if brings_marker(&before, &after) {
         Judged::refused(secret_in_answer(attempt))
     } else {
-        judge_files(ground, &proposal, &paths, &before, &after).await?
+        let ground = Ground { format, ..*ground };
+        judge_files(&ground, &proposal, &paths, &before, &after).await?
     };
     judged.verdict.merge(Verdict::new(findings));
     Ok(judged)
+}
+
+/// What a proposal makes of the files, and what was carried out: the hunks of a diff that do not stand where its headers
+/// say are placed by their lines, where there is only one place for each.
+fn applied(proposal: Proposal, before: &Files) -> Result<(Proposal, Files), (Proposal, AnswerError)> {
+    let error = match apply(&proposal, before) {
+        Ok(after) => return Ok((proposal, after)),
+        Err(error) => error,
+    };
+    match by_lines(&proposal).map(|edits| (apply(&edits, before), edits)) {
+        Some((Ok(after), edits)) => Ok((edits, after)),
+        // Where its lines stand more than once, that is what to mend.
+        Some((Err(several @ AnswerError::NotOneMatch { matches: 2.., .. }), _)) => Err((proposal, several)),
+        Some((Err(_), _)) | None => Err((proposal, error)),
+    }
 }
 
 /// Judges what an answer makes of the files.
@@ -238,7 +274,7 @@ async fn judge_diff(git: &Git, base: &Oid, policy: &Policy, patch: &[u8]) -> Res
     let proposal = Proposal::Diff(patch.to_vec());
     let paths = match touched(&proposal) {
         Ok(paths) => paths,
-        Err(finding) => return Ok(Judged::refused(finding)),
+        Err(error) => return Ok(Judged::refused(error.finding())),
     };
     let places = judge_places(&proposal, policy);
     let before = match may_read(&places, &paths) {
@@ -272,7 +308,7 @@ pub(crate) async fn judge_patch(
     };
     let mut verdict = crucible_patch::judge(&patch, policy, before, after);
     if verdict.outcome() == Outcome::Fail {
-        return Ok(Judged { patch: Some(bytes), verdict, change: None });
+        return Ok(Judged { patch: Some(bytes), ..Judged::of(verdict) });
     }
     // Neither needs the other, and both wait for git.
     let (tree, spared, apart) = tokio::join!(
@@ -294,7 +330,7 @@ pub(crate) async fn judge_patch(
     verdict.merge(spared);
     verdict.merge(apart?);
     let change = verdict.passes().then_some(Change { tree });
-    Ok(Judged { patch: Some(bytes), verdict, change })
+    Ok(Judged { patch: Some(bytes), change, ..Judged::of(verdict) })
 }
 
 /// How much may be read of these files, whose places were judged; or why none of them is read. A proposal that names more of them
@@ -385,13 +421,10 @@ fn secret_in_answer(attempt: u64) -> Finding {
     Finding::error(SECRET_IN_ANSWER, format!("attempt {attempt}"), hint)
 }
 
-fn touched(proposal: &Proposal) -> Result<Vec<RepoPath>, Finding> {
+fn touched(proposal: &Proposal) -> Result<Vec<RepoPath>, AnswerError> {
     let mut paths = match proposal {
         Proposal::Edits(edits) => edits.iter().map(|edit| edit.path.clone()).collect(),
-        Proposal::Diff(bytes) => match parse(bytes) {
-            Ok(patch) => patch.paths().into_iter().cloned().collect::<Vec<_>>(),
-            Err(error) => return Err(error.finding()),
-        },
+        Proposal::Diff(bytes) => parse(bytes)?.paths().into_iter().cloned().collect::<Vec<_>>(),
     };
     paths.sort();
     paths.dedup();

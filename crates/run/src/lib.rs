@@ -39,6 +39,7 @@ mod recording;
 mod replay;
 mod restore;
 mod role;
+mod rounds;
 mod scope;
 mod start;
 mod state;

@@ -16,6 +16,7 @@ use crate::error::RunError;
 use crate::event_kind::{EventKind, answered_key, prompted_step};
 use crate::journal::{self, is_pinned};
 use crate::layout::{self, RunDir};
+use crate::rounds::rounds_used;
 use crate::state::{Progress, RunState};
 
 /// The key of the event that tells of the signature.
@@ -215,13 +216,14 @@ pub(crate) fn status_of(
         None => next,
     };
     let laid = events.iter().filter(|event| event.event == EventKind::OutboxPrompted.name());
+    let of_plan = attempts.get(Allowances::of(events).attempts..).unwrap_or_default();
     let budgets = BudgetStatus {
         calls: booked.usage.calls,
         max_calls: allowed(&run, events),
         tokens: booked.usage.tokens,
         micro_dollars: booked.usage.cost.0,
-        iterations: attempts.len() as u64,
-        max_iterations: run.settings.max_iterations + Allowances::of(events).attempts as u64,
+        iterations: rounds_used(of_plan, &run.settings),
+        max_iterations: run.settings.max_iterations,
         outbox_prompts: laid.count() as u64,
         max_outbox_prompts: run.settings.dispatch().budgets.max_outbox_prompts,
     };

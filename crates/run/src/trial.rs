@@ -14,10 +14,10 @@ use crucible_patch::{FileMode, is_test_path};
 use crucible_repo::{DirtyEntry, Git, Oid, Omission, SnapshotOptions, Untracked, snapshot};
 use crucible_sandbox::{CONFINED_HOME, Strength, base_env, toolchain_env};
 use crucible_verify::{
-    Baseline, BehaviorCatalogCheck, FailureEvidence, Gate, GateEnd, GateId, GateInput, GateLevel, GateObserver,
-    GateOutcome, GateRun, GateSpec, JudgedRun, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths,
-    Requirements, TestFiles, TestTally, VerifyReport, could_not_run, excerpt, judge_run, judge_run_after,
-    judge_set, logs, report, run_gates,
+    Baseline, BehaviorCatalogCheck, FailureEvidence, Gate, GateEnd, GateId, GateInput, GateLevel,
+    GateObserver, GateOutcome, GateRun, GateSpec, JudgedRun, Normaliser, PatchCheck, PlanCheck, ReportInput,
+    ReportPaths, Requirements, TestFiles, TestTally, VerifyReport, could_not_run, excerpt, judge_run,
+    judge_run_after, judge_set, logs, report, run_gates,
 };
 
 use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
@@ -417,7 +417,7 @@ impl Trial {
         let declared = plan.gates.iter().map(|gate| gate_id(gate, dir)).collect::<Result<Vec<_>, _>>()?;
         Ok(report(&ReportInput {
             gate: self.level,
-            iteration: outcome.number,
+            iteration: outcome.round(),
             max_iterations: record.settings.max_iterations,
             outcomes: &outcomes,
             requirements: Requirements { declared: &declared, baseline },
@@ -626,6 +626,9 @@ mod tests {
             schema_version: AttemptVersion::V1,
             number: 1,
             end: AttemptEnd::Refused,
+            round: None,
+            asked_for: None,
+            read_as: None,
             answer: Digest::of(b"a"),
             patch: None,
             findings: Vec::new(),

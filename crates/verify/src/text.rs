@@ -1,5 +1,6 @@
 //! What a gate printed, made fit for a prompt: the same for the same failure, and short.
 
+mod condense;
 mod diagnostics;
 mod evidence;
 mod excerpt;

@@ -42,7 +42,8 @@ const FILES: [(&str, &str); 3] = [
     ("src/lib.rs", include_str!("../../demo/lib.rs.txt")),
 ];
 
-/// What a real model answered when it was asked; made by `crucible demo --record`.
+/// What a real model answered, made by `crucible demo --record`. The questions were worded anew since; those of the recording were
+/// put in their place, the answers are as they came.
 const CASSETTE: &[u8] = include_bytes!("../../demo/cassette.jsonl");
 
 /// Show the whole way on a bundled repository; no key and no network needed
@@ -192,6 +193,8 @@ fn options(provider: &str, model: String) -> RunOptions {
         max_files: 20,
         max_total_bytes: 60_000,
         max_iterations: 4,
+        max_malformed: 0,
+        candidates: 1,
         named: Vec::new(),
         directories: Vec::new(),
         message: None,

@@ -94,7 +94,6 @@ fn an_answer_that_is_no_diff_is_refused_and_the_fixer_is_asked() {
         ("echo '```diff'; good; echo '```'", "dispatch-no-diff"),
         ("true", "answer-empty"),
         ("head -c 50000000 /dev/zero | tr '\\0' x", "answer-too-large"),
-        ("good; echo That was it.", "patch-"),
     ] {
         let repo = small().build();
         let lines = format!(
@@ -107,11 +106,19 @@ fn an_answer_that_is_no_diff_is_refused_and_the_fixer_is_asked() {
         assert!(found.len() == 1 && found[0].starts_with(code), "{lines}: {found:?}");
         assert!(run_of(&desk).join("logs/agents/002.stdout.log").is_file());
         // What is refused before it is read is refused in a replay, too.
-        if code != "patch-" {
-            let replayed = desk.run(["run", "replay", &id_of(&ended), "--json"]).ok().json();
-            assert_eq!(replayed["different"], json!([]), "{lines}");
-        }
+        let replayed = desk.run(["run", "replay", &id_of(&ended), "--json"]).ok().json();
+        assert_eq!(replayed["different"], json!([]), "{lines}");
+        // It is a fault of form, and costs no attempt.
+        assert_eq!(
+            (&ended["attempts"][0]["end"], &ended["budgets"]["iterations"]),
+            (&json!("malformed"), &json!(1))
+        );
     }
+    // A sentence behind a diff takes nothing from it.
+    let repo = small().build();
+    let desk = served("good; echo That was it.", "");
+    let ended = desk.start(repo.path()).ok().json();
+    assert_eq!((&ended["state"], ended["attempts"].as_array().unwrap().len()), (&json!("verified"), 1));
 }
 
 #[test]

@@ -21,15 +21,20 @@ fn refused_reply(repo: &TestRepo, format: &str, reply: Reply, files: &[&str]) ->
     let server = FakeOpenAi::start([reply]);
     let desk = Desk::with(&server);
     let before = snapshot(repo, &desk);
-    let mut call =
-        desk.start_call(repo.path()).args(["--max-iterations", "1"]).env("CRUCIBLE_RUN_EDIT_FORMAT", format);
+    let mut call = desk
+        .start_call(repo.path())
+        .args(["--max-iterations", "1"])
+        .env("CRUCIBLE_RUN_EDIT_FORMAT", format)
+        .env("CRUCIBLE_RUN_MAX_MALFORMED", "0");
     for file in files {
         call = call.args(["--file", file]);
     }
     let status = call.run().exits(1).json();
     before.is_still(&snapshot(repo, &desk));
     assert_eq!(status["state"], "failed");
-    assert_eq!(status["attempts"][0]["end"], "refused");
+    let end = status["attempts"][0]["end"].as_str().unwrap();
+    assert!(["refused", "malformed"].contains(&end), "{end}");
+    assert_eq!(status["attempts"][0]["asked_for"], format);
     assert_eq!(status["failure"]["code"], "run-out-of-attempts");
     assert_eq!(server.requests().len(), 1);
     let land = desk.run(["run", "land", status["run"]["run_id"].as_str().unwrap(), "--json"]);
@@ -64,9 +69,46 @@ fn prose_is_no_change() {
     assert_eq!(refused(&small().build(), "search-replace", prose, &[]), ["answer-no-edit"]);
 }
 
+/// Asks once in a format, gets this answer, and tells as what it was read; the right change landed, and replays.
+#[track_caller]
+fn landed(format: &str, answer: &str) -> String {
+    let (repo, server) = (small().build(), answering(answer));
+    let desk = Desk::with(&server);
+    let call = desk.start_call(repo.path()).args(["--max-iterations", "1", "--file", "src/area.py"]);
+    let status = call.env("CRUCIBLE_RUN_EDIT_FORMAT", format).run().ok().json();
+    assert_eq!(status["state"], "verified", "{answer}: {status:#}");
+    assert_eq!(status["attempts"][0]["asked_for"], format);
+    let kept = desk.runs()[0].join("attempts/001");
+    assert_eq!(std::fs::read_to_string(kept.join("answer.txt")).unwrap(), answer);
+    assert!(std::fs::read_to_string(kept.join("diff.patch")).unwrap().starts_with("diff --git "));
+    let replayed = desk.run(["run", "replay", &id_of(&status), "--json"]).ok().json();
+    assert_eq!(replayed["different"], serde_json::json!([]));
+    desk.run(["run", "land", &id_of(&status)]).ok();
+    assert_eq!(std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(), right());
+    status["attempts"][0]["read_as"].as_str().unwrap().to_owned()
+}
+
 #[test]
-fn prose_around_a_diff_is_refused() {
-    assert_eq!(refused_diff(&format!("Here is the patch:\n\n{GOOD_DIFF}")), ["answer-text-around-diff"]);
+fn an_answer_in_another_form_lands_whatever_was_asked_for() {
+    let blocks = "src/area.py\n<<<<<<< SEARCH\n    return width + height\n=======\n    return width * height\n>>>>>>> REPLACE\n";
+    let prose = format!("Here is the patch:\n\n```diff\n{GOOD_DIFF}```\n\nIt multiplies now.\n");
+    assert_eq!(landed("unified-diff", &prose), "unified-diff");
+    assert_eq!(landed("whole-file", &prose), "unified-diff");
+    assert_eq!(landed("whole-file", blocks), "search-replace");
+    assert_eq!(landed("unified-diff", blocks), "search-replace");
+    assert_eq!(landed("definitions", blocks), "search-replace");
+    assert_eq!(landed("search-replace", &good_answer()), "whole-file");
+    assert_eq!(landed("unified-diff", &good_answer()), "whole-file");
+}
+
+#[test]
+fn hunks_whose_headers_do_not_hold_are_placed_by_their_lines() {
+    let at = GOOD_DIFF.find("@@").unwrap();
+    let (names, hunk) = (&GOOD_DIFF[..at], GOOD_DIFF[at..].split_once('\n').unwrap().1);
+    for header in ["@@ -71,9 +71,9 @@", "@@"] {
+        assert_eq!(landed("unified-diff", &format!("{names}{header}\n{hunk}")), "unified-diff");
+        assert_eq!(landed("whole-file", &format!("Sure:\n{names}{header}\n{hunk}\nDone.\n")), "unified-diff");
+    }
 }
 
 #[test]
@@ -367,21 +409,127 @@ fn definitions_that_cannot_be_put_in_are_refused() {
 }
 
 #[test]
-fn the_same_refused_patch_again_ends_the_run() {
-    let (repo, server) = (small().build(), answering(new_file("src/extra.py")));
+fn the_same_refused_patch_again_costs_an_attempt_and_is_not_tried() {
+    let (repo, server) =
+        (small().build(), answering(whole_file("src/area.py", "def area(width, height):\n    return 7\n")));
     let desk = Desk::with(&server);
+    desk.user_config("[llm.gateway]\ntemperature = 0.1\n");
     let before = snapshot(&repo, &desk);
-    let call = desk.start_call(repo.path()).env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff");
-    let status = call.run().exits(1).json();
-    assert_eq!(status["failure"]["code"], "run-same-patch-twice");
-    assert_eq!(status["attempts"].as_array().unwrap().len(), 2);
-    has(&codes(&status, 1), "patch-path-outside-scope");
-    assert_eq!(codes(&status, 1), codes(&status, 2));
-    assert_eq!(server.requests().len(), 2);
+    let call = desk.start_call(repo.path()).args(["--max-iterations", "3"]);
+    let status = call.env("CRUCIBLE_RUN_EDIT_FORMAT", "definitions").run().exits(1).json();
+    assert_eq!(status["failure"]["code"], "run-out-of-attempts");
+    let ends: Vec<&str> = status["attempts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|attempt| attempt["end"].as_str().unwrap())
+        .collect();
+    assert_eq!(ends, ["verify_failed", "repeated", "repeated"]);
+    has(&codes(&status, 2), "run-same-patch-twice");
+    assert!(!desk.runs()[0].join("attempts/002/verify_report.json").exists());
+    let asked = server.requests();
+    assert_eq!(asked.len(), 3);
+    // Each question has other settings, and tells what was said before.
+    let setting =
+        |name: &str| asked.iter().map(|request| request.body[name].as_f64().unwrap()).collect::<Vec<_>>();
+    assert_eq!(setting("seed"), [1.0, 2.0, 3.0]);
+    assert_eq!(setting("temperature"), [0.1, 0.35, 0.85]);
+    let last = asked[2].body["messages"].to_string();
+    assert!(last.contains("run-same-patch-twice") && last.contains("return 7"), "{last}");
     before.is_still(&snapshot(&repo, &desk));
-    // The fixer was told why.
-    let asked = server.requests()[1].body["messages"].to_string();
-    assert!(asked.contains("patch-path-outside-scope"), "{asked}");
+    let replayed = desk.run(["run", "replay", &id_of(&status), "--json"]).ok().json();
+    assert_eq!(replayed["different"], serde_json::json!([]));
+    desk.run(["run", "verify-record", &id_of(&status)]).ok();
+}
+
+#[test]
+fn malformed_answers_cost_calls_and_no_attempt_while_their_budget_lasts() {
+    let prose = || Reply::Answer("I would rather not.".to_owned());
+    let cut = Reply::CutAnswer(good_answer());
+    let server = FakeOpenAi::start([prose(), cut, prose(), Reply::Answer(good_answer())]);
+    let (repo, desk) = (small().build(), Desk::with(&server));
+    let call = desk.start_call(repo.path()).args(["--max-iterations", "1"]);
+    let status = call.env("CRUCIBLE_RUN_EDIT_FORMAT", "whole-file").run().ok().json();
+    assert_eq!(status["state"], "verified");
+    let attempts = status["attempts"].as_array().unwrap();
+    let ends: Vec<&str> = attempts.iter().map(|attempt| attempt["end"].as_str().unwrap()).collect();
+    assert_eq!(ends, ["malformed", "malformed", "malformed", "verified"]);
+    assert_eq!(codes(&status, 2), ["run-answer-cut"]);
+    assert_eq!((&status["budgets"]["iterations"], &status["budgets"]["calls"]), (&1.into(), &4.into()));
+    // The question shows the form with lines of the file, and a cut answer is asked for in a shorter one.
+    let asked = server.requests();
+    let question = |number: usize| asked[number].body["messages"].to_string();
+    assert!(!question(0).contains("because of its form"), "{}", question(0));
+    assert!(
+        question(1).contains("because of its form") && question(1).contains("answer-no-edit"),
+        "{}",
+        question(1)
+    );
+    assert!(question(1).contains("(and every other line of the file)"), "{}", question(1));
+    assert!(question(2).contains("the changed function, complete"), "{}", question(2));
+    assert_eq!(
+        (&attempts[1]["asked_for"], &attempts[2]["asked_for"]),
+        (&"whole-file".into(), &"definitions".into())
+    );
+    let replayed = desk.run(["run", "replay", &id_of(&status), "--json"]).ok().json();
+    assert_eq!(replayed["different"], serde_json::json!([]));
+    desk.run(["run", "verify-record", &id_of(&status)]).ok();
+
+    // One more of them than the budget has costs the attempt.
+    let server = FakeOpenAi::start([prose(), prose(), Reply::Answer(good_answer())]);
+    let (repo, desk) = (small().build(), Desk::with(&server));
+    let call = desk.start_call(repo.path()).args(["--max-iterations", "1"]);
+    let status = call.env("CRUCIBLE_RUN_MAX_MALFORMED", "1").run().exits(1).json();
+    assert_eq!(status["failure"]["code"], "run-out-of-attempts");
+    assert_eq!((server.requests().len(), &status["budgets"]["iterations"]), (2, &1.into()));
+}
+
+#[test]
+fn candidates_are_tried_one_by_one_until_the_first_is_verified() {
+    let wrong = |value: u32| {
+        Reply::Answer(whole_file("src/area.py", &right().replace("width * height", &value.to_string())))
+    };
+    let server = FakeOpenAi::start([wrong(1), wrong(2), Reply::Answer(good_answer()), wrong(3)]);
+    let (repo, desk) = (small().build(), Desk::with(&server));
+    let call = desk.start_call(repo.path()).args(["--max-iterations", "1", "--candidates", "4"]);
+    let status = call.env("CRUCIBLE_RUN_EDIT_FORMAT", "whole-file").run().ok().json();
+    assert_eq!(status["state"], "verified");
+    let ends: Vec<&str> = status["attempts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|attempt| attempt["end"].as_str().unwrap())
+        .collect();
+    assert_eq!(ends, ["verify_failed", "verify_failed", "verified"]);
+    assert_eq!((&status["budgets"]["iterations"], &status["budgets"]["calls"]), (&1.into(), &3.into()));
+    let asked = server.requests();
+    // All of them answer the same question, each with its own seed.
+    assert!(asked.windows(2).all(|pair| pair[0].body["messages"] == pair[1].body["messages"]));
+    assert_eq!(asked.iter().map(|request| request.body["seed"].clone()).collect::<Vec<_>>(), [1, 2, 3]);
+    let report = std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap();
+    assert!(serde_json::from_str::<serde_json::Value>(&report).unwrap()["iteration"] == 1, "{report}");
+    let replayed = desk.run(["run", "replay", &id_of(&status), "--json"]).ok().json();
+    assert_eq!(replayed["different"], serde_json::json!([]));
+}
+
+#[test]
+fn a_file_that_does_not_fit_whole_is_asked_for_in_parts() {
+    let filler = |at: usize| format!("def filler_{at}(value):\n    return value + {at}\n\n\n");
+    let large = format!("{WRONG}\n\n{}", (0..700).map(filler).collect::<String>());
+    assert!(large.len() > 33_000);
+    let repo = small().file("src/area.py", &large).build();
+    let half = "def area(width, height):\n    return width * height\n";
+    let server = answering(whole_file("src/area.py", half));
+    let desk = Desk::with(&server);
+    let ran = desk.start_call(repo.path()).args(["--file", "src/area.py"]).run().ok();
+    let status = ran.json();
+    assert_eq!(status["state"], "verified", "{status:#}");
+    assert_eq!(status["attempts"][0]["asked_for"], "definitions");
+    let cost = std::fs::read_to_string(desk.runs()[0].join("reviews/review_cost.md")).unwrap();
+    assert!(cost.contains("Verdict: APPROVE") && cost.contains("plan-answer-too-large"), "{cost}");
+    assert!(ran.stderr.contains("asking for definitions instead of whole files"), "{}", ran.stderr);
+    let replayed = desk.run(["run", "replay", &id_of(&status), "--json"]).ok().json();
+    assert_eq!(replayed["different"], serde_json::json!([]));
 }
 
 #[test]

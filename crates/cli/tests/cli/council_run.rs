@@ -28,7 +28,7 @@ fn question(request: &SeenRequest) -> Asks {
     let text = request.conversation();
     if text.contains("Say which files have to be read") {
         Asks::Files
-    } else if text.contains("You review the plan") {
+    } else if text.contains("Review the plan of the change") {
         Asks::Review
     } else {
         Asks::Plan

@@ -42,8 +42,11 @@ fn what_was_judged_before_uses_up_no_try_of_a_person() {
         assert!(desk.run(["run", "advance"]).exits(1).stderr.contains("judged as attempt 1"));
     }
     // The same for words that are no patch.
-    assert_eq!(give(&desk, &run, "I would multiply.\n")["budgets"]["iterations"], 2);
-    assert_eq!(give(&desk, &run, "\nI would multiply.\n\n")["budgets"]["iterations"], 2);
+    for prose in ["I would multiply.\n", "\nI would multiply.\n\n"] {
+        let still = give(&desk, &run, prose);
+        assert_eq!(still["attempts"].as_array().unwrap().len(), 2);
+        assert_eq!(still["budgets"]["iterations"], 1, "what has no form costs no try either");
+    }
     fs::write(run.join(PATCH), format!("\u{feff}{GOOD_DIFF}")).unwrap();
     assert_eq!(desk.run(["run", "advance", "--json"]).ok().json()["state"], "verified");
 }
@@ -52,14 +55,13 @@ fn what_was_judged_before_uses_up_no_try_of_a_person() {
 fn a_person_sees_the_answer_that_was_refused_for_its_form_and_what_is_still_owed() {
     let (repo, desk) = (small().build(), Desk::new());
     let run = waiting(&desk, repo.path());
-    let bare = GOOD_DIFF.split_once('\n').unwrap().1;
-    let refused = give(&desk, &run, bare);
+    let refused = give(&desk, &run, "I would return width * height.\n");
     assert_eq!(codes(&refused, 1), ["answer-no-edit"]);
     assert!(refused["missing"].as_array().unwrap().contains(&json!(PATCH)), "{refused}");
     let prompt = fs::read_to_string(run.join("outbox/002_fixer_fix.md")).unwrap();
     for part in [
         "Missing-Artifacts: artifacts/diff.patch, artifacts/verify_report.json\n",
-        "the first line has to begin with `diff --git`",
+        "its first line has to begin with `diff --git`",
         "the refused answer",
         "width * height",
     ] {

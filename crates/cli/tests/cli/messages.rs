@@ -120,9 +120,11 @@ fn the_configuration_in_force_names_its_sources() {
     gates.tests.setup [] default
     gates.tests.timeout_s 600 default
     llm.provider "gateway" environment CRUCIBLE_LLM_PROVIDER
+    run.candidates 1 default
     run.edit_format "" default
     run.max_files 7 environment CRUCIBLE_RUN_MAX_FILES
     run.max_iterations 2 R/.crucible/config.toml
+    run.max_malformed 3 default
     run.max_total_bytes 60000 default
     sandbox.strength "required" default
     "#);
@@ -164,7 +166,7 @@ fn a_run_tells_where_it_stands_and_what_is_next() {
     goal      make area in src/area.py multiply
     model     gpt-oss-20b (gateway)
     state     verified
-    attempts  2 of 4
+    attempts  1 of 4
     evidence  $CRUCIBLE_HOME/runs/RUN
     next      Commit the change with `crucible run land RUN`.
     ");

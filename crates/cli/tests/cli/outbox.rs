@@ -92,6 +92,33 @@ fn a_person_takes_a_run_from_goal_to_commit() {
 }
 
 #[test]
+fn a_person_may_answer_in_any_edit_format() {
+    let blocks = "Sure:\n\nsrc/area.py\n<<<<<<< SEARCH\nreturn width + height\n=======\nreturn width * height\n>>>>>>> REPLACE\n";
+    let fenced = format!("Here it is:\n```diff\n{GOOD_DIFF}```\nDone.\n");
+    for (answer, read_as) in
+        [(blocks, "search-replace"), (&good_answer(), "whole-file"), (&fenced, "unified-diff")]
+    {
+        let (repo, desk) = (small().build(), Desk::new());
+        let started = desk.start_call(repo.path()).args(["--mode", "manual_outbox"]).run().exits(1).json();
+        let run = run_of(&desk);
+        fs::write(run.join("artifacts/diff.patch"), answer).unwrap();
+        let verified = desk.run(["run", "advance", "--json"]).ok().json();
+        let attempt = &verified["attempts"][0];
+        assert_eq!((&attempt["asked_for"], &attempt["read_as"]), (&json!("unified-diff"), &json!(read_as)));
+        // The canonical patch takes the place of what was written, which is kept beside it.
+        let patch = fs::read_to_string(run.join("artifacts/diff.patch")).unwrap();
+        assert!(patch.starts_with("diff --git a/src/area.py"), "{patch}");
+        assert_eq!(fs::read_to_string(run.join("attempts/001/answer.txt")).unwrap(), answer);
+        let id = id_of(&started);
+        let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
+        assert_eq!(replayed["different"], json!([]));
+        desk.run(["run", "verify-record", &id]).ok();
+        desk.run(["run", "land", &id, "--json"]).ok();
+        assert_eq!(repo.git(["diff", "--name-status", "HEAD^", "HEAD"]), "M\tsrc/area.py");
+    }
+}
+
+#[test]
 fn a_run_that_waits_replays_as_one_that_waits() {
     let (repo, desk) = (small().build(), Desk::new());
     let started = desk.start_call(repo.path()).args(["--mode", "manual_outbox"]).run().exits(1).json();

@@ -348,7 +348,8 @@ fn later_attempts_are_warmer_up_to_one() {
     let (repo, server) =
         (small().build(), FakeOpenAi::start(std::iter::repeat_n(Reply::Answer("no".into()), 6)));
     let desk = Desk::with(&server);
-    desk.start_call(repo.path()).args(["--max-iterations", "6"]).run().exits(1);
+    let call = desk.start_call(repo.path()).args(["--max-iterations", "6"]);
+    call.env("CRUCIBLE_RUN_MAX_MALFORMED", "0").run().exits(1);
     let warmth: Vec<f64> =
         server.requests().iter().map(|request| request.body["temperature"].as_f64().unwrap()).collect();
     assert_eq!(warmth, [0.2, 0.45, 0.7, 0.95, 1.0, 1.0]);

@@ -4,11 +4,12 @@
 //! ends, its byte order mark, and whether its last line has a newline (inside a fence every line has one, so a missing
 //! one at the end of the old file is kept missing; a new file ends with one).
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use crucible_model::RepoPath;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
+use super::place::{bare, placed_hunks, push, replaced};
 use super::splice::{Speaks, Target};
 use super::{AnswerError, Edit, EditKind, Proposal, name};
 use crate::parse::parse;
@@ -40,7 +41,11 @@ pub fn apply(proposal: &Proposal, files: &Files) -> Result<Files, AnswerError> {
                     }
                     continue;
                 }
-                let content = apply_edit(edit, number, before)?;
+                let is_again = after.contains_key(&edit.path);
+                let content = match &edit.kind {
+                    EditKind::Block { content } => by_block(&edit.path, content, before, is_again)?,
+                    _ => apply_edit(edit, number, before)?,
+                };
                 after.insert(edit.path.clone(), content);
             }
         }
@@ -78,6 +83,14 @@ fn apply_edit(edit: &Edit, number: u64, before: Option<&[u8]>) -> Result<Vec<u8>
     match &edit.kind {
         EditKind::WholeFile { content } => whole(&edit.path, content, before),
         EditKind::Definitions { content } => by_definitions(&edit.path, &[content], before),
+        EditKind::Block { content } => by_block(&edit.path, content, before, false),
+        EditKind::Hunks { hunks } => {
+            let before = before.ok_or_else(|| AnswerError::UnknownFile { path: edit.path.clone() })?;
+            for hunk in hunks {
+                refuse_elided(&edit.path, &hunk.added(), before)?;
+            }
+            placed_hunks(&edit.path, hunks, before)
+        }
         EditKind::Replace { search, replace } => {
             refuse_elided(&edit.path, replace, before.unwrap_or_default())?;
             match before {
@@ -120,7 +133,9 @@ fn by_definitions(path: &RepoPath, blocks: &[&str], before: Option<&[u8]>) -> Re
     let old = before.unwrap_or_default();
     let (first, others) = match blocks {
         [] => return Ok(old.to_vec()),
-        [only] => return by_definition(path, only, before),
+        [only] => {
+            return by_definition(path, only, before).or_else(|error| as_whole(path, only, old, error));
+        }
         [first, others @ ..] => (first, others),
     };
     let is_blank = without_mark(old).1.trim_ascii().is_empty();
@@ -154,6 +169,44 @@ fn by_definition(path: &RepoPath, content: &str, before: Option<&[u8]>) -> Resul
     let answer = without_path_comment(path, content, text);
     let spliced = target.splice(path, answer, Speaks::OfParts)?;
     Ok([mark, spliced.text.as_bytes()].concat())
+}
+
+/// The content of a file of which a block came where another form was asked for. Definitions are put in one by one; what
+/// cannot be is taken for the whole file only where it begins and ends as the file does, so that a piece of a file never
+/// takes the place of all of it, nor a second block that of the first.
+fn by_block(
+    path: &RepoPath,
+    content: &str,
+    before: Option<&[u8]>,
+    is_again: bool,
+) -> Result<Vec<u8>, AnswerError> {
+    let old = before.unwrap_or_default();
+    if without_mark(old).1.trim_ascii().is_empty() {
+        return whole(path, content, before);
+    }
+    match (takes_definitions(path, old), is_again) {
+        (true, false) => {
+            by_definition(path, content, before).or_else(|error| as_whole(path, content, old, error))
+        }
+        (true, true) => by_definition(path, content, before),
+        (false, false) => as_whole(path, content, old, AnswerError::PartOfFile { path: path.clone() }),
+        (false, true) => Err(AnswerError::TwoAnswers { path: path.clone() }),
+    }
+}
+
+/// The content of a file of which a block could not be put in: the whole block where it begins and ends as the file does,
+/// the error elsewhere. What does not follow the grammar is no file either way.
+fn as_whole(path: &RepoPath, content: &str, old: &[u8], error: AnswerError) -> Result<Vec<u8>, AnswerError> {
+    let ends = |text: &[u8]| {
+        let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
+        let first = lines.find(|line| !line.is_empty()).map(<[u8]>::to_vec);
+        let last = lines.rfind(|line| !line.is_empty()).map(<[u8]>::to_vec);
+        (first, last)
+    };
+    let (_, text) = without_mark(old);
+    let is_whole = ends(text) == ends(without_path_comment(path, content, text).as_bytes());
+    let is_grammar = matches!(error, AnswerError::BrokenSyntax { .. } | AnswerError::TooMuchSyntax { .. });
+    if is_whole && !is_grammar { whole(path, content, Some(old)) } else { Err(error) }
 }
 
 /// The byte order mark that a text may begin with, and the rest.
@@ -222,19 +275,6 @@ impl Ends {
     }
 }
 
-/// A line without its line end.
-fn bare(line: &[u8]) -> &[u8] {
-    let Some(line) = line.strip_suffix(b"\n") else {
-        return line;
-    };
-    line.strip_suffix(b"\r").unwrap_or(line)
-}
-
-fn push(out: &mut Vec<u8>, line: &[u8], end: &[u8]) {
-    out.extend_from_slice(line);
-    out.extend_from_slice(end);
-}
-
 /// Models like to write the file's name into its first line. It goes, unless the file began with it before.
 fn without_path_comment<'a>(path: &RepoPath, content: &'a str, before: &[u8]) -> &'a str {
     let Some((first, rest)) = content.split_once('\n') else {
@@ -284,102 +324,4 @@ pub(super) fn refuse_elided(path: &RepoPath, content: &str, before: &[u8]) -> Re
         }
     }
     Ok(())
-}
-
-/// Replaces the lines of `search`, which have to stand in `before` exactly once. White space at line ends does not
-/// count, unless counting it leaves exactly one place.
-fn replaced(
-    path: &RepoPath,
-    number: u64,
-    search: &str,
-    replace: &str,
-    before: &[u8],
-) -> Result<Vec<u8>, AnswerError> {
-    let file: Vec<&[u8]> = before.split_inclusive(|byte| *byte == b'\n').collect();
-    let wanted: Vec<&[u8]> = search.as_bytes().split_inclusive(|byte| *byte == b'\n').collect();
-    let mut places = occurrences(&file, &wanted, bare);
-    if places.len() != 1 {
-        let loose = occurrences(&file, &wanted, <[u8]>::trim_ascii_end);
-        if places.is_empty() {
-            places = loose;
-        }
-    }
-    let [start] = places[..] else {
-        return Err(AnswerError::NotOneMatch {
-            path: path.clone(),
-            edit: number,
-            matches: places.len() as u64,
-            nearest: if places.is_empty() { nearest(&file, &wanted) } else { String::new() },
-        });
-    };
-    let end = start + wanted.len();
-    let matched = file.get(start..end).unwrap_or_default();
-    let like = matched.iter().chain(file.first()).find(|line| line.ends_with(b"\n"));
-    let line_end: &[u8] = like.map_or(b"\n", |line| &line[bare(line).len()..]);
-    let mut out = file.get(..start).unwrap_or_default().concat();
-    for line in replace.as_bytes().split_inclusive(|byte| *byte == b'\n') {
-        push(&mut out, bare(line), line_end);
-    }
-    if matched.last().is_some_and(|line| !line.ends_with(b"\n")) && !replace.is_empty() {
-        out.truncate(out.len() - line_end.len());
-    }
-    out.extend_from_slice(&file.get(end..).unwrap_or_default().concat());
-    Ok(out)
-}
-
-/// Where `wanted` stands in `file`, lines compared by `key`; linear in both, whatever they hold (Knuth, Morris, Pratt).
-fn occurrences(file: &[&[u8]], wanted: &[&[u8]], key: fn(&[u8]) -> &[u8]) -> Vec<usize> {
-    let same = |a: &[u8], b: &[u8]| key(a) == key(b);
-    let mut fallback = vec![0usize; wanted.len()];
-    let mut length = 0;
-    for at in 1..wanted.len() {
-        while length > 0 && !same(wanted[at], wanted[length]) {
-            length = fallback[length - 1];
-        }
-        length += usize::from(same(wanted[at], wanted[length]));
-        fallback[at] = length;
-    }
-    let mut found = Vec::new();
-    let mut length = 0;
-    for (at, line) in file.iter().enumerate() {
-        while length > 0 && (length == wanted.len() || !same(line, wanted[length])) {
-            length = fallback[length - 1];
-        }
-        length += usize::from(wanted.get(length).is_some_and(|want| same(line, want)));
-        if length > 0 && length == wanted.len() {
-            found.push(at + 1 - length);
-        }
-    }
-    found
-}
-
-/// The lines of the file that stand where most of the wanted lines would have been found, with their numbers.
-fn nearest(file: &[&[u8]], wanted: &[&[u8]]) -> String {
-    /// Lines that stand in more places than this (braces, blanks) say nothing about where we are.
-    const MAX_PLACES: usize = 8;
-    const MAX_SHOWN: usize = 8;
-    let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
-    for (at, line) in file.iter().enumerate() {
-        places.entry(line.trim_ascii()).or_default().push(at);
-    }
-    let mut votes: BTreeMap<usize, u64> = BTreeMap::new();
-    for (offset, line) in wanted.iter().enumerate().filter(|(_, line)| !line.trim_ascii().is_empty()) {
-        for at in
-            places.get(line.trim_ascii()).filter(|places| places.len() <= MAX_PLACES).into_iter().flatten()
-        {
-            *votes.entry(at.saturating_sub(offset)).or_default() += 1;
-        }
-    }
-    let Some((start, _)) = votes.iter().max_by_key(|(start, votes)| (**votes, std::cmp::Reverse(**start)))
-    else {
-        return String::new();
-    };
-    let shown = file.iter().enumerate().skip(*start).take(wanted.len().clamp(1, MAX_SHOWN));
-    shown
-        .map(|(at, line)| {
-            let text: String = String::from_utf8_lossy(bare(line)).chars().take(160).collect();
-            format!("{:>5} | {text}", at + 1)
-        })
-        .collect::<Vec<_>>()
-        .join("\n")
 }

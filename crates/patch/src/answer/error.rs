@@ -2,7 +2,7 @@
 
 use crucible_model::{Code, Finding, RepoPath, RepoPathError};
 
-use crate::parse::PatchError;
+use crate::parse::{PatchError, PatchErrorKind};
 
 /// Why an answer gives no change. The texts are written to be handed back to who answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,6 +51,14 @@ pub enum AnswerError {
         line: u64,
         /// What it looks like.
         found: &'static str,
+    },
+    /// A piece of a file in a form that only takes whole files.
+    #[error(
+        "the block for {path} holds only a part of it; answer with blocks that search and replace, or with the whole file"
+    )]
+    PartOfFile {
+        /// The file.
+        path: RepoPath,
     },
     /// An edit that does not say which file it is for.
     #[error("line {line}: this edit does not say which file it is for; write `FILE: path` above it")]
@@ -267,7 +275,7 @@ impl AnswerError {
             Self::Empty => Code::new("answer-empty"),
             Self::TooLarge { .. } | Self::Unread => Code::new("answer-too-large"),
             Self::NoEdit | Self::NoDiff { .. } | Self::NoDiffHeader { .. } => Code::new("answer-no-edit"),
-            Self::WrongFormat { .. } => Code::new("answer-wrong-format"),
+            Self::WrongFormat { .. } | Self::PartOfFile { .. } => Code::new("answer-wrong-format"),
             Self::NoPath { .. } => Code::new("answer-no-path"),
             Self::BadPath { .. } => Code::new("answer-bad-path"),
             Self::PathsDisagree { .. } => Code::new("answer-paths-disagree"),
@@ -295,6 +303,16 @@ impl AnswerError {
         }
     }
 
+    /// Whether only the form of the answer is at fault: it proposes no change that could be judged. A path outside of the
+    /// repository is more than that.
+    #[must_use]
+    pub fn is_of_form(&self) -> bool {
+        !matches!(
+            self,
+            Self::BadPath { .. } | Self::Patch(PatchError { kind: PatchErrorKind::BadPath { .. }, .. })
+        )
+    }
+
     /// The finding for a report.
     #[must_use]
     pub fn finding(&self) -> Finding {
@@ -303,6 +321,7 @@ impl AnswerError {
             Self::PathsDisagree { first: path, .. }
             | Self::TwoAnswers { path }
             | Self::AmbiguousFence { path }
+            | Self::PartOfFile { path }
             | Self::UnknownFile { path }
             | Self::EmptySearch { path }
             | Self::NotOneMatch { path, .. }

@@ -1,16 +1,20 @@
 //! What a patchmaker answered, read as edits or as a diff.
 //!
-//! A model answers in the format it was asked for (DESIGN D14). [`read_answer`] reads that format and no other: prose
-//! around edits is ignored, everything that could be meant in two ways is an error with a code of its own, so that
-//! the same answer always gives the same edits. [`apply`] then makes file contents of them.
+//! [`read_answer`] reads the format that was asked for (DESIGN D14) and no other; [`read_any_answer`] takes any format
+//! that the answer shows by its own shape, and repairs faults of form that can be repaired in one way only. Prose around
+//! edits is ignored, everything that could be meant in two ways is an error with a code of its own, so that the same
+//! answer always gives the same edits. [`apply`] then makes file contents of them.
 
 mod apply;
 mod diff;
 mod error;
 mod fence;
+mod hunks;
 mod lost;
 mod name;
+mod place;
 mod replace;
+mod shape;
 mod splice;
 mod whole;
 
@@ -19,7 +23,9 @@ use crucible_model::{EditFormat, RepoPath, Untrusted};
 pub use apply::{apply, takes_definitions};
 pub use error::AnswerError;
 pub use fence::{AnswerBlock, answer_blocks};
+pub use hunks::{LooseHunk, by_lines};
 pub use lost::{WithLost, with_lost};
+pub use shape::{Reading, read_any_answer};
 
 /// The largest answer that is read, in bytes: 2 MiB.
 pub const MAX_ANSWER_BYTES: u64 = 2 << 20;
@@ -58,6 +64,16 @@ pub enum EditKind {
         /// All lines, each with its line feed.
         content: String,
     },
+    /// A block of code that came where another form was asked for: definitions, or the whole file.
+    Block {
+        /// All lines, each with its line feed.
+        content: String,
+    },
+    /// The changed places of a diff, each found by its lines.
+    Hunks {
+        /// From top to bottom, as they were written.
+        hunks: Vec<LooseHunk>,
+    },
     /// Some lines give way to others.
     Replace {
         /// The lines that have to be there exactly once. None means that the file is new.
@@ -79,14 +95,7 @@ pub fn read_answer(
     answer: &Untrusted,
     expected: &[RepoPath],
 ) -> Result<Proposal, AnswerError> {
-    let text = answer.as_str();
-    if text.len() as u64 > MAX_ANSWER_BYTES {
-        return Err(AnswerError::TooLarge { bytes: text.len() as u64, limit: MAX_ANSWER_BYTES });
-    }
-    let text = without_thoughts(text);
-    if text.trim().is_empty() {
-        return Err(AnswerError::Empty);
-    }
+    let text = checked(answer)?;
     match format {
         EditFormat::WholeFile => {
             whole::read(&text.replace("\r\n", "\n"), expected, |content| EditKind::WholeFile { content })
@@ -103,6 +112,16 @@ pub fn read_answer(
     }
 }
 
+/// The answer without thoughts, where it is neither too large nor empty.
+fn checked(answer: &Untrusted) -> Result<&str, AnswerError> {
+    let text = answer.as_str();
+    if text.len() as u64 > MAX_ANSWER_BYTES {
+        return Err(AnswerError::TooLarge { bytes: text.len() as u64, limit: MAX_ANSWER_BYTES });
+    }
+    let text = without_thoughts(text);
+    if text.trim().is_empty() { Err(AnswerError::Empty) } else { Ok(text) }
+}
+
 /// What follows the thoughts; nothing where they have no end.
 fn without_thoughts(text: &str) -> &str {
     match text.trim_start().strip_prefix("<think>") {
@@ -113,3 +132,5 @@ fn without_thoughts(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_any;

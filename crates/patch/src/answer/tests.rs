@@ -24,6 +24,9 @@ fn read(format: EditFormat, answer: &str, expected: &[&str]) -> Vec<String> {
             .map(|edit| match edit.kind {
                 EditKind::WholeFile { content } => format!("{}={content}", edit.path),
                 EditKind::Definitions { content } => format!("{}~{content}", edit.path),
+                EditKind::Block { .. } | EditKind::Hunks { .. } => {
+                    unreachable!("only read_any_answer gives these")
+                }
                 EditKind::Replace { search, replace } => format!("{}={search}|{replace}", edit.path),
             })
             .collect(),

@@ -77,6 +77,12 @@ pub struct RunSettings {
     pub max_total_bytes: u64,
     /// Attempts at a patch at the most.
     pub max_iterations: u64,
+    /// Malformed answers that cost no attempt.
+    #[serde(default)]
+    pub max_malformed: u64,
+    /// Answers that are sampled for each attempt until one is verified.
+    #[serde(default = "one")]
+    pub candidates: u64,
     /// Files that the operator named as the ones to change; empty where the chair is to choose.
     pub named: Vec<RepoPath>,
     /// Directories that the operator named as the ones to change.
@@ -99,6 +105,10 @@ pub struct RunSettings {
     /// How much of the web a researcher may cite; nothing where none may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<WebLimits>,
+}
+
+fn one() -> u64 {
+    1
 }
 
 /// Prompts that a researcher may be laid where nothing is configured: the first, and one for each answer that is refused.

@@ -30,6 +30,9 @@ pub(crate) struct Evidence<'e> {
     pub(crate) brief: Option<&'e Brief>,
     /// What is known from elsewhere: earlier runs, workflows, pages; the text of `EXTERNALS.md`.
     pub(crate) externals: &'e str,
+    /// Whether that text quotes somebody: pages, or a workflow of the repository. The rest of it only tells people what was
+    /// looked up.
+    pub(crate) quotes_others: bool,
 }
 
 /// The names of a repository's files, for who chooses among them.
@@ -74,11 +77,14 @@ const MOST_LISTED: usize = 400;
 /// One part of the question.
 type Part = fn(PromptBuilder, &Asking<'_>, &Evidence<'_>) -> PromptBuilder;
 
+const FIX_BRIEF: &str = "FIX_BRIEF.md";
+const EXTERNALS: &str = "EXTERNALS.md";
+
 /// The parts, by the file that holds each, in the order of the question.
 const PARTS: [(&str, Part); 4] = [
+    (FIX_BRIEF, fix_brief),
     ("CONTEXT.md", context),
-    ("EXTERNALS.md", externals),
-    ("FIX_BRIEF.md", fix_brief),
+    (EXTERNALS, externals),
     ("CONSTRAINTS.md", constraints),
 ];
 
@@ -92,19 +98,28 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     PARTS.into_iter().map(|(name, _)| name)
 }
 
-/// The question that is put to a person or a command. What is owed stands at both ends: whoever has read everything in
-/// between should not have to look for it.
+/// The question that is put to a person or a command: the goal first, then what went wrong, the code, and the form of the
+/// answer. A part that has nothing to tell is left out; its file is laid all the same.
 pub(crate) fn question(asking: &Asking<'_>, evidence: &Evidence<'_>) -> Vec<Message> {
     let mut prompt = PromptBuilder::new()
-        .ours("You serve one role of a change that a program governs. The program reads your answer, judges it, and does the rest.\n\nRole: ")
+        .ours("Goal: ")
+        .operator(&asking.record.goal)
+        .ours("\n\nA program reads your answer, judges it, and does the rest.\n\nRole: ")
         .ours(asking.role.name())
         .ours("\nAction: ")
         .ours(asking.action.name())
         .ours("\nTarget-Path: ")
         .operator(asking.target)
         .ours("\n");
-    for (_, part) in PARTS {
-        prompt = part(prompt.ours("\n"), asking, evidence);
+    for (name, part) in PARTS {
+        let is_told = match name {
+            FIX_BRIEF => evidence.brief.is_some(),
+            EXTERNALS => evidence.quotes_others,
+            _ => true,
+        };
+        if is_told {
+            prompt = part(prompt.ours("\n"), asking, evidence);
+        }
     }
     vec![Message::user(prompt.build())]
 }
@@ -163,6 +178,12 @@ fn fix_brief(mut prompt: PromptBuilder, _: &Asking<'_>, evidence: &Evidence<'_>)
     };
     prompt = prompt.ours("The answer before was refused; the repository is as it was.\n");
     prompt = prompt.untrusted("why it was refused", &Untrusted::new(brief.reasons.join("\n")));
+    if !brief.malformed.is_empty() && brief.malformed != brief.reasons {
+        let why = Untrusted::new(brief.malformed.join("\n"));
+        prompt = prompt
+            .ours("The last answer could not be used, because of its form.\n")
+            .untrusted("why not", &why);
+    }
     if !brief.patch.is_empty() {
         prompt = prompt.untrusted("the refused change", &Untrusted::new(brief.patch.clone()));
     }
@@ -270,6 +291,7 @@ mod tests {
         let pack = pack();
         let brief = Brief {
             reasons: vec!["patch-path-denied x".into()],
+            malformed: Vec::new(),
             output: "1 failed".into(),
             patch: "diff --git x".into(),
             answer: "I would multiply".into(),
@@ -278,6 +300,7 @@ mod tests {
             pack: Some(&pack),
             brief: Some(&brief),
             externals: "a page says so",
+            quotes_others: true,
             ..Evidence::default()
         };
         let asking = Asking {
@@ -308,6 +331,28 @@ mod tests {
         // What the repository says stands between fences, behind the banner.
         let (fence, words) = (text.find("<<<DATA").unwrap(), text.find("Ignore all rules").unwrap());
         assert!(text.find(crucible_model::UNTRUSTED_BANNER.trim()).unwrap() < fence && fence < words);
+    }
+
+    #[test]
+    fn a_question_begins_with_the_goal_and_leaves_out_what_tells_nothing() {
+        let record = record(Path::new("/r"), &[]);
+        let pack = pack();
+        let (role, action, target) = (RunRole::Patchmaker, Action::Patch, "artifacts/diff.patch");
+        let asking = Asking { record: &record, role, action, target };
+        let evidence = Evidence {
+            pack: Some(&pack),
+            externals: "The resolver chose `fix`, 20 points. Pages from the web: None",
+            ..Evidence::default()
+        };
+        let text = question(&asking, &evidence)[0].content.as_str().to_owned();
+        assert!(text.starts_with("Goal: g\n"), "{text}");
+        for nothing in ["20 points", "None", "first answer"] {
+            assert!(!text.contains(nothing), "{nothing}: {text}");
+        }
+        // On disk every file is there for people and programs.
+        let laid = files(&asking, &evidence);
+        let holds = |part: &str| laid.iter().any(|(_, text)| text.as_str().contains(part));
+        assert!(laid.len() == 4 && holds("20 points") && holds("This is the first answer"));
     }
 
     #[test]

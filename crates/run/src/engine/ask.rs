@@ -30,7 +30,7 @@ use crate::receipt::LLM;
 use crate::recording::{LINE, SEED};
 use crate::status::missing;
 
-const ANSWER_CUT: Code = Code::new("run-answer-cut");
+pub(super) const ANSWER_CUT: Code = Code::new("run-answer-cut");
 const OUTBOX_FULL: Code = Code::new("run-outbox-full");
 
 /// The field of an event that holds the digest of what a person wrote.
@@ -48,6 +48,10 @@ pub(super) struct Duty<'d> {
     pub(super) step: String,
     /// Which try this is, from 1.
     pub(super) number: u64,
+    /// How many answers repeated an earlier one.
+    pub(super) repeats: u64,
+    /// What a person is told of it while it is worked at.
+    pub(super) label: String,
     /// Where the answer is kept.
     pub(super) answer_path: String,
     /// What a chat model is asked.
@@ -109,15 +113,7 @@ impl Engine<'_> {
         };
         let key = client.key(&invocation)?;
         self.record_question(client, name, &model, duty, &key)?;
-        let tries = self.record.settings.max_iterations;
-        let what = match duty.action {
-            Action::Patch | Action::Fix => {
-                format!("attempt {} of {tries}: {model} is writing", duty.number)
-            }
-            Action::FileRequest | Action::PlanDraft | Action::FindWeb | Action::Review => {
-                format!("{}: {model} is writing", duty.action.name())
-            }
-        };
+        let what = format!("{}: {model} is writing", duty.label);
         self.journal.working(duty.role.name(), &what)?;
         let allowed = invocation.timeout;
         let called = client.call(invocation).await;
@@ -447,7 +443,7 @@ impl Engine<'_> {
         let seed = (SEED.to_owned(), duty.number.into());
         match name {
             MANUAL_OUTBOX | API_AGENT => BTreeMap::from([seed, (TARGET.to_owned(), duty.target.into())]),
-            own if own == settings.provider => parameters(&settings.parameters, duty.number),
+            own if own == settings.provider => parameters(&settings.parameters, duty.number, duty.repeats),
             _ => BTreeMap::from([seed]),
         }
     }
@@ -481,14 +477,15 @@ fn evidence_path(name: &str) -> String {
     format!("outbox/{name}")
 }
 
-/// The parameters of try `number`: each has its own seed, counted from that of the run where it has one, and every later one is a little warmer, because a
-/// model that was refused should not say the same again. Pure, so a replay asks the same.
-fn parameters(base: &BTreeMap<String, Value>, number: u64) -> BTreeMap<String, Value> {
+/// The parameters of try `number`: each has its own seed, counted from that of the run where it has one, and every later one is a
+/// little warmer, because a model that was refused should not say the same again; each answer that `repeats` an earlier one makes it
+/// warmer still. Pure, so a replay asks the same.
+fn parameters(base: &BTreeMap<String, Value>, number: u64, repeats: u64) -> BTreeMap<String, Value> {
     let mut parameters = base.clone();
     let first = base.get(SEED).and_then(Value::as_u64).unwrap_or_default();
     parameters.insert(SEED.to_owned(), first.saturating_add(number).into());
     if let Some(temperature) = base.get("temperature").and_then(Value::as_f64) {
-        let warmer = (temperature * 100.0).round() as u64 + 25 * number.saturating_sub(1);
+        let warmer = (temperature * 100.0).round() as u64 + 25 * (number.saturating_sub(1) + repeats);
         let warmest = ((temperature * 100.0).round() as u64).max(100);
         parameters.insert("temperature".to_owned(), (warmer.min(warmest) as f64 / 100.0).into());
     }

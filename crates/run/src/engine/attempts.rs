@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use crucible_host::fs::temp_dir_in;
-use crucible_model::{Code, Digest, EditFormat, Finding};
+use crucible_model::{Code, Digest, EditFormat, Finding, Level, Verdict};
 use crucible_pack::ContextPack;
 use crucible_verify::{GateLevel, VerifyResult};
 
 use super::Engine;
-use super::ask::{Answer, Asked, Duty};
+use super::ask::{ANSWER_CUT, Answer, Asked, Duty};
 use super::prepare::Found;
 use crate::allow::permission;
 use crate::analysis::Analysis;
@@ -22,7 +22,9 @@ use crate::event_kind::{AttemptStep, EventKind, attempt_key, attempt_step};
 use crate::gatekeeper::{self, Ground, Judged};
 use crate::journal::{Entry, FILES};
 use crate::layout::{self, attempt_file};
+use crate::role::format::choose;
 use crate::role::patchmaker::{self, Brief};
+use crate::rounds::{Place, candidates};
 use crate::trial::{self, Yardstick, keep_logs, or_base_gone};
 
 const SAME_PATCH_TWICE: Code = Code::new("run-same-patch-twice");
@@ -50,31 +52,43 @@ impl Engine<'_> {
             if last.is_some_and(|outcome| outcome.end == AttemptEnd::Verified) {
                 return attempt::check_copies(&self.dir, self.journal.events()?);
             }
-            let proposed_by = last.and_then(|last| self.served_by(proposer(last.number)));
-            let proposed_by = Service::of(proposed_by.as_deref().unwrap_or_default());
             // What was judged by an earlier plan is no reason to give up, and no hint.
-            let most = self.record.settings.max_iterations.saturating_sub(self.allowances.attempts as u64);
             let of_plan = ended.get(self.allowances.attempts..).unwrap_or_default();
-            if let Some(failure) = give_up(of_plan, most, &proposed_by) {
-                return self.fail(&failure);
+            let max_rounds =
+                self.record.settings.max_iterations.saturating_sub(self.allowances.attempts as u64);
+            let place = Place::after(of_plan, &self.record.settings);
+            if let Some(last) = of_plan.last().filter(|_| place.round > max_rounds) {
+                let role = if last.number == 1 { RunRole::Patchmaker } else { RunRole::Fixer };
+                let proposed_by = self.served_by(role).unwrap_or_default();
+                return self.fail(&out_of_attempts(last, &Service::of(&proposed_by)));
             }
             let number = ended.len() as u64 + 1;
-            let brief = of_plan.last().map(|outcome| self.brief(outcome)).transpose()?;
-            let role = proposer(number);
-            let action = if brief.is_some() { Action::Fix } else { Action::Patch };
+            let brief = self.brief(&place)?;
+            let (role, action) = match &brief {
+                Some(_) => (RunRole::Fixer, Action::Fix),
+                None => (RunRole::Patchmaker, Action::Patch),
+            };
             let Some(name) = self.served_by(role) else {
                 return Err(self
                     .dir
                     .malformed(layout::DISPATCH, "nobody serves the role that proposes changes"));
             };
-            let format = self.format_of(&name);
+            let was_cut =
+                ended.iter().flat_map(|outcome| &outcome.findings).any(|finding| finding.code == ANSWER_CUT);
+            let format = self.format_of(&name, plan, pack, was_cut)?;
             let brief = brief.as_ref();
+            let of_candidates = match candidates(&self.record.settings) {
+                1 => String::new(),
+                candidates => format!(", candidate {} of {candidates}", place.candidate),
+            };
             let duty = Duty {
                 role,
                 action,
                 target: layout::PATCH,
                 step: attempt_step(number),
                 number,
+                repeats: of_plan.iter().filter(|outcome| outcome.end == AttemptEnd::Repeated).count() as u64,
+                label: format!("attempt {} of {max_rounds}{of_candidates}", place.round),
                 answer_path: attempt_file(number, attempt::ANSWER),
                 chat: patchmaker::messages(format, plan, pack, &analysis.baseline, brief),
                 evidence: Evidence {
@@ -84,43 +98,57 @@ impl Engine<'_> {
                     baseline: &analysis.baseline,
                     brief,
                     externals: &found.externals,
+                    quotes_others: found.quotes_others,
                 },
             };
+            let attempt = Attempt { number, round: place.round, format, served_by: &name, ended: of_plan };
             match self.ask(clients, &name, &duty).await? {
                 Asked::Waiting => return Ok(()),
-                Asked::Answered(answer) => self.try_answer(number, format, plan, analysis, &answer).await?,
+                Asked::Answered(answer) => self.try_answer(&attempt, plan, analysis, &answer).await?,
             }
             ended = attempt::recorded(&self.dir, self.journal.events()?)?;
         }
     }
 
-    /// How a client answers: what no model writes is a diff (seed 003 L).
-    fn format_of(&self, name: &str) -> EditFormat {
-        match name {
-            MANUAL_OUTBOX | API_AGENT => EditFormat::UnifiedDiff,
-            _ => self.record.settings.edit_format,
+    /// The form in which a client is asked to answer: of what no model writes a diff is asked for (seed 003 L).
+    fn format_of(
+        &mut self,
+        name: &str,
+        plan: &Plan,
+        pack: &ContextPack,
+        was_cut: bool,
+    ) -> Result<EditFormat, RunError> {
+        if matches!(name, MANUAL_OUTBOX | API_AGENT) {
+            return Ok(EditFormat::UnifiedDiff);
         }
+        let chosen = choose(&self.record.settings, plan, pack, was_cut);
+        if let Some((bytes, tokens)) = chosen.too_large {
+            self.journal.note(&format!(
+                "  asking for {} instead of whole files: {bytes} bytes and an answer of at most {tokens} tokens",
+                chosen.format.as_str()
+            ))?;
+        }
+        Ok(chosen.format)
     }
 
     /// Judges an answer and, where it is let through, tries it behind the gates.
-    pub(super) async fn try_answer(
+    async fn try_answer(
         &mut self,
-        number: u64,
-        format: EditFormat,
+        attempt: &Attempt<'_>,
         plan: &Plan,
         analysis: &Analysis,
         answer: &Answer,
     ) -> Result<(), RunError> {
-        let text = &answer.text;
+        let (text, number) = (&answer.text, attempt.number);
         let key = |step| attempt_key(number, step);
         self.journal.working("patch gate", "judging the answer")?;
-        let judged = match &answer.unread {
-            Some(finding) => Judged::refused(finding.clone()),
+        let mut judged = match &answer.unread {
+            Some(finding) => Judged::malformed(finding.clone()),
             None => {
                 let ground = Ground {
                     git: &self.git,
                     record: &self.record,
-                    format,
+                    format: attempt.format,
                     plan,
                     gate_files: &analysis.gate_files,
                 };
@@ -133,18 +161,33 @@ impl Engine<'_> {
         let mut outcome = AttemptOutcome {
             schema_version: AttemptVersion::V1,
             number,
-            end: AttemptEnd::Refused,
+            end: if judged.is_malformed { AttemptEnd::Malformed } else { AttemptEnd::Refused },
+            round: (attempt.round != number).then_some(attempt.round),
+            asked_for: Some(attempt.format),
+            read_as: judged.read_as,
             answer: Digest::of(text.as_str().as_bytes()),
             patch: judged.patch.as_ref().map(|patch| Digest::of(patch)),
-            findings: judged.verdict.findings().to_vec(),
+            findings: Vec::new(),
             output: String::new(),
         };
+        if let Some(earlier) = attempt.earlier_of(&outcome) {
+            let hint = format!(
+                "The change is that of attempt {}, which was refused; make another change.",
+                earlier.number
+            );
+            let mut verdict = Verdict::new(earlier.findings.clone());
+            verdict.push(Finding::error(SAME_PATCH_TWICE, format!("attempt {number}"), hint));
+            (judged.verdict, judged.change) = (verdict, None);
+            outcome.end = AttemptEnd::Repeated;
+            outcome.output.clone_from(&earlier.output);
+        }
+        outcome.findings = judged.verdict.findings().to_vec();
         if let Some(patch) = &judged.patch {
             self.dir.write_recorded(&attempt_file(number, attempt::PATCH), patch)?;
             // Where a person writes the next one, what a crash left of this copy would be taken for it.
-            match self.served_by(proposer(number)).as_deref() {
-                Some(MANUAL_OUTBOX) => self.dir.write(layout::PATCH, patch)?,
-                Some(_) | None => self.dir.write_recorded(layout::PATCH, patch)?,
+            match attempt.served_by {
+                MANUAL_OUTBOX => self.dir.write(layout::PATCH, patch)?,
+                _ => self.dir.write_recorded(layout::PATCH, patch)?,
             };
             self.journal.record_file(
                 "crucible",
@@ -236,7 +279,7 @@ impl Engine<'_> {
         let report = attempt_file(number, attempt::REPORT);
         let key = |step| attempt_key(number, step);
         match outcome.end {
-            AttemptEnd::Refused => {
+            AttemptEnd::Refused | AttemptEnd::Malformed | AttemptEnd::Repeated => {
                 self.journal.record_file(
                     "patch gate",
                     EventKind::PatchRejected,
@@ -283,24 +326,56 @@ impl Engine<'_> {
         self.journal.record_file_with(Entry { role: "verifier", event, key, path, body }).map(drop)
     }
 
-    pub(super) fn brief(&self, outcome: &AttemptOutcome) -> Result<Brief, RunError> {
+    /// What the next answer is asked for with; nothing where none came before its round.
+    fn brief(&self, place: &Place<'_>) -> Result<Option<Brief>, RunError> {
+        let reasons = |outcome: &AttemptOutcome| -> Vec<String> {
+            let errors = outcome.findings.iter().filter(|finding| finding.level == Level::Error);
+            errors.map(Finding::to_string).collect()
+        };
+        let Some(shown) = place.before.or(place.malformed) else { return Ok(None) };
         let text = |name: &str| -> Result<String, RunError> {
-            let bytes = self.dir.read_if_there(&attempt_file(outcome.number, name))?.unwrap_or_default();
+            let bytes = self.dir.read_if_there(&attempt_file(shown.number, name))?.unwrap_or_default();
             Ok(beginning(&String::from_utf8_lossy(&bytes)))
         };
-        let reasons = outcome.findings.iter().filter(|finding| finding.level == crucible_model::Level::Error);
-        Ok(Brief {
-            reasons: reasons.map(Finding::to_string).collect(),
-            output: outcome.output.clone(),
+        let malformed = place.malformed.map(reasons).unwrap_or_default();
+        let is_only_malformed = shown.end == AttemptEnd::Malformed;
+        Ok(Some(Brief {
+            reasons: if is_only_malformed { malformed.clone() } else { reasons(shown) },
+            malformed,
+            output: shown.output.clone(),
             patch: text(attempt::PATCH)?,
-            answer: if outcome.patch.is_some() { String::new() } else { text(attempt::ANSWER)? },
-        })
+            answer: if shown.patch.is_some() { String::new() } else { text(attempt::ANSWER)? },
+        }))
     }
 }
 
-/// The role that proposes the change of an attempt.
-fn proposer(number: u64) -> RunRole {
-    if number == 1 { RunRole::Patchmaker } else { RunRole::Fixer }
+/// The attempt that an answer is for.
+struct Attempt<'a> {
+    number: u64,
+    round: u64,
+    format: EditFormat,
+    /// Who answers.
+    served_by: &'a str,
+    /// The attempts before it.
+    ended: &'a [AttemptOutcome],
+}
+
+impl<'a> Attempt<'a> {
+    /// The first attempt that had the same change or, where it comes to none, the same answer. Of a malformed answer
+    /// nothing is known that could be the same.
+    fn earlier_of(&self, outcome: &AttemptOutcome) -> Option<&'a AttemptOutcome> {
+        if outcome.end == AttemptEnd::Malformed {
+            return None;
+        }
+        let is_same = |earlier: &&AttemptOutcome| {
+            let is_same = match outcome.patch {
+                Some(_) => earlier.patch == outcome.patch,
+                None => earlier.answer == outcome.answer,
+            };
+            is_same && !matches!(earlier.end, AttemptEnd::Malformed | AttemptEnd::Repeated)
+        };
+        self.ended.iter().find(is_same)
+    }
 }
 
 /// As much of a refused patch or answer as is shown, and how much is not.
@@ -313,51 +388,36 @@ pub(super) fn beginning(patch: &str) -> String {
     shown
 }
 
-/// Why no further attempt is made, if so; `proposed_by` is who made the last one. Pure.
-fn give_up(ended: &[AttemptOutcome], max_iterations: u64, proposed_by: &Service) -> Option<Finding> {
-    let last = ended.last()?;
-    let subject = format!("attempt {}", last.number);
-    // An answer that amounts to no patch may come again: the next one is asked for warmer.
-    let same = |earlier: &AttemptOutcome| last.patch.is_some() && earlier.patch == last.patch;
-    // A person who gives the same once more has used up an attempt and may still give another.
-    if *proposed_by != Service::ManualOutbox && ended.iter().rev().skip(1).any(same) {
-        let hint = match proposed_by {
-            Service::ApiAgent => {
-                "The command proposes what was already refused: mend it, or let somebody else serve the role."
-            }
-            _ => {
-                "The model proposes what was already refused: word the goal differently, name other files, or ask another model."
-            }
-        };
-        return Some(Finding::error(SAME_PATCH_TWICE, subject, hint));
-    }
-    (ended.len() as u64 >= max_iterations).then(|| {
-        let hint = match proposed_by {
-            Service::ManualOutbox => {
-                "Read failure_bundle.zip, then start again with a clearer goal or more [run] max_iterations."
-            }
-            Service::ApiAgent => {
-                "Read failure_bundle.zip, then start again with a clearer goal, another command, or more [run] max_iterations."
-            }
-            _ => {
-                "Read failure_bundle.zip, then start again with a clearer goal, another model, or more [run] max_iterations."
-            }
-        };
-        Finding::error(OUT_OF_ATTEMPTS, subject, hint)
-    })
+/// Why no further attempt is made; `proposed_by` is who made the last one. Pure.
+fn out_of_attempts(last: &AttemptOutcome, proposed_by: &Service) -> Finding {
+    let hint = match proposed_by {
+        Service::ManualOutbox => {
+            "Read failure_bundle.zip, then start again with a clearer goal or more [run] max_iterations."
+        }
+        Service::ApiAgent => {
+            "Read failure_bundle.zip, then start again with a clearer goal, another command, or more [run] max_iterations."
+        }
+        _ => {
+            "Read failure_bundle.zip, then start again with a clearer goal, another model, or more [run] max_iterations."
+        }
+    };
+    Finding::error(OUT_OF_ATTEMPTS, format!("attempt {}", last.number), hint)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn outcome(number: u64, patch: &str) -> AttemptOutcome {
+    fn outcome(number: u64, answer: &str, patch: Option<&str>, end: AttemptEnd) -> AttemptOutcome {
         AttemptOutcome {
             schema_version: AttemptVersion::V1,
             number,
-            end: AttemptEnd::Refused,
-            answer: Digest::of(patch.as_bytes()),
-            patch: Some(Digest::of(patch.as_bytes())),
+            end,
+            round: None,
+            asked_for: None,
+            read_as: None,
+            answer: Digest::of(answer.as_bytes()),
+            patch: patch.map(|patch| Digest::of(patch.as_bytes())),
             findings: Vec::new(),
             output: String::new(),
         }
@@ -371,36 +431,37 @@ mod tests {
     }
 
     #[test]
-    fn a_person_may_try_as_often_as_tries_are_left_and_is_called_no_model() {
-        let told = |ended: &[AttemptOutcome], by| give_up(ended, 3, &by);
-        let twice = [outcome(1, "a"), outcome(2, "a")];
-        assert_eq!(told(&twice, Service::ManualOutbox), None);
-        assert!(told(&twice, Service::ApiAgent).unwrap().hint.contains("The command proposes"));
-        let all = [outcome(1, "a"), outcome(2, "b"), outcome(3, "c")];
+    fn who_is_no_model_is_called_none() {
+        let last = outcome(3, "c", Some("c"), AttemptEnd::Refused);
         for by in [Service::ManualOutbox, Service::ApiAgent] {
-            let failure = told(&all, by).unwrap();
-            assert!(
-                failure.code.as_str() == "run-out-of-attempts" && !failure.hint.contains("model"),
-                "{failure}"
-            );
+            assert!(!out_of_attempts(&last, &by).hint.contains("model"));
         }
+        assert!(out_of_attempts(&last, &Service::of("gateway")).hint.contains("another model"));
     }
 
     #[test]
-    fn the_same_patch_twice_or_no_attempt_left_ends_the_run() {
-        let by_model = Service::of("gateway");
-        let code = |ended: &[AttemptOutcome]| {
-            give_up(ended, 3, &by_model).map(|finding| finding.code.as_str().to_owned())
+    fn the_same_change_is_known_by_its_patch_and_else_by_its_answer() {
+        use AttemptEnd::{Malformed, Refused, Repeated, VerifyFailed};
+        let ended = [
+            outcome(1, "prose", None, Malformed),
+            outcome(2, "a", Some("p"), VerifyFailed),
+            outcome(3, "b", Some("p"), Repeated),
+            outcome(4, "no", None, Refused),
+        ];
+        let attempt = Attempt {
+            number: 5,
+            round: 4,
+            format: EditFormat::WholeFile,
+            served_by: "gateway",
+            ended: &ended,
         };
-        assert_eq!(code(&[]), None);
-        assert_eq!(code(&[outcome(1, "a"), outcome(2, "b")]), None);
-        assert_eq!(
-            code(&[outcome(1, "a"), outcome(2, "b"), outcome(3, "a")]).as_deref(),
-            Some("run-same-patch-twice")
-        );
-        assert_eq!(
-            code(&[outcome(1, "a"), outcome(2, "b"), outcome(3, "c")]).as_deref(),
-            Some("run-out-of-attempts")
-        );
+        let earlier = |answer: &str, patch: Option<&str>, end| {
+            attempt.earlier_of(&outcome(5, answer, patch, end)).map(|earlier| earlier.number)
+        };
+        assert_eq!(earlier("other words", Some("p"), Refused), Some(2));
+        assert_eq!(earlier("a", Some("q"), Refused), None);
+        assert_eq!(earlier("no", None, Refused), Some(4));
+        assert_eq!(earlier("prose", None, Malformed), None);
+        assert_eq!(earlier("prose", None, Refused), None);
     }
 }

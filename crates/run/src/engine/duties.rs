@@ -91,6 +91,7 @@ impl Engine<'_> {
                 files: Some(&listing),
                 baseline: &analysis.baseline,
                 externals: &found.externals,
+                quotes_others: found.quotes_others,
                 ..Evidence::default()
             },
         };
@@ -125,6 +126,7 @@ impl Engine<'_> {
                 pack: Some(pack),
                 baseline: &analysis.baseline,
                 externals: &found.externals,
+                quotes_others: found.quotes_others,
                 ..Evidence::default()
             },
         };
@@ -160,6 +162,7 @@ impl Engine<'_> {
                         pack: Some(pack),
                         plan: Some(plan),
                         externals: &found.externals,
+                        quotes_others: found.quotes_others,
                         ..Evidence::default()
                     },
                 };
@@ -209,6 +212,8 @@ impl Engine<'_> {
                 answer_path: format!("answers/{step}.txt"),
                 step,
                 number,
+                repeats: 0,
+                label: wanted.action.name().to_owned(),
                 chat: chat(brief.as_ref()),
                 evidence: Evidence { brief: brief.as_ref(), ..wanted.evidence },
             };
@@ -254,6 +259,7 @@ impl Engine<'_> {
             };
             brief = Some(Brief {
                 reasons: findings.iter().map(Finding::to_string).collect(),
+                malformed: Vec::new(),
                 output: String::new(),
                 patch: String::new(),
                 answer: beginning(text.as_str()),

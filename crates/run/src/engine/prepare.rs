@@ -14,7 +14,7 @@ use crate::clients::Clients;
 use crate::contract::{FindMode, Guardrails, RunRecord, RunRole};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
-use crate::find::{FindResult, RepoFacts, Workflows, check_web, externals, resolve};
+use crate::find::{FindResult, RepoFacts, Workflows, check_web, externals, quotes_others, resolve};
 use crate::gate_files::{Mode, gate_files};
 use crate::layout;
 use crate::role::chair::{self, NotAsked};
@@ -29,6 +29,8 @@ const GATE_FILE_READ: ByteLimit = ByteLimit(256 * 1024);
 pub(super) struct Found {
     /// The text of `outbox/EXTERNALS.md`.
     pub(super) externals: String,
+    /// Whether that text quotes somebody.
+    pub(super) quotes_others: bool,
 }
 
 impl Engine<'_> {
@@ -136,7 +138,8 @@ impl Engine<'_> {
             }
         };
         let externals = externals(&result, &workflows, web.as_ref()).as_str().to_owned();
-        Ok(Some(Found { externals }))
+        let quotes_others = quotes_others(&result, &workflows, web.as_ref());
+        Ok(Some(Found { externals, quotes_others }))
     }
 
     /// What a file says that a permission has overtaken, or that was written after it and not recorded; nothing where nothing was

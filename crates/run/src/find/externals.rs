@@ -64,6 +64,16 @@ pub fn externals(found: &FindResult, workflows: &Workflows, web: Option<&FindWeb
     .build()
 }
 
+/// Whether that text quotes somebody: pages, or the advice of a workflow that the repository brings along.
+#[must_use]
+pub(crate) fn quotes_others(found: &FindResult, workflows: &Workflows, web: Option<&FindWeb>) -> bool {
+    let of_project = match workflows.get(&found.selected_workflow_id) {
+        Some((_, origin)) => origin != WorkflowOrigin::Embedded,
+        None => false,
+    };
+    of_project || web.is_some_and(|web| !web.results.is_empty())
+}
+
 fn quoted(mut text: PromptBuilder, results: &[WebResult]) -> PromptBuilder {
     text =
         text.ours("Somebody fetched these pages; Crucible did not, and vouches for none of their words.\n");

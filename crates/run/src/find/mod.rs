@@ -17,6 +17,7 @@ mod web;
 mod workflow;
 
 pub use externals::externals;
+pub(crate) use externals::quotes_others;
 pub use facts::RepoFacts;
 pub use past::{PastRun, PastRuns};
 pub use registry::{WORKFLOWS_DIR, WorkflowOrigin, Workflows, WorkflowsError};

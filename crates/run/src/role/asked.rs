@@ -43,13 +43,13 @@ pub(crate) fn files_question(
     brief: Option<&Brief>,
 ) -> Vec<Message> {
     let mut prompt = PromptBuilder::new()
-        .ours("You chair a change of source code. Say which files have to be read to reach the goal. A program reads your answer.\n\n");
-    prompt = listing.shown(prompt);
+        .ours("Goal of a change of source code: ")
+        .operator(&record.goal)
+        .ours("\n\nSay which files have to be read to reach it. A program reads your answer.\n");
     prompt = failing(prompt, &analysis.baseline);
+    prompt = listing.shown(prompt.ours("\n"));
     prompt = refused(prompt, brief);
     let prompt = prompt
-        .ours("\nGoal: ")
-        .operator(&record.goal)
         .ours("\nBudget: max_files=")
         .number(record.settings.max_files)
         .ours(" max_total_bytes=")
@@ -126,14 +126,14 @@ pub(crate) fn plan_question(
     pack: &ContextPack,
     brief: Option<&Brief>,
 ) -> Vec<Message> {
-    let mut prompt = shown(
-        PromptBuilder::new()
-            .ours("You chair a change of source code. Say where it may go. A program reads your answer; somebody else writes the change.\n\n"),
-        pack,
-    );
+    let mut prompt = PromptBuilder::new()
+        .ours("Goal of a change of source code: ")
+        .operator(&record.goal)
+        .ours("\n\nSay where the change may go. A program reads your answer; somebody else writes the change.\n");
     prompt = failing(prompt, &analysis.baseline);
+    prompt = shown(prompt.ours("\n"), pack);
     prompt = refused(prompt, brief);
-    let prompt = prompt.ours("\nGoal: ").operator(&record.goal).ours("\n\nAnswer:\n").ours(PLAN_FORM);
+    let prompt = prompt.ours("\nAnswer:\n").ours(PLAN_FORM);
     vec![Message::user(prompt.build())]
 }
 
@@ -231,19 +231,14 @@ pub(crate) fn review_question(
         }
         _ => "whether it can reach the goal within its scope and without touching what it must not",
     };
-    let prompt = shown(
-        PromptBuilder::new()
-            .ours("You review the plan of a change of source code: ")
-            .ours(duty)
-            .ours(". A program reads your answer.\n\n"),
-        pack,
-    )
-    .untrusted("PLAN.md", &Untrusted::new(plan.render()));
-    let prompt = refused(prompt, brief)
-        .ours("\nGoal: ")
+    let prompt = PromptBuilder::new()
+        .ours("Goal of a change of source code: ")
         .operator(&record.goal)
-        .ours("\n\nAnswer:\n")
-        .ours(REVIEW_FORM);
+        .ours("\n\nReview the plan of the change: ")
+        .ours(duty)
+        .ours(". A program reads your answer.\n\n");
+    let prompt = shown(prompt, pack).untrusted("PLAN.md", &Untrusted::new(plan.render()));
+    let prompt = refused(prompt, brief).ours("\nAnswer:\n").ours(REVIEW_FORM);
     vec![Message::user(prompt.build())]
 }
 

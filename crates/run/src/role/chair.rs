@@ -276,10 +276,9 @@ pub(crate) fn draft(
     let settings = &record.settings;
     let goal = goal_scope(record, tracked);
     let shown = |path: &RepoPath| pack.files.iter().find(|file| file.path == path.as_str());
-    // Who answers with whole files has to see them whole; who writes a diff can look into any.
+    // Who writes a diff can look into any file; of others, parts are asked for where not all of them is shown.
     let may_change = |path: &RepoPath| match settings.edit_format {
-        EditFormat::WholeFile => shown(path).is_some_and(|file| !file.truncated && file.ranges.is_empty()),
-        EditFormat::SearchReplace | EditFormat::Definitions => shown(path).is_some(),
+        EditFormat::WholeFile | EditFormat::SearchReplace | EditFormat::Definitions => shown(path).is_some(),
         EditFormat::UnifiedDiff => true,
     };
     let there: HashSet<&RepoPath> = tracked.iter().map(|(path, _)| path).collect();
@@ -338,10 +337,7 @@ pub(crate) fn draft(
         scope_allow: scope,
         scope_deny: goal.denied.clone(),
         gates: required_gates().map(str::to_owned).collect(),
-        stop: format!(
-            "verified, or {} attempts, or the same refused patch twice",
-            record.settings.max_iterations
-        ),
+        stop: format!("verified, or {} attempts", record.settings.max_iterations),
         budgets: format!(
             "max_iterations={} max_files={} max_total_bytes={} max_calls={}",
             record.settings.max_iterations,

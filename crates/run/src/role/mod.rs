@@ -4,6 +4,7 @@
 
 pub(crate) mod asked;
 pub(crate) mod chair;
+pub(crate) mod format;
 pub(crate) mod librarian;
 pub(crate) mod patchmaker;
 pub(crate) mod reviewers;

@@ -6,16 +6,20 @@
 use crucible_llm::Message;
 use crucible_model::{EditFormat, PromptBuilder, PromptText, Untrusted};
 use crucible_pack::{ContextPack, PackedFile};
-use crucible_patch::takes_definitions;
+use crucible_patch::{is_test_path, takes_definitions};
 
 use crate::analysis::GateResult;
 use crate::contract::Plan;
+use crate::role::chair::is_plain;
+use crate::role::format::in_scope;
 
 /// What went wrong with the attempt before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Brief {
     /// One line for each reason, already bounded.
     pub(crate) reasons: Vec<String>,
+    /// Why the last answer could not be read, where it could not.
+    pub(crate) malformed: Vec<String>,
     /// What the gates printed, bounded and normalised; empty where they did not run.
     pub(crate) output: String,
     /// The change that was refused, as a patch, bounded; empty where there was none. The whole answer is not shown:
@@ -25,7 +29,7 @@ pub(crate) struct Brief {
     pub(crate) answer: String,
 }
 
-/// The conversation that asks for a change.
+/// The conversation that asks for a change: the goal, what fails, the code, how to answer.
 pub(crate) fn messages(
     format: EditFormat,
     plan: &Plan,
@@ -33,40 +37,16 @@ pub(crate) fn messages(
     baseline: &[GateResult],
     brief: Option<&Brief>,
 ) -> Vec<Message> {
-    vec![Message::system(system(format)), Message::user(user(format, plan, pack, baseline, brief))]
+    vec![Message::system(system()), Message::user(user(format, plan, pack, baseline, brief))]
 }
 
-fn system(format: EditFormat) -> PromptText {
-    let prompt = PromptBuilder::new().ours(
-        "You change source code. A program checks your answer, applies it to a copy of the repository and runs the \
-         tests; nobody reads explanations.\n\
-         Rules:\n\
-         - Change only the files listed as editable. Never change tests.\n\
-         - Keep every function, type, import and comment that is not part of the problem exactly as it is.\n\
-         - Make the smallest change that reaches the goal.\n",
-    );
-    match format {
-        EditFormat::WholeFile => prompt.ours(
-            "- For each file that you change, answer with one line `FILE: path` and then the complete new file in one \
-             fenced code block. Leave nothing out and abbreviate nothing.\n",
-        ),
-        EditFormat::SearchReplace => prompt.ours(
-            "- For each place that you change, answer with one line `FILE: path` and then a block of this form:\n\
-             <<<<<<< SEARCH\nlines exactly as they stand in the file\n=======\nthe lines that replace them\n>>>>>>> REPLACE\n\
-             The lines to search must stand in the file exactly once.\n",
-        ),
-        EditFormat::Definitions => prompt.ours(
-            "- For each file that you change, answer with one line `FILE: path` and then one fenced code block (three \
-             backticks before and after it) that holds only the functions or types that you change or add, each of them \
-             complete from its first line to its last. Leave out everything else of the file.\n\
-             - A method stands below the line of the class it belongs to.\n",
-        ),
-        EditFormat::UnifiedDiff => prompt.ours(
-            "- Answer with one unified diff in git's format. It begins with `diff --git`; nothing stands before or \
-             after it.\n",
-        ),
-    }
-    .build()
+fn system() -> PromptText {
+    PromptBuilder::new()
+        .ours(
+            "You change source code. A program applies your answer to a copy of the repository and runs its tests. Make the \
+             smallest change that reaches the goal, and keep everything else exactly as it is.\n",
+        )
+        .build()
 }
 
 fn user(
@@ -76,59 +56,152 @@ fn user(
     baseline: &[GateResult],
     brief: Option<&Brief>,
 ) -> PromptText {
-    let editable = |path: &str| {
-        path.parse().is_ok_and(|path| plan.scope_allow.iter().any(|scope| scope.contains(&path)))
-    };
-    let (mine, others): (Vec<_>, Vec<_>) = pack.files.iter().partition(|file| editable(&file.path));
-    let mut prompt = PromptBuilder::new();
-    if !others.is_empty() {
-        prompt = prompt.ours("For reading only:\n");
-        for file in others {
-            prompt = prompt.untrusted(&file.path, &Untrusted::new(file.shown().into_owned()));
-        }
-    }
+    let mine = in_scope(plan, pack);
+    let others = pack.files.iter().filter(|file| !mine.iter().any(|own| own.path == file.path));
+    let mut prompt = PromptBuilder::new().ours("Goal: ").operator(&plan.goal).ours("\n");
     for gate in baseline.iter().filter(|gate| !gate.passed) {
         prompt = prompt
-            .ours("\nBefore any change, this check fails:\n")
+            .ours("\nThis check fails now:\n")
             .untrusted(&format!("output of {}", gate.id), &Untrusted::new(gate.excerpt.clone()));
     }
     if let Some(brief) = brief {
-        prompt = prompt.ours("\nA first answer was refused; the editable files below are as they were.\n");
-        if !brief.patch.is_empty() {
-            prompt = prompt.untrusted("the refused change", &Untrusted::new(brief.patch.clone()));
-        }
-        prompt = prompt.untrusted("why it was refused", &Untrusted::new(brief.reasons.join("\n")));
-        if !brief.output.is_empty() {
-            prompt = prompt.untrusted("what the checks printed", &Untrusted::new(brief.output.clone()));
-        }
-        prompt = prompt.ours("\nAnswer again in another way that avoids this.\n");
+        prompt = refused(prompt, brief);
     }
-    // The files to change stand right before the question: small models copy what they read last.
-    prompt = prompt.ours("\nThe editable files as they are now:\n");
-    let whole = if format == EditFormat::Definitions { without_definitions(&mine) } else { Vec::new() };
-    for file in mine {
+    let mut heading = "\nFiles for reading only:\n";
+    for file in others {
+        let shown = Untrusted::new(file.shown().into_owned());
+        prompt = prompt.ours(heading).untrusted(&file.path, &shown);
+        heading = "";
+    }
+    // The files to change stand right before the form of the answer: small models copy what they read last.
+    prompt = prompt.ours("\nThe files that you may change, as they are now:\n");
+    for file in &mine {
         prompt = prompt.untrusted(&file.path, &Untrusted::new(file.shown().into_owned()));
     }
+    answer_form(prompt, format, plan, &mine, brief).build()
+}
+
+/// Adds what came of the answer before.
+fn refused(mut prompt: PromptBuilder, brief: &Brief) -> PromptBuilder {
+    if brief.reasons == brief.malformed {
+        return prompt;
+    }
+    prompt = prompt.ours("\nAn earlier change did not reach the goal; the files below are without it.\n");
+    if !brief.patch.is_empty() {
+        prompt = prompt.untrusted("the earlier change", &Untrusted::new(brief.patch.clone()));
+    }
+    prompt = prompt.untrusted("why it was refused", &Untrusted::new(brief.reasons.join("\n")));
+    if !brief.output.is_empty() {
+        prompt = prompt.untrusted("what the checks printed with it", &Untrusted::new(brief.output.clone()));
+    }
+    prompt.ours("\nMake another change that avoids this.\n")
+}
+
+/// Adds how to answer.
+fn answer_form(
+    mut prompt: PromptBuilder,
+    format: EditFormat,
+    plan: &Plan,
+    mine: &[&PackedFile],
+    brief: Option<&Brief>,
+) -> PromptBuilder {
+    prompt = prompt.ours("\nYou may change these files and no others:\n");
+    for scope in &plan.scope_allow {
+        prompt = prompt.operator(&scope.to_string().escape_debug().to_string()).ours("\n");
+    }
+    if !plan.names.iter().any(is_test_path) {
+        prompt = prompt.ours("Leave existing tests as they are.\n");
+    }
+    // Where a whole directory may change, a file of it shows better how one is named.
+    let shown = mine.iter().find(|file| file.path.parse().is_ok_and(|path| is_plain(&path)));
+    let first = match (shown, plan.scope_allow.first()) {
+        (Some(file), _) => file.path.clone(),
+        (None, Some(scope)) => scope.to_string().escape_debug().to_string(),
+        (None, None) => String::new(),
+    };
+    prompt = match format {
+        EditFormat::WholeFile => prompt
+            .ours("\nHow to answer: for each file that you change, one line with its name and then its complete new content, every \
+                   function included, in one fenced code block. Abbreviate nothing.\n\nFILE: ")
+            .operator(&first)
+            .ours("\n```\nthe complete new content\n```\n"),
+        EditFormat::SearchReplace => prompt
+            .ours("\nHow to answer: for each place that you change, one block. Its upper half holds a few lines exactly as they stand \
+                   in the file, enough of them to stand there only once; its lower half holds the lines that take their \
+                   place.\n\nFILE: ")
+            .operator(&first)
+            .ours("\n<<<<<<< SEARCH\nlines as they are now\n=======\nlines as they are to be\n>>>>>>> REPLACE\n"),
+        EditFormat::Definitions => prompt
+            .ours("\nHow to answer: for each file that you change, one line with its name and then one fenced code block with only the \
+                   functions or types that you change or add, each complete from its first line to its last. Leave out \
+                   everything else of the file. Write a method below the line of its class.\n\nFILE: ")
+            .operator(&first)
+            .ours("\n```\nthe changed function, complete\n```\n"),
+        EditFormat::UnifiedDiff => prompt
+            .ours("\nHow to answer: with one unified diff in git's format and nothing else, with three unchanged lines around each \
+                   change.\n\ndiff --git a/")
+            .operator(&first)
+            .ours(" b/")
+            .operator(&first)
+            .ours("\n--- a/")
+            .operator(&first)
+            .ours("\n+++ b/")
+            .operator(&first)
+            .ours("\n@@ -1,3 +1,3 @@\n unchanged line\n-line as it is now\n+line as it is to be\n unchanged line\n"),
+    };
+    let whole = if format == EditFormat::Definitions { without_definitions(mine) } else { Vec::new() };
     if !whole.is_empty() {
         prompt = prompt
-            .ours("\nOf these files answer with the complete new content instead:\n")
+            .ours("\nOf these files give the complete new content instead:\n")
             .untrusted("files to give whole", &Untrusted::new(whole.join("\n")));
     }
-    // What is wanted comes last of all, with the names of the files.
-    prompt = prompt.ours("\nGoal: ").operator(&plan.goal).ours("\n\nAnswer ");
-    prompt = match format {
-        EditFormat::WholeFile => prompt.ours("with the complete new content, every function included, of:\n"),
-        EditFormat::SearchReplace => prompt.ours("with blocks that change:\n"),
-        EditFormat::Definitions => prompt.ours(
-            "with a line `FILE: path`, then ``` and the changed function, complete, and ```. Only files that change. \
-             One of:\n",
-        ),
-        EditFormat::UnifiedDiff => prompt.ours("with one diff that changes:\n"),
-    };
-    for scope in &plan.scope_allow {
-        prompt = prompt.ours("FILE: ").operator(&scope.to_string().escape_debug().to_string()).ours("\n");
+    if let Some(brief) = brief.filter(|brief| !brief.malformed.is_empty()) {
+        prompt = prompt
+            .ours("\nYour last answer could not be used, because of its form:\n")
+            .untrusted("what is wrong with it", &Untrusted::new(brief.malformed.join("\n")));
+        if let Some(example) = mine.iter().find_map(|file| example(format, file)) {
+            prompt = prompt
+                .ours("Answer in this form. The example changes nothing yet; yours holds your change:\n")
+                .untrusted("example", &Untrusted::new(example));
+        }
     }
-    prompt.build()
+    prompt
+}
+
+/// An answer in a form, made of a file; nothing where no line of it is fit for that.
+pub(crate) fn example(format: EditFormat, file: &PackedFile) -> Option<String> {
+    /// A longer line shows the form no better.
+    const LONGEST: usize = 120;
+    let path = &file.path;
+    let lines: Vec<&str> = file.content.lines().take(2_000).collect();
+    let is_fit = |line: &&str| line.trim().len() > 3 && line.len() <= LONGEST && !line.contains("```");
+    match format {
+        EditFormat::WholeFile => {
+            let first = lines.iter().copied().find(is_fit)?;
+            Some(format!("FILE: {path}\n```\n{first}\n(and every other line of the file)\n```\n"))
+        }
+        EditFormat::Definitions => {
+            let begins = |line: &&str| {
+                let mut words = line.split_whitespace();
+                words.any(|word| matches!(word, "def" | "fn" | "func" | "function" | "class" | "struct"))
+            };
+            let first = lines.iter().copied().filter(is_fit).find(begins)?;
+            Some(format!("FILE: {path}\n```\n{first}\n(and every other line of it)\n```\n"))
+        }
+        EditFormat::SearchReplace => {
+            let once = |line: &&str| lines.iter().filter(|other| *other == line).count() == 1;
+            let line = lines.iter().copied().filter(is_fit).take(50).find(once)?;
+            Some(format!("FILE: {path}\n<<<<<<< SEARCH\n{line}\n=======\n{line}\n>>>>>>> REPLACE\n"))
+        }
+        EditFormat::UnifiedDiff => {
+            let [first, second, ..] = lines.as_slice() else { return None };
+            is_fit(first).then(|| {
+                format!(
+                    "diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1,2 +1,2 @@\n-{first}\n+{first}\n {second}\n"
+                )
+            })
+        }
+    }
 }
 
 /// The files that definitions cannot be put into one by one.
@@ -146,31 +219,142 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_question_for_definitions_says_which_files_are_to_be_given_whole() {
-        let file = |path: &str, content: &str| PackedFile {
+    const PYTHON: &str = "import math\n\n\ndef area(width):\n    return width\n";
+
+    fn file(path: &str, content: &str) -> PackedFile {
+        PackedFile {
             path: path.into(),
             why: "requested".into(),
             content: content.into(),
             truncated: false,
             ranges: Vec::new(),
-        };
-        let pack = ContextPack {
+        }
+    }
+
+    fn pack(files: Vec<PackedFile>) -> ContextPack {
+        ContextPack {
             schema_version: PackVersion::V1,
             goal: String::new(),
             repo_slug: "r".into(),
             summary: String::new(),
-            files: vec![
-                file("src/a.rs", "fn a() {}\n"),
-                file("src/b.rb", "def b; end\n"),
-                file("src/c.rs", "fn (\n"),
-            ],
+            files,
             omitted: Vec::new(),
+        }
+    }
+
+    fn plan() -> Plan {
+        let text = "Status: SIGNED\nGoal: mend area\nScope-Allow: src\nScope-Deny:\nNames:\nGates: lite\nStop: x\nBudgets: b=1\n\
+                    Behaviors:\nResults:\n";
+        Plan::parse(text).unwrap()
+    }
+
+    fn brief() -> Brief {
+        Brief {
+            reasons: vec!["verify-gate-failed tests: two failed".into()],
+            malformed: Vec::new(),
+            output: "area is wrong".into(),
+            patch: "diff --git x".into(),
+            answer: "only people see this".into(),
+        }
+    }
+
+    /// Makes sure that these stand in the text, in this order.
+    #[track_caller]
+    fn in_order(text: &str, parts: &[&str]) {
+        let mut rest = text;
+        for part in parts {
+            rest = rest.split_once(part).unwrap_or_else(|| panic!("{part:?} is not in its place: {text}")).1;
+        }
+    }
+
+    #[test]
+    fn a_question_begins_with_the_goal_and_ends_with_the_form_of_the_answer() {
+        let pack = pack(vec![file("src/a.py", PYTHON), file("README.md", "# Area\n")]);
+        let failing = GateResult {
+            id: "tests".into(),
+            passed: false,
+            end: "exit 1".into(),
+            excerpt: "assert area(2) == 4".into(),
+            tally: None,
+            failure: None,
+            results: None,
         };
-        let text = "Status: SIGNED\nScope-Allow: src\nScope-Deny:\nNames:\nGates: lite\nStop: x\nBudgets: x\nBehaviors:\nResults:\n";
-        let plan = Plan::parse(text).unwrap();
+        for (format, form) in [
+            (EditFormat::WholeFile, "FILE: src/a.py\n```\nthe complete new content\n```\n"),
+            (EditFormat::SearchReplace, "FILE: src/a.py\n<<<<<<< SEARCH\n"),
+            (EditFormat::Definitions, "the changed function, complete"),
+            (EditFormat::UnifiedDiff, "diff --git a/src/a.py b/src/a.py\n"),
+        ] {
+            let asked = user(format, &plan(), &pack, std::slice::from_ref(&failing), Some(&brief()));
+            let text = asked.as_str();
+            assert!(text.starts_with("Goal: mend area\n"), "{text}");
+            let order = [
+                "This check fails now",
+                "assert area(2) == 4",
+                "diff --git x",
+                "two failed",
+                "area is wrong",
+                "# Area",
+                "def area",
+                "You may change these files",
+                "src\n",
+                "How to answer",
+                form,
+            ];
+            in_order(text, &order);
+            for nothing in ["only people see this", "Budget", "Status", "Role", "Scope-Allow", "example"] {
+                assert!(!text.contains(nothing), "{nothing}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_malformed_answer_is_followed_by_the_form_with_an_example_of_the_file() {
+        let pack = pack(vec![file("src/a.py", PYTHON)]);
+        let malformed = vec!["answer-no-edit answer: no edit".to_owned()];
+        let only = Brief {
+            reasons: malformed.clone(),
+            malformed: malformed.clone(),
+            patch: String::new(),
+            ..brief()
+        };
+        let also = Brief { malformed, ..brief() };
+        for (format, shown) in [
+            (EditFormat::WholeFile, "FILE: src/a.py\n```\nimport math\n"),
+            (
+                EditFormat::SearchReplace,
+                "<<<<<<< SEARCH\nimport math\n=======\nimport math\n>>>>>>> REPLACE\n",
+            ),
+            (EditFormat::Definitions, "FILE: src/a.py\n```\ndef area(width):\n"),
+            (
+                EditFormat::UnifiedDiff,
+                "--- a/src/a.py\n+++ b/src/a.py\n@@ -1,2 +1,2 @@\n-import math\n+import math\n \n",
+            ),
+        ] {
+            let asked = |brief: &Brief| user(format, &plan(), &pack, &[], Some(brief)).as_str().to_owned();
+            in_order(
+                &asked(&only),
+                &["How to answer", "could not be used", "answer-no-edit", "Answer in this form", shown],
+            );
+            assert!(!asked(&only).contains("An earlier change"));
+            in_order(&asked(&also), &["An earlier change", "two failed", "could not be used", shown]);
+        }
+        // A file of which no line shows a form gives no example.
+        for format in EditFormat::ALL {
+            assert_eq!(example(format, &file("a.txt", "}\n}\n")), None);
+        }
+    }
+
+    #[test]
+    fn a_question_for_definitions_says_which_files_are_to_be_given_whole() {
+        let pack = pack(vec![
+            file("src/a.rs", "fn a() {}\n"),
+            file("src/b.rb", "def b; end\n"),
+            file("src/c.rs", "fn (\n"),
+        ]);
+        let plan = plan();
         let asked = user(EditFormat::Definitions, &plan, &pack, &[], None);
-        let (before, named) = asked.as_str().split_once("the complete new content instead").unwrap();
+        let (before, named) = asked.as_str().split_once("give the complete new content instead").unwrap();
         assert!(named.contains("src/b.rb\nsrc/c.rs\n") && !named.contains("src/a.rs"), "{named}");
         assert!(before.contains("fn a() {}"));
         for format in [EditFormat::WholeFile, EditFormat::SearchReplace, EditFormat::UnifiedDiff] {

@@ -4,15 +4,13 @@ use crucible_model::{Code, Finding, RepoPath, Verdict, counted};
 use crucible_pack::ContextPack;
 
 use crate::contract::{Guardrails, Plan, PlanDocuments, RunRecord};
+use crate::role::format::{LEAST_TOKENS, choose, max_tokens};
 
 const NOTHING_TO_EDIT: Code = Code::new("plan-nothing-to-edit");
 const NAMED_UNSEEN: Code = Code::new("plan-named-unseen");
 const BUDGET_TOO_SMALL: Code = Code::new("plan-budget-too-small");
 const ANSWER_TOO_LARGE: Code = Code::new("plan-answer-too-large");
 const NO_GATES: Code = Code::new("plan-no-gates");
-
-/// A token is at least about this many bytes of source; used to tell early what cannot fit.
-const BYTES_PER_TOKEN: u64 = 3;
 
 /// Judges a plan and its documents against the contract: their form, the gates, and whether what may change was shown.
 pub(crate) fn contract_guardian(documents: &PlanDocuments<'_>, pack: &ContextPack, gates: usize) -> Verdict {
@@ -51,31 +49,23 @@ pub(crate) fn cost_controller(
     pack: &ContextPack,
 ) -> Verdict {
     let mut verdict = Verdict::default();
-    if record.settings.max_calls < guardrails.max_iterations {
+    let answers = guardrails.max_iterations.saturating_mul(record.settings.candidates);
+    if record.settings.max_calls < answers {
         let calls = counted(record.settings.max_calls, "call");
-        let subject = format!("{calls} for {}", counted(guardrails.max_iterations, "attempt"));
+        let subject = format!("{calls} for {}", counted(answers, "answer"));
         let hint =
             "Each attempt is one call at least: raise [llm.budget] calls or lower [run] max_iterations.";
         verdict.push(Finding::warning(BUDGET_TOO_SMALL, subject, hint));
     }
-    let in_scope = |path: &str| {
-        path.parse().is_ok_and(|path: RepoPath| plan.scope_allow.iter().any(|scope| scope.contains(&path)))
-    };
-    let largest: u64 = pack
-        .files
-        .iter()
-        .filter(|file| in_scope(&file.path))
-        .map(|file| file.content.len() as u64)
-        .max()
-        .unwrap_or(0);
-    let max_tokens =
-        record.settings.parameters.get("max_tokens").and_then(serde_json::Value::as_u64).unwrap_or(u64::MAX);
-    if record.settings.edit_format == crucible_model::EditFormat::WholeFile
-        && largest / BYTES_PER_TOKEN > max_tokens
-    {
-        let subject = format!("{largest} bytes in {max_tokens} tokens");
-        let hint = "The file cannot be answered whole: raise the provider's max_tokens or choose another edit format.";
-        verdict.push(Finding::error(ANSWER_TOO_LARGE, subject, hint));
+    let tokens = max_tokens(&record.settings);
+    if tokens < LEAST_TOKENS {
+        let hint = "No change can be written in so few tokens: raise the provider's max_tokens.";
+        verdict.push(Finding::error(ANSWER_TOO_LARGE, counted(tokens, "token"), hint));
+    } else if let Some((bytes, tokens)) = choose(&record.settings, plan, pack, false).too_large {
+        let subject = format!("{bytes} bytes in {tokens} tokens");
+        let hint = "The files cannot be answered whole, so their changed parts are asked for. Raise the provider's max_tokens to \
+                    have them whole.";
+        verdict.push(Finding::warning(ANSWER_TOO_LARGE, subject, hint));
     }
     verdict
 }

@@ -541,7 +541,7 @@ pub(crate) enum Script {
     /// The first answer is right, but cut off by the server; the second leaves the plan's scope, the third fails the
     /// gate, the fourth is right.
     Lands,
-    /// Every answer fails the gate.
+    /// Every answer fails the gate; the later ones repeat the first.
     Fails,
 }
 
@@ -551,16 +551,16 @@ impl Script {
         answering(move |number| match (self, number) {
             (Self::Lands, 0) => Reply::CutAnswer(whole(FILE, RIGHT)),
             (Self::Lands, 1) => Reply::Answer(whole("check.sh", "exit 0\n")),
+            (Self::Fails, 1) => Reply::Answer(whole(FILE, &WRONG.replace("len", "max"))),
             (Self::Lands, 2) | (Self::Fails, _) => Reply::Answer(whole(FILE, WRONG)),
             (Self::Lands, _) => right(),
         })
     }
 
-    /// How many answers a run takes: the same wrong one twice ends it.
+    /// How many answers a run takes.
     pub(crate) fn attempts(self) -> usize {
         match self {
-            Self::Lands => 4,
-            Self::Fails => 2,
+            Self::Lands | Self::Fails => 4,
         }
     }
 }
@@ -614,7 +614,9 @@ fn options(cast: Cast) -> RunOptions {
         patch: PatchLimits { max_files: 5, max_added_lines: 100 },
         max_files: 10,
         max_total_bytes: 20_000,
-        max_iterations: 5,
+        max_iterations: 4,
+        max_malformed: 0,
+        candidates: 1,
         named: vec![FILE.parse().unwrap()],
         directories: Vec::new(),
         message: None,

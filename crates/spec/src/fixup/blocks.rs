@@ -13,7 +13,7 @@ pub(super) fn dropped_block(format: EditFormat, answer: &str, proposal: &Proposa
     let is_taken = |block: &AnswerBlock<'_>| {
         edits.iter().any(|edit| match &edit.kind {
             EditKind::WholeFile { content } | EditKind::Definitions { content } => *content == block.content,
-            EditKind::Replace { .. } => false,
+            EditKind::Block { .. } | EditKind::Hunks { .. } | EditKind::Replace { .. } => false,
         })
     };
     let is_aside = |block: &AnswerBlock<'_>| block.label.is_some() && block.is_for_the_shell();

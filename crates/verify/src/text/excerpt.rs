@@ -1,12 +1,14 @@
 //! The most telling lines of a log, within a number of bytes.
 //!
-//! Lines are weighed by shape: what a compiler or a failed assertion says first, what stands around it next,
+//! What tells nothing about a failure goes first ([`condense`]). If the rest is too long, its lines are weighed by shape: what a compiler or a failed assertion says first, what stands around it next,
 //! summaries after that. A log in which nothing is recognised gives its end. The chosen lines stand in their
 //! order, gaps are said.
 
 use std::cmp::Reverse;
 
 use crucible_model::ByteLimit;
+
+use super::condense::{GAP, condense};
 
 /// No line needs more bytes than this to be understood.
 const MAX_LINE: usize = 400;
@@ -24,10 +26,13 @@ enum Weight {
     Key,
 }
 
-/// Chooses at most `max` bytes of `log`, which should be normalised. The same log gives the same excerpt.
+/// Chooses at most `max` bytes of `log`, which should be normalised, without what tells nothing about a failure. The same log
+/// gives the same excerpt.
 #[must_use]
 pub fn excerpt(log: &str, max: ByteLimit) -> String {
     let max = usize::try_from(max.0).unwrap_or(usize::MAX);
+    let condensed = condense(log);
+    let log = condensed.as_ref();
     if log.len() <= max {
         return log.to_owned();
     }
@@ -46,12 +51,11 @@ pub fn excerpt(log: &str, max: ByteLimit) -> String {
 
 /// Takes lines in `order` while they and the marks of their gaps fit.
 fn choose(lines: &[&str], order: &[usize], max: usize) -> String {
-    const GAP: &str = "[…]\n";
     let mut chosen = vec![false; lines.len()];
     let mut left = max;
     for index in order {
         // A gap before and one after it are the most that a line can cost besides itself.
-        let cost = lines[*index].len() + 1 + 2 * GAP.len();
+        let cost = lines[*index].len() + 1 + 2 * (GAP.len() + 1);
         if cost > left {
             break;
         }
@@ -67,6 +71,7 @@ fn choose(lines: &[&str], order: &[usize], max: usize) -> String {
         }
         if gap {
             out.push_str(GAP);
+            out.push('\n');
             gap = false;
         }
         out.push_str(line);
@@ -74,6 +79,7 @@ fn choose(lines: &[&str], order: &[usize], max: usize) -> String {
     }
     if gap && !out.is_empty() {
         out.push_str(GAP);
+        out.push('\n');
     }
     out
 }

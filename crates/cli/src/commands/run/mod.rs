@@ -175,7 +175,7 @@ fn summary(status: &RunStatus) -> Vec<String> {
         format!("goal      {}", status.run.goal),
         proposer(&status.run.settings),
         format!("state     {}", status.state.name()),
-        format!("attempts  {} of {}", status.attempts.len(), status.run.settings.max_iterations),
+        format!("attempts  {} of {}", status.budgets.iterations, status.run.settings.max_iterations),
     ];
     if let Some(failure) = &status.failure {
         lines.push(format!("failed    {failure}"));

@@ -78,6 +78,9 @@ pub(crate) struct Options {
     /// How many answers are tried before the run fails; without it the configured number (run.max_iterations, 4)
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit_parser())]
     pub(crate) max_iterations: Option<u64>,
+    /// How many answers are sampled for each try, until one is verified; without it as configured (run.candidates, 1)
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit_parser())]
+    pub(crate) candidates: Option<u64>,
     /// How strong the sandbox must be; without it as configured (sandbox.strength, required)
     #[arg(long, value_name = "STRENGTH", value_parser = strengths())]
     pub(crate) sandbox: Option<String>,
@@ -218,6 +221,7 @@ impl Options {
         add("llm.fallback_provider", self.fallback_provider.clone());
         add("dispatch.mode", self.mode.clone());
         add("run.max_iterations", self.max_iterations.map(|number| number.to_string()));
+        add("run.candidates", self.candidates.map(|number| number.to_string()));
         add("sandbox.strength", self.sandbox.clone());
         add("llm.replay.cassette", self.cassette.as_ref().map(|path| path.display().to_string()));
         flags
@@ -299,6 +303,8 @@ fn run_options(
         max_files: limit(config, "run.max_files")?,
         max_total_bytes: limit(config, "run.max_total_bytes")?,
         max_iterations: limit(config, "run.max_iterations")?,
+        max_malformed: config.number("run.max_malformed").min(u64::from(u32::MAX)),
+        candidates: limit(config, "run.candidates")?,
         named: named.files,
         directories: named.directories,
         message: options.message.clone(),

@@ -1,0 +1,132 @@
+//! In which edit format a model is asked for a change. Pure.
+//!
+//! The setting is kept where its answer fits into the tokens that the model may write. Whole files often do not; then the
+//! parts that change are asked for: definitions where every file in scope takes them, search and replace elsewhere.
+
+use crucible_model::{EditFormat, RepoPath};
+use crucible_pack::{ContextPack, PackedFile};
+use crucible_patch::takes_definitions;
+
+use crate::contract::{Plan, RunSettings};
+
+/// A token is at least about this many bytes of source.
+const BYTES_PER_TOKEN: u64 = 3;
+
+/// Tokens of an answer that are no content of files: names, fences, a sentence before them.
+const RESERVE: u64 = 200;
+
+/// Tokens without which no change of any form can be written.
+pub(crate) const LEAST_TOKENS: u64 = 64;
+
+/// The form that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    pub(crate) format: EditFormat,
+    /// The bytes that the files have and the tokens that they do not fit into, where another form was set.
+    pub(crate) too_large: Option<(u64, u64)>,
+}
+
+/// The tokens that an answer may have.
+pub(crate) fn max_tokens(settings: &RunSettings) -> u64 {
+    settings.parameters.get("max_tokens").and_then(serde_json::Value::as_u64).unwrap_or(u64::MAX)
+}
+
+/// The form in which the run's model is asked. `was_cut` tells that an answer with whole files was cut off already.
+pub(crate) fn choose(settings: &RunSettings, plan: &Plan, pack: &ContextPack, was_cut: bool) -> Chosen {
+    let wanted = settings.edit_format;
+    let files = in_scope(plan, pack);
+    let bytes: u64 = files.iter().map(|file| file.content.len() as u64).sum();
+    let tokens = max_tokens(settings);
+    // A change makes a file longer, and some tokens are shorter.
+    let needed = (bytes / BYTES_PER_TOKEN).saturating_mul(5) / 4 + RESERVE;
+    // Files of a few lines are whole in any form.
+    let fits = needed <= tokens || bytes / BYTES_PER_TOKEN <= tokens.min(LEAST_TOKENS);
+    let is_whole = |file: &PackedFile| !file.truncated && file.ranges.is_empty();
+    let all_whole = files.iter().all(|file| is_whole(file));
+    if wanted != EditFormat::WholeFile || files.is_empty() || (fits && all_whole && !was_cut) {
+        return Chosen { format: wanted, too_large: None };
+    }
+    let takes = |file: &&PackedFile| {
+        let content = if is_whole(file) { file.content.as_bytes() } else { &[] };
+        file.path.parse().is_ok_and(|path| takes_definitions(&path, content))
+    };
+    let format = if files.iter().all(takes) { EditFormat::Definitions } else { EditFormat::SearchReplace };
+    Chosen { format, too_large: Some((bytes, tokens)).filter(|_| !fits || was_cut) }
+}
+
+/// The files of a pack that a plan lets change.
+pub(crate) fn in_scope<'p>(plan: &Plan, pack: &'p ContextPack) -> Vec<&'p PackedFile> {
+    let may_change = |file: &&PackedFile| {
+        let path: Option<RepoPath> = file.path.parse().ok();
+        path.is_some_and(|path| plan.scope_allow.iter().any(|scope| scope.contains(&path)))
+    };
+    pack.files.iter().filter(may_change).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crucible_pack::PackVersion;
+
+    use super::*;
+    use crate::gatekeeper::tests::record;
+
+    fn chosen(wanted: EditFormat, tokens: Option<u64>, files: &[(&str, &str)], was_cut: bool) -> Chosen {
+        let mut settings = record(Path::new("/r"), &[]).settings;
+        settings.edit_format = wanted;
+        settings.parameters.extend(tokens.map(|tokens| ("max_tokens".to_owned(), tokens.into())));
+        let file = |(path, content): &(&str, &str)| PackedFile {
+            path: (*path).to_owned(),
+            why: "requested".into(),
+            content: (*content).to_owned(),
+            truncated: false,
+            ranges: Vec::new(),
+        };
+        let pack = ContextPack {
+            schema_version: PackVersion::V1,
+            goal: String::new(),
+            repo_slug: "r".into(),
+            summary: String::new(),
+            files: files.iter().map(file).collect(),
+            omitted: Vec::new(),
+        };
+        let text = "Status: SIGNED\nScope-Allow: src\nScope-Deny:\nNames:\nGates: lite\nStop: x\nBudgets: x\nBehaviors:\nResults:\n";
+        choose(&settings, &Plan::parse(text).unwrap(), &pack, was_cut)
+    }
+
+    #[test]
+    fn whole_files_give_way_where_they_do_not_fit() {
+        use EditFormat::{Definitions, SearchReplace, UnifiedDiff, WholeFile};
+        let python = "def a():\n    return 1\n\n\n".repeat(1_500);
+        let text = "a line of a document\n".repeat(1_500);
+        let large = [("src/a.py", python.as_str())];
+        let format = |wanted, tokens, files: &[(&str, &str)]| chosen(wanted, tokens, files, false).format;
+        assert_eq!(format(WholeFile, Some(4096), &[("src/a.py", "def a():\n    return 1\n")]), WholeFile);
+        assert_eq!(format(WholeFile, Some(4096), &large), Definitions);
+        assert_eq!(format(WholeFile, Some(4096), &[("src/a.txt", &text)]), SearchReplace);
+        assert_eq!(format(WholeFile, Some(4096), &[large[0], ("src/a.txt", "x")]), SearchReplace);
+        assert_eq!(format(WholeFile, Some(100_000), &large), WholeFile);
+        assert_eq!(format(WholeFile, None, &large), WholeFile);
+        // What may not change is not answered either.
+        assert_eq!(format(WholeFile, Some(4096), &[("docs/a.txt", &text)]), WholeFile);
+        for other in [Definitions, SearchReplace, UnifiedDiff] {
+            assert_eq!(format(other, Some(4096), &large), other);
+        }
+        // All files that may change are counted, not the largest one.
+        let half = "x = 1\n".repeat(1_100);
+        assert_eq!(format(WholeFile, Some(4096), &[("src/a.py", &half)]), WholeFile);
+        assert_eq!(format(WholeFile, Some(4096), &[("src/a.py", &half), ("src/b.py", &half)]), Definitions);
+        let told = chosen(WholeFile, Some(4096), &large, false).too_large;
+        assert_eq!(told, Some((python.len() as u64, 4096)));
+    }
+
+    #[test]
+    fn an_answer_that_was_cut_off_is_not_asked_for_again_in_the_same_form() {
+        let file = [("src/a.py", "def a():\n    return 1\n")];
+        let format = |wanted, was_cut| chosen(wanted, Some(4096), &file, was_cut).format;
+        assert_eq!(format(EditFormat::WholeFile, true), EditFormat::Definitions);
+        assert_eq!(format(EditFormat::SearchReplace, true), EditFormat::SearchReplace);
+        assert_eq!(format(EditFormat::WholeFile, false), EditFormat::WholeFile);
+    }
+}
