@@ -109,6 +109,17 @@ fn is_document(path: &RepoPath) -> bool {
     PathRoles::of(path).has(PathRole::Document)
 }
 
+/// Documents that decide something: how an agent works, who may use the code.
+const DECIDING: [&str; 8] =
+    ["agents", "authors", "claude", "copilot-instructions", "copying", "gemini", "licence", "license"];
+
+/// Whether a file is text for people and nothing else: no program reads it, and it decides nothing.
+fn is_prose(path: &RepoPath) -> bool {
+    let name = path.file_name().to_ascii_lowercase();
+    let Some((stem, extension)) = name.rsplit_once('.') else { return false };
+    matches!(extension, "adoc" | "markdown" | "md" | "rst") && is_document(path) && !DECIDING.contains(&stem)
+}
+
 /// How many files a patch touches: a renamed one is two.
 fn touched(patch: &Patch) -> u64 {
     let moved = patch.files.iter().filter(|file| matches!(file.change, Change::Rename { .. })).count();
@@ -210,7 +221,7 @@ impl Judge<'_> {
                 is_file_of_tests(path, after)
             }
             (Change::Create, None, Some(_)) if is_in && takes_no_place(path) => Ok(()),
-            (Change::Modify, ..) if is_in && is_document(path) && file.removed() == 0 => Ok(()),
+            (Change::Modify, ..) if is_in && (is_prose(path) || is_document(path) && file.removed() == 0) => Ok(()),
             _ => return Addition::No,
         };
         match judged {

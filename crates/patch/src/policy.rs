@@ -51,8 +51,8 @@ pub struct Policy {
     /// The names of definitions that the plan takes away.
     #[serde(default)]
     pub may_drop: Vec<String>,
-    /// The places that may be added to: new source files and documents, new files of tests, new tests in test files, new lines
-    /// in documents. They need not lie in `allow_roots`.
+    /// The places that may be added to: new source files and documents, new files of tests, new tests in test files. Documents
+    /// for people may also change there. They need not lie in `allow_roots`.
     #[serde(default)]
     pub may_add: Vec<PathPrefix>,
     /// The old and the new name of each symbol that gets another one; a test file may change in these names alone.

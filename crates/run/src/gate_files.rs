@@ -213,7 +213,12 @@ impl Search<'_> {
             let name = file_name(path);
             let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
             let Ok(path) = path.parse::<RepoPath>() else { continue };
-            let is_script = *mode == Mode::Executable
+            // Without a first line that names a program, only a shell could run it.
+            let is_of_other_language = || {
+                OTHER_LANGUAGES.contains(&ending)
+                    && !read(&path).is_some_and(|content| content.starts_with(b"#!"))
+            };
+            let is_script = *mode == Mode::Executable && !is_of_other_language()
                 || SHELL_ENDINGS.contains(&ending)
                 || is_recipe(name)
                 || ending.is_empty() && read(&path).is_some_and(|content| content.starts_with(b"#!"));

@@ -245,9 +245,22 @@ fn once_a_gate_can_start_programs_every_script_counts_and_else_none() {
     assert_eq!(found(&["cargo", "test"], &files), [""; 0]);
     let gate = serde_json::json!({"id": "t", "command": ["sh", "check.sh"], "timeout_ms": 9, "source": "s"});
     let gates = [serde_json::from_value(gate).unwrap()];
-    let tracked = [("check.sh", Mode::Plain), ("run.py", Mode::Executable), ("a.py", Mode::Plain)];
-    let paths = gate_files(&gates, &tracked, |path| (path.as_str() == "check.sh").then(Vec::new));
-    assert_eq!(paths.iter().map(RepoPath::as_str).collect::<Vec<_>>(), ["check.sh", "run.py"]);
+    let tracked = [
+        ("check.sh", Mode::Plain),
+        ("run.py", Mode::Executable),
+        ("tool", Mode::Executable),
+        ("module.py", Mode::Executable),
+        ("a.py", Mode::Plain),
+    ];
+    // Nobody can run a module that names no program, whatever its bits.
+    let read = |path: &RepoPath| match path.as_str() {
+        "check.sh" => Some(Vec::new()),
+        "run.py" => Some(b"#!/usr/bin/env python3\n".to_vec()),
+        "module.py" => Some(b"def total(): pass\n".to_vec()),
+        _ => None,
+    };
+    let paths = gate_files(&gates, &tracked, read);
+    assert_eq!(paths.iter().map(RepoPath::as_str).collect::<Vec<_>>(), ["check.sh", "run.py", "tool"]);
 }
 
 #[test]

@@ -12,8 +12,19 @@ use super::{Tree, is_guarded};
 const MAX_PLACES: usize = 40;
 
 /// Directories of notes for the next release, one file for each change.
-const FRAGMENTS: [&str; 7] =
-    ["changelog.d", "changes", "news", "newsfragments", "changelogs", "docs/changelog", ".changeset"];
+const FRAGMENTS: [&str; 8] = [
+    "changelog",
+    "changelog.d",
+    "changes",
+    "news",
+    "newsfragments",
+    "changelogs",
+    "docs/changelog",
+    ".changeset",
+];
+
+/// Directories of documents.
+const DOCUMENTS: [&str; 3] = ["doc", "docs", "documentation"];
 
 /// The places that a change of these files may add to. `scope` holds files and directories.
 pub(crate) fn additions(scope: &[PathPrefix], tests: &[RepoPath], tree: &Tree<'_>) -> Vec<PathPrefix> {
@@ -52,18 +63,19 @@ pub(crate) fn additions(scope: &[PathPrefix], tests: &[RepoPath], tree: &Tree<'_
     for directory in FRAGMENTS.iter().filter(|directory| tree.has_directory(directory)) {
         add(directory);
     }
-    for directory in ["", "docs"] {
-        tree.inside(directory).filter(|path| is_changelog(path)).for_each(|path| add(path.as_str()));
+    for directory in DOCUMENTS.iter().filter(|directory| tree.has_directory(directory)) {
+        add(directory);
     }
+    tree.inside("").filter(|path| is_of_every_change(path)).for_each(|path| add(path.as_str()));
     places.iter().filter_map(|place| place.parse().ok()).collect()
 }
 
-/// Whether the file tells of every release.
-fn is_changelog(path: &RepoPath) -> bool {
+/// Whether the file is the changelog or the front page, which any change may have to touch.
+fn is_of_every_change(path: &RepoPath) -> bool {
     let name = path.file_name().to_ascii_lowercase();
     let stem = name.split('.').next().unwrap_or_default();
     PathRoles::of(path).has(PathRole::Document)
-        && ["changelog", "changes", "history", "news", "release_notes", "release-notes"].contains(&stem)
+        && ["changelog", "changes", "history", "news", "readme", "release_notes", "release-notes"].contains(&stem)
 }
 
 /// A test that a runner runs, and not its settings.

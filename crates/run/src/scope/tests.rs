@@ -152,12 +152,12 @@ fn additions_lie_beside_the_change_and_in_its_tests() {
         let places = on(FILES, |tree| additions(&scope, &tests, tree));
         places.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(places(&["pkg/area.py"], &[]), "tests pkg CHANGELOG.md");
+    assert_eq!(places(&["pkg/area.py"], &[]), "tests pkg docs CHANGELOG.md README.md");
     assert_eq!(
         places(&["src/main.rs"], &["tests/test_area.py"]),
-        "tests/test_area.py tests src CHANGELOG.md"
+        "tests/test_area.py tests src docs CHANGELOG.md README.md"
     );
-    assert_eq!(places(&["web/app/util.ts"], &[]), "tests web/app CHANGELOG.md");
+    assert_eq!(places(&["web/app/util.ts"], &[]), "tests web/app docs CHANGELOG.md README.md");
     let flat =
         [("area.py", ""), ("test_area.py", ""), ("main.go", ""), ("lib/a.py", ""), ("changes/1.md", "")];
     let scope: Vec<PathPrefix> =

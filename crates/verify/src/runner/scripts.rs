@@ -77,7 +77,13 @@ impl Runner for Scripts {
         if self.program != manager(view).program || calls_other_suite(&script, view) {
             return None;
         }
-        Some((command(self.test), "package.json has a test script".to_owned()))
+        let mut command = command(self.test);
+        let mut why = "package.json has a test script".to_owned();
+        if has_posttest(view) && self.program == "npm" && !calls_scripts(&script) {
+            command.push("--ignore-scripts".to_owned());
+            why.push_str(", whose `posttest` is left out");
+        }
+        Some((command, why))
     }
 
     fn runs(&self, call: &Call<'_>) -> bool {
@@ -176,6 +182,20 @@ pub(super) fn test_script(view: &TreeView) -> Option<String> {
     is_real.then(|| script.to_owned())
 }
 
+/// Whether the manifest has a `posttest` script and no `pretest`: what npm runs behind the tests, such as a linter, and nothing that they need.
+fn has_posttest(view: &TreeView) -> bool {
+    let manifest: serde_json::Value =
+        view.text("package.json").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let has = |name: &str| manifest.get("scripts").and_then(|scripts| scripts.get(name)).is_some();
+    has("posttest") && !has("pretest")
+}
+
+/// Whether a script runs other scripts of the manifest, whose own `pre` scripts it may need.
+fn calls_scripts(script: &str) -> bool {
+    let runs = ["npm", "npx", "pnpm", "yarn", "bun", "run-s", "run-p", "npm-run-all"];
+    script.split(|c: char| !(c.is_alphanumeric() || c == '-')).any(|word| runs.contains(&word))
+}
+
 /// Whether the manifest names this package as one that it depends on, and has no test script to run it by.
 pub(super) fn is_bare_dependency(view: &TreeView, package: &str) -> bool {
     let manifest: serde_json::Value =
@@ -253,6 +273,29 @@ mod tests {
         assert_eq!(gates(&[("package.json", script), ("bun.lock", "")]), ["bun run test"]);
         let named = r#"{"packageManager":"yarn@4.1.0","scripts":{"test":"vitest"}}"#;
         assert_eq!(gates(&[("package.json", named), ("package-lock.json", "")]), ["yarn test"]);
+    }
+
+    #[test]
+    fn what_npm_runs_behind_the_tests_is_no_test() {
+        let gate = |scripts: &str| {
+            let manifest = format!("{{\"scripts\":{{{scripts}}}}}");
+            view(&[("package.json", &manifest)]).gates().remove(0)
+        };
+        let gate_of = |scripts: &str| gate(scripts).command.join(" ");
+        assert_eq!(gate_of(r#""test":"tap","posttest":"npm run lint""#), "npm test --ignore-scripts");
+        assert_eq!(
+            gate(r#""test":"tap","posttest":"x""#).why,
+            "package.json has a test script, whose `posttest` is left out"
+        );
+        // What the tests may need stays.
+        for scripts in [
+            r#""test":"tap""#,
+            r#""test":"tap","pretest":"tsc","posttest":"x""#,
+            r#""test":"npm run build && tap","posttest":"x""#,
+            r#""test":"run-s build unit","posttest":"x""#,
+        ] {
+            assert_eq!(gate_of(scripts), "npm test", "{scripts}");
+        }
     }
 
     #[test]

@@ -78,8 +78,9 @@ fn result(line: &str) -> Option<(String, TestStatus)> {
     Some((name, status))
 }
 
-/// The description, and the word behind a `#` that is not escaped.
+/// The description, and the word behind a `#` that is not escaped. How long a test took belongs to neither.
 fn directive(text: &str) -> (&str, Option<&'static str>) {
+    let text = without_time(text);
     for (at, _) in text.match_indices('#') {
         let word = text[at + 1..].trim_start();
         let word = ["SKIP", "TODO"]
@@ -92,6 +93,37 @@ fn directive(text: &str) -> (&str, Option<&'static str>) {
     (text, None)
 }
 
+/// The text before ` # time=1.5ms` at its end, behind which node-tap opens a subtest with `{`.
+fn without_time(text: &str) -> &str {
+    let closed = text.strip_suffix('{').map_or(text, str::trim_end);
+    let Some((before, time)) = closed.rsplit_once("# time=") else { return text };
+    let is_time = |number: &str| number.parse::<f64>().is_ok();
+    if time.strip_suffix("ms").or_else(|| time.strip_suffix('s')).is_some_and(is_time) {
+        before.trim_end()
+    } else {
+        text
+    }
+}
+
 fn unescape(name: &str) -> String {
     name.replace("\\#", "#").replace("\\\\", "\\")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_long_a_test_took_is_no_part_of_its_name() {
+        let name = |line: &str| result(line).map(|(name, status)| (name, status == TestStatus::Passed));
+        for line in ["ok 1 - a # time=64.325ms", "ok 1 - a # time=1s {", "ok 1 - a # time=3ms {", "ok 1 - a"] {
+            assert_eq!(name(line), Some(("a".to_owned(), true)), "{line}");
+        }
+        assert_eq!(name("not ok 2 - b # time=2ms"), Some(("b".to_owned(), false)));
+        for kept in ["a # time=never", "a # time=2 apples", "# time=", "object {"] {
+            assert_eq!(name(&format!("ok 3 - {kept}")), Some((kept.to_owned(), true)));
+        }
+        assert_eq!(result("ok 4 - c # SKIP later"), Some(("c".to_owned(), TestStatus::Skipped)));
+        assert_eq!(result("ok 4 - c # SKIP # time=1ms"), Some(("c".to_owned(), TestStatus::Skipped)));
+    }
 }
