@@ -14,7 +14,7 @@ fn with(settings: &str) -> TestRepo {
 
 /// A repository whose packages have gates of their own.
 fn monorepo() -> TestRepo {
-    let inside = "test:\n\t@python3 src/a.py && test \"$$(basename $$PWD)\" = x\n";
+    let inside = "test:\n\t@PYTHONPATH=src python3 -c 'import a' && test \"$$(basename $$PWD)\" = x\n";
     RepoBuilder::new()
         .files([
             ("Makefile", "test:\n\t@sh ./check.sh\n"),
@@ -245,7 +245,7 @@ fn run_started_in_a_package_uses_its_gates() {
     let from = repo.path().join("packages/x");
     let status = desk.call(words).current_dir(&from).run().ok().json();
     assert_eq!(status["run"]["settings"]["gates"][0]["cwd"], "packages/x");
-    let call = desk.call(words).args(["--test", "python3 src/a.py"]).current_dir(&from);
+    let call = desk.call(words).args(["--test", "PYTHONPATH=src python3 -c 'import a'"]).current_dir(&from);
     assert_eq!(call.run().ok().json()["run"]["settings"]["gates"][0]["cwd"], "packages/x");
 }
 
