@@ -109,15 +109,14 @@ fn is_document(path: &RepoPath) -> bool {
     PathRoles::of(path).has(PathRole::Document)
 }
 
-/// Documents that decide something: how an agent works, who may use the code.
-const DECIDING: [&str; 8] =
-    ["agents", "authors", "claude", "copilot-instructions", "copying", "gemini", "licence", "license"];
+/// Documents that decide who may use the code.
+const LEGAL: [&str; 5] = ["authors", "copying", "licence", "license", "notice"];
 
 /// Whether a file is text for people and nothing else: no program reads it, and it decides nothing.
 fn is_prose(path: &RepoPath) -> bool {
     let name = path.file_name().to_ascii_lowercase();
     let Some((stem, extension)) = name.rsplit_once('.') else { return false };
-    matches!(extension, "adoc" | "markdown" | "md" | "rst") && is_document(path) && !DECIDING.contains(&stem)
+    matches!(extension, "adoc" | "markdown" | "md" | "rst") && is_document(path) && !LEGAL.contains(&stem)
 }
 
 /// How many files a patch touches: a renamed one is two.
@@ -221,7 +220,9 @@ impl Judge<'_> {
                 is_file_of_tests(path, after)
             }
             (Change::Create, None, Some(_)) if is_in && takes_no_place(path) => Ok(()),
-            (Change::Modify, ..) if is_in && (is_prose(path) || is_document(path) && file.removed() == 0) => Ok(()),
+            (Change::Modify, ..) if is_in && (is_prose(path) || is_document(path) && file.removed() == 0) => {
+                Ok(())
+            }
             _ => return Addition::No,
         };
         match judged {

@@ -75,7 +75,8 @@ fn is_of_every_change(path: &RepoPath) -> bool {
     let name = path.file_name().to_ascii_lowercase();
     let stem = name.split('.').next().unwrap_or_default();
     PathRoles::of(path).has(PathRole::Document)
-        && ["changelog", "changes", "history", "news", "readme", "release_notes", "release-notes"].contains(&stem)
+        && ["changelog", "changes", "history", "news", "readme", "release_notes", "release-notes"]
+            .contains(&stem)
 }
 
 /// A test that a runner runs, and not its settings.

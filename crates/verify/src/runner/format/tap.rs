@@ -116,7 +116,8 @@ mod tests {
     #[test]
     fn how_long_a_test_took_is_no_part_of_its_name() {
         let name = |line: &str| result(line).map(|(name, status)| (name, status == TestStatus::Passed));
-        for line in ["ok 1 - a # time=64.325ms", "ok 1 - a # time=1s {", "ok 1 - a # time=3ms {", "ok 1 - a"] {
+        for line in ["ok 1 - a # time=64.325ms", "ok 1 - a # time=1s {", "ok 1 - a # time=3ms {", "ok 1 - a"]
+        {
             assert_eq!(name(line), Some(("a".to_owned(), true)), "{line}");
         }
         assert_eq!(name("not ok 2 - b # time=2ms"), Some(("b".to_owned(), false)));
