@@ -26,8 +26,8 @@ use crate::tree::{self, Register};
 const BUSY_TRIES: u32 = 20;
 /// Time between two such tries.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
-/// How often strays are looked for after a program was dropped, 2 ms apart.
-const DROPPED_SWEEPS: u32 = 1000;
+/// How often strays are looked for after a program lost its owner, 2 ms apart.
+const SWEEPS: u32 = 1000;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -90,8 +90,35 @@ fn start_here(command: Command, reach: Reach, placeholders: Placeholders) -> io:
                 tries += 1;
                 std::thread::sleep(BUSY_PAUSE);
             }
-            Err(error) => return Err(error),
+            Err(error) => {
+                // A runtime that is shut down meanwhile refuses the pipes of a program that has started already.
+                drop(register);
+                end_strays();
+                return Err(error);
+            }
         }
+    }
+}
+
+/// Kills what has no owner any more, and looks for more until nothing is left, without keeping the caller.
+fn end_strays() {
+    if tree::is_childless() {
+        return;
+    }
+    tree::sweep();
+    let job: Job = Box::new(|| {
+        // As in `settle`: one look may miss a process that moves.
+        let mut quiet = 0;
+        for _ in 0..SWEEPS {
+            quiet = if tree::sweep().is_empty() { quiet + 1 } else { 0 };
+            if quiet == 2 || tree::is_childless() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    });
+    if let Ok(starter) = starter() {
+        let _ = starter.send(job);
     }
 }
 
@@ -172,24 +199,34 @@ impl Drop for Running {
             tree::kill_tree(self.pid);
             Register::lock().remove(self.pid);
         }
-        // Strays are killed now, and looked for again until they are gone, without keeping the caller.
-        if tree::is_childless() {
-            return;
-        }
-        tree::sweep();
-        let job: Job = Box::new(|| {
-            // As in `settle`: one look may miss a process that moves.
-            let mut quiet = 0;
-            for _ in 0..DROPPED_SWEEPS {
-                quiet = if tree::sweep().is_empty() { quiet + 1 } else { 0 };
-                if quiet == 2 || tree::is_childless() {
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(2));
-            }
-        });
-        if let Ok(starter) = starter() {
-            let _ = starter.send(job);
+        end_strays();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn program_that_a_gone_runtime_refuses_is_ended() {
+        starter().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let handle = runtime.handle().clone();
+        drop(runtime);
+        let _entered = handle.enter();
+        let mut command = Command::new("sleep");
+        command.arg("3600").stdout(std::process::Stdio::piped());
+        let cwd = OwnedFd::from(std::fs::File::open("/").unwrap());
+        let settings = sys::ChildSettings { on_orphaned: Signal::KILL, keep: Vec::new(), cwd };
+        sys::prepare_child(&mut command, settings);
+        assert!(start_here(command, Reach::Group, Placeholders::default()).is_err());
+        let start = Instant::now();
+        while !tree::is_childless() {
+            assert!(start.elapsed() < Duration::from_secs(20), "the program outlives its start");
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 }
