@@ -616,6 +616,8 @@ fn options(cast: Cast) -> RunOptions {
         max_total_bytes: 20_000,
         max_iterations: 4,
         max_malformed: 0,
+        max_file_requests: 0,
+        context_window: None,
         candidates: 1,
         named: vec![FILE.parse().unwrap()],
         directories: Vec::new(),
