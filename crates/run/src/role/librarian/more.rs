@@ -28,7 +28,7 @@ pub(crate) const FILES_NOT_SHOWN: Code = Code::new("run-files-not-shown");
 const MOST_FILES: u64 = 8;
 
 /// What one request may add, as one part of the bytes of the first pack in so many.
-const PART: u64 = 3;
+pub(crate) const PART: u64 = 3;
 
 /// What a request is judged by.
 pub(crate) struct Shelf<'a> {
@@ -251,3 +251,6 @@ fn not_shown(line: &str, why: &str) -> Finding {
 fn subject(line: &str) -> String {
     Scanner::builtin().redact(&line.escape_debug().to_string()).text.into_owned()
 }
+
+#[cfg(test)]
+mod tests;
