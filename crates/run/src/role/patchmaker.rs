@@ -119,9 +119,9 @@ fn more_files(mut prompt: PromptBuilder, requests: &Requests) -> PromptBuilder {
         prompt = prompt
             .ours("\nIf a file is missing that you must see, answer only with at most ")
             .number(MAX_LINES as u64)
-            .ours(" lines like `NEED: path/of/file`, `NEED: path/of/file:10-80` or `SEARCH: words in it`; ")
+            .ours(" lines like `NEED: path/of/file`, `NEED: path/of/file:10-80` or `SEARCH: words in it`. Such answers left: ")
             .number(requests.left)
-            .ours(" such answers are left. What you may change stays the same.\n");
+            .ours(". What you may change stays the same.\n");
     }
     prompt
 }
@@ -383,6 +383,31 @@ mod tests {
         for format in EditFormat::ALL {
             assert_eq!(example(format, &file("a.txt", "}\n}\n")), None);
         }
+    }
+
+    #[test]
+    fn requests_are_offered_before_the_form_and_only_while_some_are_left() {
+        let pack = pack(vec![file("src/a.py", PYTHON)]);
+        let asked = |requests: &Requests| {
+            user(EditFormat::WholeFile, &plan(), &pack, &[], None, requests).as_str().to_owned()
+        };
+        let plain = asked(&Requests::default());
+        assert!(!plain.contains("NEED:") && !plain.contains("SEARCH:"), "{plain}");
+        let answered = vec!["NEED: b.py: src/b.py is shown, for reading only".to_owned()];
+        let last = asked(&Requests { answered: answered.clone(), left: 0 });
+        in_order(&last, &["You asked for more files", "NEED: b.py", "How to answer"]);
+        assert!(!last.contains("If a file is missing"), "{last}");
+        let more = asked(&Requests { answered, left: 1 });
+        in_order(
+            &more,
+            &["You asked for more files", "`NEED: path/of/file`", "Such answers left: 1.", "How to answer"],
+        );
+        // Only these lines are added.
+        let offered = asked(&Requests { answered: Vec::new(), left: 2 });
+        assert_eq!(
+            offered.replacen("\nIf a file is missing", "\0", 1).split_once('\0').unwrap().0,
+            plain.split_once("\nHow to answer").unwrap().0
+        );
     }
 
     #[test]
