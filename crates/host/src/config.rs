@@ -47,7 +47,7 @@ const TABLES: [&str; 1] = ["gates.*.env"];
 const OTHER_VARIABLES: [&str; 2] = ["CRUCIBLE_HOME", "CRUCIBLE_CLOCK"];
 
 /// Keys that decide where data and keys go, who may be paid or how strong the walls are.
-const NOT_FOR_PROJECTS: [&str; 29] = [
+const NOT_FOR_PROJECTS: [&str; 30] = [
     "paths.runs_root",
     "sandbox.strength",
     "crawl.clone_base",
@@ -55,6 +55,8 @@ const NOT_FOR_PROJECTS: [&str; 29] = [
     "llm.*.binary",
     "llm.*.api_key_env",
     "llm.*.base_url",
+    // The larger it is, the more is sent and paid for.
+    "llm.*.context_window",
     // A limit in money is worth what the prices are worth.
     "llm.prices.*.input",
     "llm.prices.*.output",
@@ -86,7 +88,7 @@ const NOT_FOR_PROJECTS: [&str; 29] = [
 
 /// Limits that a project's file may tighten and not loosen: what they cap is the user's money and machine. Zero stands
 /// for "no limit" where a key allows it.
-const ONLY_LOWER: [&str; 30] = [
+const ONLY_LOWER: [&str; 31] = [
     "llm.budget.calls",
     "llm.budget.tokens",
     "llm.budget.dollars",
@@ -96,6 +98,7 @@ const ONLY_LOWER: [&str; 30] = [
     "run.max_iterations",
     "run.max_files",
     "run.max_total_bytes",
+    "run.max_file_requests",
     "patch.max_files",
     "patch.max_added_lines",
     "council.calls",

@@ -23,7 +23,7 @@ use std::sync::LazyLock;
 
 use crucible_model::{ByteLimit, Denial, FileLimit, PathRole, PathRoles, RepoPath, denied_place};
 
-pub use class::FileClass;
+pub use class::{FileClass, is_filler};
 pub use evidence::Evidence;
 pub use goal::{Candidate, Goal, TextMark};
 pub use history::{History, PastChange};
@@ -169,7 +169,7 @@ pub fn rank_with(
             None
         } else if file.candidate.class == FileClass::Generated && !is_named {
             Some("is generated, locked or binary")
-        } else if class::is_filler(&file.candidate.path) && !is_named {
+        } else if is_filler(&file.candidate.path) && !is_named {
             Some("says nothing about the code")
         } else if !(everything || nothing_shared || relevance > 0 || is_root_manifest(&file.candidate)) {
             Some("shares nothing with the goal")

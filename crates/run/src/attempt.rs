@@ -24,6 +24,8 @@ pub(crate) const PATCH: &str = "diff.patch";
 pub(crate) const REVIEW: &str = "review_patch.md";
 /// How the attempt ended.
 pub(crate) const OUTCOME: &str = "outcome.json";
+/// The files that the answer asked for, as a context pack.
+pub(crate) const PACK: &str = "context_pack.json";
 /// Standard output of the gates.
 pub(crate) const STDOUT: &str = "stdout.log";
 /// Standard error of the gates.
@@ -49,6 +51,8 @@ pub enum AttemptEnd {
     Malformed,
     /// The change is that of an earlier attempt.
     Repeated,
+    /// The answer asks for more files instead of proposing a change.
+    FilesRequested,
     /// A gate failed.
     VerifyFailed,
     /// Every gate passed.
@@ -60,9 +64,14 @@ impl AttemptEnd {
     #[must_use]
     pub fn is_tried(self) -> bool {
         match self {
-            Self::Refused | Self::Malformed | Self::Repeated => false,
+            Self::Refused | Self::Malformed | Self::Repeated | Self::FilesRequested => false,
             Self::VerifyFailed | Self::Verified => true,
         }
+    }
+
+    /// Whether the patch gate refused the answer, so that there is a review of it and no trial.
+    pub(crate) fn is_refused(self) -> bool {
+        matches!(self, Self::Refused | Self::Malformed | Self::Repeated)
     }
 }
 

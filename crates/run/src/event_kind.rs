@@ -68,6 +68,8 @@ pub enum EventKind {
     PatchRejected,
     /// The gates begin.
     VerifyStarted,
+    /// The answer asked for more files; the attempt is over.
+    MoreFilesRequested,
     /// The attempt is over.
     AttemptEnded,
     /// A gate refuses the change.
@@ -88,7 +90,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// Every kind, in the order in which a run meets them.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 40] = [
         Self::RunCreated,
         Self::GoalStated,
         Self::RecordingTaken,
@@ -120,6 +122,7 @@ impl EventKind {
         Self::PatchAccepted,
         Self::PatchRejected,
         Self::VerifyStarted,
+        Self::MoreFilesRequested,
         Self::AttemptEnded,
         Self::VerifyFailed,
         Self::VerifyPassed,
@@ -169,6 +172,7 @@ impl EventKind {
             Self::PatchAccepted => "PATCH_ACCEPTED",
             Self::PatchRejected => "PATCH_REJECTED",
             Self::VerifyStarted => "VERIFY_STARTED",
+            Self::MoreFilesRequested => "MORE_FILES_REQUESTED",
             Self::AttemptEnded => "ATTEMPT_ENDED",
             Self::VerifyFailed => "VERIFY_FAILED",
             Self::VerifyPassed => "VERIFY_PASSED",
@@ -223,6 +227,8 @@ const PROMPTED: &str = "-prompted";
 /// A step of an attempt that is recorded once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttemptStep {
+    /// What the answer asked for is packed.
+    Packed,
     /// The answer amounts to a patch.
     Proposed,
     /// The patch gate let it through.
@@ -240,6 +246,7 @@ pub(crate) enum AttemptStep {
 /// The key under which a step of attempt `number` is recorded.
 pub(crate) fn attempt_key(number: u64, step: AttemptStep) -> String {
     let step = match step {
+        AttemptStep::Packed => "packed",
         AttemptStep::Proposed => "proposed",
         AttemptStep::Accepted => "accepted",
         AttemptStep::Verify => "verify",

@@ -113,7 +113,7 @@ fn compare(dir: &RunDir, again: &RunDir, state: RunState, recording: &Verdict) -
     let attempts = attempt::count_written(dir).max(attempt::count_written(again));
     for number in 1..=attempts {
         paths.extend(
-            [attempt::ANSWER, attempt::PATCH, attempt::OUTCOME, attempt::REPORT]
+            [attempt::ANSWER, attempt::PACK, attempt::PATCH, attempt::OUTCOME, attempt::REPORT]
                 .map(|name| attempt_file(number, name)),
         );
     }

@@ -109,7 +109,7 @@ fn bytes_of(ledger: &Ledger, digest: &Digest) -> Result<Option<Vec<u8>>, RunErro
 fn restore_of_attempts(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<String>, RunError> {
     let mut restored = Vec::new();
     let attempts = attempt::recorded(dir, events)?;
-    for outcome in attempts.iter().filter(|outcome| !outcome.end.is_tried()) {
+    for outcome in attempts.iter().filter(|outcome| outcome.end.is_refused()) {
         let path = attempt_file(outcome.number, attempt::REVIEW);
         restored.extend(restore_file(dir, &path, review_of(outcome).as_bytes())?);
     }
@@ -125,7 +125,7 @@ fn restore_of_attempts(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<Strin
             let path = attempt_file(outcome.number, name);
             let told = recorded.get(path.as_str()).and_then(|digest| digest.parse().ok());
             let of_review = || Digest::of(review_of(outcome).as_bytes());
-            let is_refused_review = name == attempt::REVIEW && !outcome.end.is_tried();
+            let is_refused_review = name == attempt::REVIEW && outcome.end.is_refused();
             told.or_else(|| is_refused_review.then(of_review)).map(|digest| (path, digest))
         });
         let Some((original, digest)) = original else { continue };

@@ -2,7 +2,8 @@
 //!
 //! A run has `max_iterations` rounds, and each is for so many answers as there are candidates. All answers of a round are
 //! asked for with the same brief, which tells of the round before; the first that is verified ends the run. The first few
-//! malformed answers of a run take no place in a round: the next answer is for the same place.
+//! malformed answers of a run take no place in a round: the next answer is for the same place. Neither does an answer that asks for
+//! more files; how often a model may do that is limited before its answer is taken for a request.
 
 use crate::attempt::{AttemptEnd, AttemptOutcome};
 use crate::contract::{RunRole, RunSettings, Service};
@@ -28,14 +29,15 @@ impl<'o> Place<'o> {
         let mut rounds = Vec::with_capacity(ended.len());
         for outcome in ended {
             rounds.push(taken / candidates);
-            if outcome.end == AttemptEnd::Malformed && free > 0 {
-                free -= 1;
-            } else {
-                taken += 1;
+            match outcome.end {
+                AttemptEnd::FilesRequested => {}
+                AttemptEnd::Malformed if free > 0 => free -= 1,
+                _ => taken += 1,
             }
         }
         let round = taken / candidates;
         let of_before = ended.iter().zip(rounds).filter(|(_, of)| of + 1 == round);
+        let of_before = of_before.filter(|(outcome, _)| outcome.end != AttemptEnd::FilesRequested);
         Self {
             round: round + 1,
             candidate: taken % candidates + 1,
@@ -58,10 +60,15 @@ pub(crate) fn rounds_used(ended: &[AttemptOutcome], settings: &RunSettings) -> u
     next.round - 1 + u64::from(next.candidate > 1)
 }
 
+/// How often the model asked for more files.
+pub(crate) fn files_requested(ended: &[AttemptOutcome]) -> u64 {
+    ended.iter().filter(|outcome| outcome.end == AttemptEnd::FilesRequested).count() as u64
+}
+
 /// How far an attempt came.
 fn reach(end: AttemptEnd) -> u8 {
     match end {
-        AttemptEnd::Malformed => 0,
+        AttemptEnd::Malformed | AttemptEnd::FilesRequested => 0,
         AttemptEnd::Repeated => 1,
         AttemptEnd::Refused => 2,
         AttemptEnd::VerifyFailed => 3,
@@ -73,7 +80,7 @@ fn reach(end: AttemptEnd) -> u8 {
 mod tests {
     use std::path::Path;
 
-    use AttemptEnd::{Malformed, Refused, Repeated, VerifyFailed};
+    use AttemptEnd::{FilesRequested, Malformed, Refused, Repeated, VerifyFailed};
     use crucible_model::Digest;
 
     use super::*;
@@ -121,6 +128,15 @@ mod tests {
         assert_eq!(place(&[VerifyFailed, Malformed, Malformed, Malformed], 2, 1), (3, 1, Some(4), Some(4)));
         assert_eq!(place(&[Malformed, Refused, Malformed], 2, 1), (2, 1, Some(2), Some(3)));
         assert_eq!(place(&[Malformed], 0, 1), (2, 1, Some(1), Some(1)));
+    }
+
+    #[test]
+    fn requests_for_files_take_no_place_and_are_no_brief() {
+        assert_eq!(place(&[FilesRequested], 0, 1), (1, 1, None, None));
+        assert_eq!(place(&[FilesRequested, Refused, FilesRequested], 0, 1), (2, 1, Some(2), None));
+        assert_eq!(place(&[Malformed, FilesRequested, Malformed], 1, 1), (2, 1, Some(3), Some(3)));
+        assert_eq!(place(&[Refused, FilesRequested], 0, 3), (1, 2, None, None));
+        assert_eq!(files_requested(&ended(&[FilesRequested, Refused, FilesRequested])), 2);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::error::RunError;
 use crate::event_kind::{EventKind, answered_key, prompted_step};
 use crate::journal::{self, is_pinned};
 use crate::layout::{self, RunDir};
-use crate::rounds::rounds_used;
+use crate::rounds::{files_requested, rounds_used};
 use crate::state::{Progress, RunState};
 
 /// The key of the event that tells of the signature.
@@ -101,6 +101,10 @@ pub struct BudgetStatus {
     pub iterations: u64,
     /// See above.
     pub max_iterations: u64,
+    /// How often the model asked for more files, and may ask.
+    pub file_requests: u64,
+    /// See above.
+    pub max_file_requests: u64,
     /// Prompts that were laid for a person, and that may be.
     pub outbox_prompts: u64,
     /// See above.
@@ -224,6 +228,8 @@ pub(crate) fn status_of(
         micro_dollars: booked.usage.cost.0,
         iterations: rounds_used(of_plan, &run.settings),
         max_iterations: run.settings.max_iterations,
+        file_requests: files_requested(&attempts),
+        max_file_requests: run.settings.max_file_requests,
         outbox_prompts: laid.count() as u64,
         max_outbox_prompts: run.settings.dispatch().budgets.max_outbox_prompts,
     };
@@ -251,8 +257,15 @@ pub(crate) fn status_of(
 /// Fails when the events cannot be read.
 pub fn answers_used(dir: &RunDir) -> Result<u64, RunError> {
     let events = dir.read_if_there(layout::EVENTS)?.unwrap_or_default();
-    let uses_one_up =
-        |kind| matches!(kind, EventKind::PatchRejected | EventKind::AttemptEnded | EventKind::AnswerTaken);
+    let uses_one_up = |kind| {
+        matches!(
+            kind,
+            EventKind::PatchRejected
+                | EventKind::MoreFilesRequested
+                | EventKind::AttemptEnded
+                | EventKind::AnswerTaken
+        )
+    };
     Ok(journal::read_lines(&events).filter(|line| line.kind().is_some_and(uses_one_up)).count() as u64)
 }
 
@@ -440,12 +453,13 @@ mod tests {
             line("MODEL_ASKED", "cassette.jsonl"),
             ended.replace(':', " : ").replace("09 : 30 : 00", "09:30:00").replace("sha256 : ", "sha256:"),
             line("PATCH_REJECTED", ""),
+            line("MORE_FILES_REQUESTED", ""),
             ended.clone(),
             r#"{"event":"NOTED","about":{"event":"ATTEMPT_ENDED"}}"#.to_owned(),
             line("NOTED", r#""event":"ATTEMPT_ENDED""#),
             ended[..ended.len() - 9].to_owned(),
         ];
         dir.write(layout::EVENTS, lines.join("\n").as_bytes()).unwrap();
-        assert_eq!(answers_used(&dir).unwrap(), 3);
+        assert_eq!(answers_used(&dir).unwrap(), 4);
     }
 }

@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::commands::run::shared_sandbox;
+use crate::commands::run::start::pack_limits;
 use crate::error::CommandError;
 use crate::text::one_line;
 
@@ -125,7 +126,7 @@ impl Build {
             let Some(request) = named else {
                 let git = opened.await?;
                 let goal = self.goal.as_deref().unwrap_or_default();
-                let budget = self.budget(&config);
+                let budget = self.budget(&config)?;
                 let (request, ranking) =
                     request_for_goal(&git, goal, budget, &settings, printed.as_deref()).await?;
                 let pack = pack_context(git.top(), &git.name(), &settings, &request).map_err(refused)?;
@@ -176,13 +177,12 @@ impl Build {
         Ok(ExitStatus::Success)
     }
 
-    fn budget(&self, config: &Config) -> Budget {
-        Budget {
-            max_files: FileLimit(self.max_files.unwrap_or_else(|| config.number("run.max_files"))),
-            max_total_bytes: ByteLimit(
-                self.max_bytes.unwrap_or_else(|| config.number("run.max_total_bytes")),
-            ),
-        }
+    fn budget(&self, config: &Config) -> Result<Budget, CommandError> {
+        let (limits, _) = pack_limits(config, config.text("llm.provider").unwrap_or_default())?;
+        Ok(Budget {
+            max_files: FileLimit(self.max_files.unwrap_or(limits.max_files)),
+            max_total_bytes: ByteLimit(self.max_bytes.unwrap_or(limits.max_total_bytes)),
+        })
     }
 }
 

@@ -194,6 +194,8 @@ fn options(provider: &str, model: String) -> RunOptions {
         max_total_bytes: 60_000,
         max_iterations: 4,
         max_malformed: 0,
+        max_file_requests: 0,
+        context_window: None,
         candidates: 1,
         named: Vec::new(),
         directories: Vec::new(),

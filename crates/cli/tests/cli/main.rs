@@ -33,6 +33,7 @@ mod landing;
 mod links_in_runs;
 mod messages;
 mod models;
+mod more_files;
 mod ordinary;
 mod outbox;
 mod patch;

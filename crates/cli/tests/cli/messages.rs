@@ -122,6 +122,7 @@ fn the_configuration_in_force_names_its_sources() {
     llm.provider "gateway" environment CRUCIBLE_LLM_PROVIDER
     run.candidates 1 default
     run.edit_format "" default
+    run.max_file_requests 2 default
     run.max_files 7 environment CRUCIBLE_RUN_MAX_FILES
     run.max_iterations 2 R/.crucible/config.toml
     run.max_malformed 3 default

@@ -91,7 +91,8 @@ pub(super) fn is_beside(path: &RepoPath) -> bool {
 
 /// Whether a file says nothing about how the code works: translations, lists of people, changes or sponsors, settings of
 /// editors, pictures and recorded data.
-pub(super) fn is_filler(path: &RepoPath) -> bool {
+#[must_use]
+pub fn is_filler(path: &RepoPath) -> bool {
     const EXTENSIONS: [&str; 14] = [
         "adoc", "csv", "eps", "ipynb", "map", "mo", "po", "pot", "snap", "svg", "tape", "tsv", "xliff", "xml",
     ];

@@ -122,8 +122,9 @@ fn checked(answer: &Untrusted) -> Result<&str, AnswerError> {
     if text.trim().is_empty() { Err(AnswerError::Empty) } else { Ok(text) }
 }
 
-/// What follows the thoughts; nothing where they have no end.
-fn without_thoughts(text: &str) -> &str {
+/// What of an answer follows the model's thoughts (`<think>…</think>` at its very beginning); nothing where they have no end.
+#[must_use]
+pub fn without_thoughts(text: &str) -> &str {
     match text.trim_start().strip_prefix("<think>") {
         Some(thoughts) => thoughts.split_once("</think>").map_or("", |(_, answer)| answer),
         None => text,

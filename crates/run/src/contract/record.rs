@@ -80,6 +80,12 @@ pub struct RunSettings {
     /// Malformed answers that cost no attempt.
     #[serde(default)]
     pub max_malformed: u64,
+    /// How often the model may ask for more files.
+    #[serde(default)]
+    pub max_file_requests: u64,
+    /// Tokens that the model takes in, where that is known and the limits of the context pack follow from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
     /// Answers that are sampled for each attempt until one is verified.
     #[serde(default = "one")]
     pub candidates: u64,

@@ -48,8 +48,8 @@ pub(super) struct Duty<'d> {
     pub(super) step: String,
     /// Which try this is, from 1.
     pub(super) number: u64,
-    /// How many answers repeated an earlier one.
-    pub(super) repeats: u64,
+    /// How often an answer before it was to be another one; one that repeats an earlier one counts twice.
+    pub(super) refusals: u64,
     /// What a person is told of it while it is worked at.
     pub(super) label: String,
     /// Where the answer is kept.
@@ -443,7 +443,7 @@ impl Engine<'_> {
         let seed = (SEED.to_owned(), duty.number.into());
         match name {
             MANUAL_OUTBOX | API_AGENT => BTreeMap::from([seed, (TARGET.to_owned(), duty.target.into())]),
-            own if own == settings.provider => parameters(&settings.parameters, duty.number, duty.repeats),
+            own if own == settings.provider => parameters(&settings.parameters, duty.number, duty.refusals),
             _ => BTreeMap::from([seed]),
         }
     }
@@ -478,14 +478,13 @@ fn evidence_path(name: &str) -> String {
 }
 
 /// The parameters of try `number`: each has its own seed, counted from that of the run where it has one, and every later one is a
-/// little warmer, because a model that was refused should not say the same again; each answer that `repeats` an earlier one makes it
-/// warmer still. Pure, so a replay asks the same.
-fn parameters(base: &BTreeMap<String, Value>, number: u64, repeats: u64) -> BTreeMap<String, Value> {
+/// little warmer for each of the `refusals` before it, because a model that was refused should not say the same again. Pure, so a replay asks the same.
+fn parameters(base: &BTreeMap<String, Value>, number: u64, refusals: u64) -> BTreeMap<String, Value> {
     let mut parameters = base.clone();
     let first = base.get(SEED).and_then(Value::as_u64).unwrap_or_default();
     parameters.insert(SEED.to_owned(), first.saturating_add(number).into());
     if let Some(temperature) = base.get("temperature").and_then(Value::as_f64) {
-        let warmer = (temperature * 100.0).round() as u64 + 25 * (number.saturating_sub(1) + repeats);
+        let warmer = (temperature * 100.0).round() as u64 + 25 * refusals;
         let warmest = ((temperature * 100.0).round() as u64).max(100);
         parameters.insert("temperature".to_owned(), (warmer.min(warmest) as f64 / 100.0).into());
     }

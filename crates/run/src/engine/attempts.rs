@@ -9,6 +9,7 @@ use crucible_verify::{GateLevel, VerifyResult};
 
 use super::Engine;
 use super::ask::{ANSWER_CUT, Answer, Asked, Duty};
+use super::more_files::request_in;
 use super::prepare::Found;
 use crate::allow::permission;
 use crate::analysis::Analysis;
@@ -24,7 +25,7 @@ use crate::journal::{Entry, FILES};
 use crate::layout::{self, attempt_file};
 use crate::role::format::choose;
 use crate::role::patchmaker::{self, Brief};
-use crate::rounds::{Place, candidates};
+use crate::rounds::{Place, candidates, files_requested};
 use crate::trial::{self, Yardstick, keep_logs, or_base_gone};
 
 const SAME_PATCH_TWICE: Code = Code::new("run-same-patch-twice");
@@ -47,6 +48,7 @@ impl Engine<'_> {
             self.journal.commit()?;
         }
         let mut ended = attempt::recorded(&self.dir, self.journal.committed())?;
+        let leaves_out = self.leaves_out(analysis, pack)?;
         loop {
             let last = ended.last();
             if last.is_some_and(|outcome| outcome.end == AttemptEnd::Verified) {
@@ -75,7 +77,10 @@ impl Engine<'_> {
             };
             let was_cut =
                 ended.iter().flat_map(|outcome| &outcome.findings).any(|finding| finding.code == ANSWER_CUT);
+            let shown = self.shown(pack, &ended)?;
+            let pack = &shown;
             let format = self.format_of(&name, plan, pack, was_cut)?;
+            let requests = self.requests(&name, &ended, leaves_out);
             let brief = brief.as_ref();
             let of_candidates = match candidates(&self.record.settings) {
                 1 => String::new(),
@@ -87,10 +92,10 @@ impl Engine<'_> {
                 target: layout::PATCH,
                 step: attempt_step(number),
                 number,
-                repeats: of_plan.iter().filter(|outcome| outcome.end == AttemptEnd::Repeated).count() as u64,
+                refusals: refusals(&ended, of_plan),
                 label: format!("attempt {} of {max_rounds}{of_candidates}", place.round),
                 answer_path: attempt_file(number, attempt::ANSWER),
-                chat: patchmaker::messages(format, plan, pack, &analysis.baseline, brief),
+                chat: patchmaker::messages(format, plan, pack, &analysis.baseline, brief, &requests),
                 evidence: Evidence {
                     files: None,
                     pack: Some(pack),
@@ -102,9 +107,13 @@ impl Engine<'_> {
                 },
             };
             let attempt = Attempt { number, round: place.round, format, served_by: &name, ended: of_plan };
-            match self.ask(clients, &name, &duty).await? {
+            let answer = match self.ask(clients, &name, &duty).await? {
                 Asked::Waiting => return Ok(()),
-                Asked::Answered(answer) => self.try_answer(&attempt, plan, analysis, &answer).await?,
+                Asked::Answered(answer) => answer,
+            };
+            match request_in(&answer).filter(|_| requests.left > 0) {
+                Some(request) => self.serve(&attempt, plan, pack, &request, &answer).await?,
+                None => self.try_answer(&attempt, plan, analysis, &answer).await?,
             }
             ended = attempt::recorded(&self.dir, self.journal.events()?)?;
         }
@@ -158,17 +167,11 @@ impl Engine<'_> {
                 }
             }
         };
+        let end = if judged.is_malformed { AttemptEnd::Malformed } else { AttemptEnd::Refused };
         let mut outcome = AttemptOutcome {
-            schema_version: AttemptVersion::V1,
-            number,
-            end: if judged.is_malformed { AttemptEnd::Malformed } else { AttemptEnd::Refused },
-            round: (attempt.round != number).then_some(attempt.round),
-            asked_for: Some(attempt.format),
             read_as: judged.read_as,
-            answer: Digest::of(text.as_str().as_bytes()),
             patch: judged.patch.as_ref().map(|patch| Digest::of(patch)),
-            findings: Vec::new(),
-            output: String::new(),
+            ..attempt.outcome(end, answer)
         };
         if let Some(earlier) = attempt.earlier_of(&outcome) {
             let hint = format!(
@@ -287,6 +290,13 @@ impl Engine<'_> {
                     &path,
                 )?;
             }
+            AttemptEnd::FilesRequested => {
+                let role = RunRole::Librarian.name();
+                let (packed, pack) = (key(AttemptStep::Packed), attempt_file(number, attempt::PACK));
+                self.journal.record_file(role, EventKind::ContextPacked, &packed, &pack)?;
+                let event = EventKind::MoreFilesRequested;
+                self.journal.record_file(role, event, &key(AttemptStep::Ended), &path)?;
+            }
             AttemptEnd::VerifyFailed => {
                 self.record_tried(number, &path)?;
                 self.journal.record_file(
@@ -349,9 +359,15 @@ impl Engine<'_> {
     }
 }
 
+/// How often an answer before the next one was to be another: a request for files was not, and a repeated change was twice.
+fn refusals(ended: &[AttemptOutcome], of_plan: &[AttemptOutcome]) -> u64 {
+    let repeated = of_plan.iter().filter(|outcome| outcome.end == AttemptEnd::Repeated).count();
+    (ended.len() + repeated) as u64 - files_requested(ended)
+}
+
 /// The attempt that an answer is for.
-struct Attempt<'a> {
-    number: u64,
+pub(super) struct Attempt<'a> {
+    pub(super) number: u64,
     round: u64,
     format: EditFormat,
     /// Who answers.
@@ -361,6 +377,22 @@ struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
+    /// How it ended, with nothing known but the answer.
+    pub(super) fn outcome(&self, end: AttemptEnd, answer: &Answer) -> AttemptOutcome {
+        AttemptOutcome {
+            schema_version: AttemptVersion::V1,
+            number: self.number,
+            end,
+            round: (self.round != self.number).then_some(self.round),
+            asked_for: Some(self.format),
+            read_as: None,
+            answer: Digest::of(answer.text.as_str().as_bytes()),
+            patch: None,
+            findings: Vec::new(),
+            output: String::new(),
+        }
+    }
+
     /// The first attempt that had the same change or, where it comes to none, the same answer. Of a malformed answer
     /// nothing is known that could be the same.
     fn earlier_of(&self, outcome: &AttemptOutcome) -> Option<&'a AttemptOutcome> {
@@ -372,7 +404,11 @@ impl<'a> Attempt<'a> {
                 Some(_) => earlier.patch == outcome.patch,
                 None => earlier.answer == outcome.answer,
             };
-            is_same && !matches!(earlier.end, AttemptEnd::Malformed | AttemptEnd::Repeated)
+            let is_judged = !matches!(
+                earlier.end,
+                AttemptEnd::Malformed | AttemptEnd::Repeated | AttemptEnd::FilesRequested
+            );
+            is_same && is_judged
         };
         self.ended.iter().find(is_same)
     }

@@ -212,7 +212,7 @@ impl Engine<'_> {
                 answer_path: format!("answers/{step}.txt"),
                 step,
                 number,
-                repeats: 0,
+                refusals: number.saturating_sub(1),
                 label: wanted.action.name().to_owned(),
                 chat: chat(brief.as_ref()),
                 evidence: Evidence { brief: brief.as_ref(), ..wanted.evidence },

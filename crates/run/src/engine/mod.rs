@@ -8,6 +8,7 @@
 mod ask;
 mod attempts;
 mod duties;
+mod more_files;
 mod plan;
 mod prepare;
 

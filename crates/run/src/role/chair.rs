@@ -10,6 +10,7 @@
 
 mod excerpt;
 pub(crate) mod explained;
+pub(crate) mod lookup;
 mod pointers;
 mod portion;
 mod survey;

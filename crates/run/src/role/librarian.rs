@@ -3,6 +3,7 @@
 //! What a run packs and what `crucible context build` packs comes from here alone: which documents come first, what is read,
 //! and what is never shown.
 
+pub(crate) mod more;
 mod named;
 mod work_tree;
 

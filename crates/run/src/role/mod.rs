@@ -7,4 +7,5 @@ pub(crate) mod chair;
 pub(crate) mod format;
 pub(crate) mod librarian;
 pub(crate) mod patchmaker;
+pub(crate) mod request;
 pub(crate) mod reviewers;

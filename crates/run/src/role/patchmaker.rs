@@ -12,6 +12,7 @@ use crate::analysis::GateResult;
 use crate::contract::Plan;
 use crate::role::chair::is_plain;
 use crate::role::format::in_scope;
+use crate::role::request::MAX_LINES;
 
 /// What went wrong with the attempt before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +30,15 @@ pub(crate) struct Brief {
     pub(crate) answer: String,
 }
 
+/// What is said of requests for more files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Requests {
+    /// What came of the earlier ones, a line each.
+    pub(crate) answered: Vec<String>,
+    /// How many the model may still make; 0 where it has none left, or sees all there is.
+    pub(crate) left: u64,
+}
+
 /// The conversation that asks for a change: the goal, what fails, the code, how to answer.
 pub(crate) fn messages(
     format: EditFormat,
@@ -36,8 +46,9 @@ pub(crate) fn messages(
     pack: &ContextPack,
     baseline: &[GateResult],
     brief: Option<&Brief>,
+    requests: &Requests,
 ) -> Vec<Message> {
-    vec![Message::system(system()), Message::user(user(format, plan, pack, baseline, brief))]
+    vec![Message::system(system()), Message::user(user(format, plan, pack, baseline, brief, requests))]
 }
 
 fn system() -> PromptText {
@@ -55,6 +66,7 @@ fn user(
     pack: &ContextPack,
     baseline: &[GateResult],
     brief: Option<&Brief>,
+    requests: &Requests,
 ) -> PromptText {
     let mine = in_scope(plan, pack);
     let others = pack.files.iter().filter(|file| !mine.iter().any(|own| own.path == file.path));
@@ -78,7 +90,7 @@ fn user(
     for file in &mine {
         prompt = prompt.untrusted(&file.path, &Untrusted::new(file.shown().into_owned()));
     }
-    answer_form(prompt, format, plan, &mine, brief).build()
+    answer_form(prompt, format, plan, &mine, brief, requests).build()
 }
 
 /// Adds what came of the answer before.
@@ -97,6 +109,23 @@ fn refused(mut prompt: PromptBuilder, brief: &Brief) -> PromptBuilder {
     prompt.ours("\nMake another change that avoids this.\n")
 }
 
+/// Adds how to ask for more files, and what came of it.
+fn more_files(mut prompt: PromptBuilder, requests: &Requests) -> PromptBuilder {
+    if !requests.answered.is_empty() {
+        let answered = Untrusted::new(requests.answered.join("\n"));
+        prompt = prompt.ours("\nYou asked for more files:\n").untrusted("what came of it", &answered);
+    }
+    if requests.left > 0 {
+        prompt = prompt
+            .ours("\nIf a file is missing that you must see, answer only with at most ")
+            .number(MAX_LINES as u64)
+            .ours(" lines like `NEED: path/of/file`, `NEED: path/of/file:10-80` or `SEARCH: words in it`. Such answers left: ")
+            .number(requests.left)
+            .ours(". What you may change stays the same.\n");
+    }
+    prompt
+}
+
 /// Adds how to answer.
 fn answer_form(
     mut prompt: PromptBuilder,
@@ -104,6 +133,7 @@ fn answer_form(
     plan: &Plan,
     mine: &[&PackedFile],
     brief: Option<&Brief>,
+    requests: &Requests,
 ) -> PromptBuilder {
     prompt = prompt.ours("\nYou may change these files and no others:\n");
     for scope in &plan.scope_allow {
@@ -112,6 +142,7 @@ fn answer_form(
     if !plan.names.iter().any(is_test_path) {
         prompt = prompt.ours("Leave existing tests as they are.\n");
     }
+    prompt = more_files(prompt, requests);
     // Where a whole directory may change, a file of it shows better how one is named.
     let shown = mine.iter().find(|file| file.path.parse().is_ok_and(|path| is_plain(&path)));
     let first = match (shown, plan.scope_allow.first()) {
@@ -285,7 +316,14 @@ mod tests {
             (EditFormat::Definitions, "the changed function, complete"),
             (EditFormat::UnifiedDiff, "diff --git a/src/a.py b/src/a.py\n"),
         ] {
-            let asked = user(format, &plan(), &pack, std::slice::from_ref(&failing), Some(&brief()));
+            let asked = user(
+                format,
+                &plan(),
+                &pack,
+                std::slice::from_ref(&failing),
+                Some(&brief()),
+                &Requests::default(),
+            );
             let text = asked.as_str();
             assert!(text.starts_with("Goal: mend area\n"), "{text}");
             let order = [
@@ -331,7 +369,9 @@ mod tests {
                 "--- a/src/a.py\n+++ b/src/a.py\n@@ -1,2 +1,2 @@\n-import math\n+import math\n \n",
             ),
         ] {
-            let asked = |brief: &Brief| user(format, &plan(), &pack, &[], Some(brief)).as_str().to_owned();
+            let asked = |brief: &Brief| {
+                user(format, &plan(), &pack, &[], Some(brief), &Requests::default()).as_str().to_owned()
+            };
             in_order(
                 &asked(&only),
                 &["How to answer", "could not be used", "answer-no-edit", "Answer in this form", shown],
@@ -346,6 +386,31 @@ mod tests {
     }
 
     #[test]
+    fn requests_are_offered_before_the_form_and_only_while_some_are_left() {
+        let pack = pack(vec![file("src/a.py", PYTHON)]);
+        let asked = |requests: &Requests| {
+            user(EditFormat::WholeFile, &plan(), &pack, &[], None, requests).as_str().to_owned()
+        };
+        let plain = asked(&Requests::default());
+        assert!(!plain.contains("NEED:") && !plain.contains("SEARCH:"), "{plain}");
+        let answered = vec!["NEED: b.py: src/b.py is shown, for reading only".to_owned()];
+        let last = asked(&Requests { answered: answered.clone(), left: 0 });
+        in_order(&last, &["You asked for more files", "NEED: b.py", "How to answer"]);
+        assert!(!last.contains("If a file is missing"), "{last}");
+        let more = asked(&Requests { answered, left: 1 });
+        in_order(
+            &more,
+            &["You asked for more files", "`NEED: path/of/file`", "Such answers left: 1.", "How to answer"],
+        );
+        // Only these lines are added.
+        let offered = asked(&Requests { answered: Vec::new(), left: 2 });
+        assert_eq!(
+            offered.replacen("\nIf a file is missing", "\0", 1).split_once('\0').unwrap().0,
+            plain.split_once("\nHow to answer").unwrap().0
+        );
+    }
+
+    #[test]
     fn a_question_for_definitions_says_which_files_are_to_be_given_whole() {
         let pack = pack(vec![
             file("src/a.rs", "fn a() {}\n"),
@@ -353,12 +418,14 @@ mod tests {
             file("src/c.rs", "fn (\n"),
         ]);
         let plan = plan();
-        let asked = user(EditFormat::Definitions, &plan, &pack, &[], None);
+        let asked = user(EditFormat::Definitions, &plan, &pack, &[], None, &Requests::default());
         let (before, named) = asked.as_str().split_once("give the complete new content instead").unwrap();
         assert!(named.contains("src/b.rb\nsrc/c.rs\n") && !named.contains("src/a.rs"), "{named}");
         assert!(before.contains("fn a() {}"));
         for format in [EditFormat::WholeFile, EditFormat::SearchReplace, EditFormat::UnifiedDiff] {
-            assert!(!user(format, &plan, &pack, &[], None).as_str().contains("instead:"));
+            assert!(
+                !user(format, &plan, &pack, &[], None, &Requests::default()).as_str().contains("instead:")
+            );
         }
     }
 }

@@ -40,8 +40,9 @@ const ALWAYS: [&str; 9] = [
 ];
 
 /// The files of an attempt.
-pub(super) const OF_ATTEMPT: [&str; 7] = [
+pub(super) const OF_ATTEMPT: [&str; 8] = [
     attempt::ANSWER,
+    attempt::PACK,
     attempt::PATCH,
     attempt::REVIEW,
     attempt::OUTCOME,

@@ -1,4 +1,5 @@
-//! Who takes part in a run, and what they say: a model alone, a person, or a model in the chair and as second reviewer.
+//! Who takes part in a run, and what they say: a model alone, a person, a model in the chair and as second reviewer, or
+//! a model that asks for more files.
 //!
 //! A budget is exactly what an undisturbed run needs, so a prompt or a call that is used twice ends the run.
 #![expect(clippy::disallowed_methods, reason = "a person writes files")]
@@ -29,6 +30,8 @@ pub(crate) enum Cast {
     Person,
     /// The model is chair, second reviewer of both kinds, and patchmaker.
     Chairs,
+    /// The model proposes, and asks for more files first.
+    Asks,
 }
 
 const PLAN: &str = "Scope-Allow: src/price.py\nScope-Deny:\nStop: when the tests pass\nBehaviors:\n";
@@ -48,7 +51,7 @@ fn request() -> String {
 }
 
 impl Cast {
-    const ALL: [Self; 3] = [Self::Model, Self::Person, Self::Chairs];
+    const ALL: [Self; 4] = [Self::Model, Self::Person, Self::Chairs, Self::Asks];
 
     /// The one of this number.
     pub(crate) fn of(number: &str) -> Self {
@@ -65,12 +68,13 @@ impl Cast {
             Self::Model => 8,
             Self::Person => 5,
             Self::Chairs => 9,
+            Self::Asks => 2,
         }
     }
 
     pub(crate) fn dispatch(self) -> Option<DispatchConfig> {
         let (prompts, served) = match self {
-            Self::Model => return None,
+            Self::Model | Self::Asks => return None,
             Self::Person => (
                 5,
                 [RunRole::Chair, RunRole::ContractGuardian, RunRole::Patchmaker, RunRole::Fixer]
@@ -104,6 +108,9 @@ impl Cast {
         ];
         answering(move |number| match chairs.get(number) {
             Some(said) if self == Self::Chairs => Reply::Answer(said.clone()),
+            Some(_) if self == Self::Asks && number == 0 => {
+                Reply::Answer("NEED: README.md\nNEED: check.sh\n".to_owned())
+            }
             _ => right(),
         })
     }

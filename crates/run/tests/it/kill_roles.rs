@@ -1,4 +1,5 @@
-//! The kill matrix of runs in which others than one model answer: a person through `outbox/`, a model in the chair.
+//! The kill matrix of runs in which others than one model answer: a person through `outbox/`, a model in the chair, a model
+//! that asks for more files.
 //!
 //! One run is killed each time that it recorded something, and kept. From there, or from a second kill right before that, with the
 //! artifacts written, another process takes it to its end, which is that of an undisturbed run.
@@ -99,4 +100,10 @@ fn a_run_with_a_person_is_killed_around_each_event() {
 #[test]
 fn a_run_with_a_model_in_every_seat_is_killed_around_each_event() {
     killed_around_each_event(Cast::Chairs);
+}
+
+#[test]
+fn a_run_whose_model_asks_for_files_is_killed_around_each_event() {
+    assert!(undisturbed(Cast::Asks).story.place_of("MORE_FILES_REQUESTED") > 1);
+    killed_around_each_event(Cast::Asks);
 }

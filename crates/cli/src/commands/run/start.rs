@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, RangedI64ValueParser};
-use crucible_host::config::Config;
+use crucible_host::config::{Config, SettingSource};
 use crucible_ledger::Ledger;
 use crucible_llm::{Backend, CallPool, Origin, ReceiptWarning};
 use crucible_model::{EditFormat, ExitStatus};
 use crucible_repo::TrackedFile;
 use crucible_run::{
-    FindMode, NamedPlaces, Opening, RunDir, RunError, RunOptions, RunSettings, RunState, Witness, World,
-    advance, check_subject, create, is_definition_name, named_places, parameters_of_recording,
+    FindMode, NamedPlaces, Opening, PackLimits, RunDir, RunError, RunOptions, RunSettings, RunState, Witness,
+    World, advance, check_subject, create, is_definition_name, named_places, parameters_of_recording,
 };
 use crucible_sandbox::Sandbox;
 
@@ -280,6 +280,7 @@ fn run_options(
     let choice = GateChoice::new(&options.tests, app.repository_of(&start).as_deref(), &start);
     let agents = dispatch::agents(app, config, cast.dispatch.as_ref())?;
     let wanted = edit_format(config)?;
+    let (pack, context_window) = pack_limits(config, &proposer.name)?;
     let settings = RunSettings {
         edit_format: match proposer.backend.map(|backend| (backend.origin(), backend.capabilities())) {
             Some((Origin::Live, best)) => wanted.unwrap_or(best.edit_format),
@@ -300,10 +301,12 @@ fn run_options(
         gates: choice.named(config)?,
         sandbox: strength(config)?,
         patch: patch_limits(config),
-        max_files: limit(config, "run.max_files")?,
-        max_total_bytes: limit(config, "run.max_total_bytes")?,
+        max_files: pack.max_files,
+        max_total_bytes: pack.max_total_bytes,
+        context_window,
         max_iterations: limit(config, "run.max_iterations")?,
         max_malformed: config.number("run.max_malformed").min(u64::from(u32::MAX)),
+        max_file_requests: config.number("run.max_file_requests").min(u64::from(u32::MAX)),
         candidates: limit(config, "run.candidates")?,
         named: named.files,
         directories: named.directories,
@@ -355,6 +358,30 @@ fn proposer<'c>(app: &App, options: &Options, config: &Config, cast: &'c Cast) -
         Some(_) | None => {}
     }
     proposer
+}
+
+/// How much of the repository a provider's model may see at first, and the window of the model where that is known and counts. What
+/// the user sets lowers what follows from the window.
+pub(crate) fn pack_limits(
+    config: &Config,
+    provider: &str,
+) -> Result<(PackLimits, Option<u64>), CommandError> {
+    let (files, bytes) = ("run.max_files", "run.max_total_bytes");
+    let set = PackLimits { max_files: limit(config, files)?, max_total_bytes: limit(config, bytes)? };
+    let window = config.number(&format!("llm.{provider}.context_window"));
+    if window == 0 {
+        return Ok((set, None));
+    }
+    let answer = config.number(&format!("llm.{provider}.max_tokens"));
+    let mut limits = PackLimits::for_window(window, answer, config.number("run.max_file_requests"), set);
+    let is_set = |key| config.source(key) != Some(&SettingSource::Default);
+    if is_set(files) {
+        limits.max_files = limits.max_files.min(set.max_files);
+    }
+    if is_set(bytes) {
+        limits.max_total_bytes = limits.max_total_bytes.min(set.max_total_bytes);
+    }
+    Ok((limits, Some(window)))
 }
 
 /// The parameters of each question for a change.

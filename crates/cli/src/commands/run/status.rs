@@ -96,6 +96,16 @@ fn accounts(status: &RunStatus) -> Vec<String> {
     let left = |used: u64, most: u64| format!("{used} of {most} used, {} left", most.saturating_sub(used));
     lines.push(format!("calls     {}", left(budgets.calls, budgets.max_calls)));
     lines.push(format!("tries     {}", left(budgets.iterations, budgets.max_iterations)));
+    let settings = &status.run.settings;
+    if settings.max_file_requests > 0 {
+        lines.push(format!("requests  {}", left(budgets.file_requests, budgets.max_file_requests)));
+    }
+    let from = match settings.context_window {
+        Some(tokens) => format!(", for a context window of {tokens} tokens"),
+        None => String::new(),
+    };
+    let (files, bytes) = (settings.max_files, settings.max_total_bytes);
+    lines.push(format!("context   at most {files} files, {bytes} bytes{from}"));
     if budgets.max_outbox_prompts > 0 {
         lines.push(format!("prompts   {}", left(budgets.outbox_prompts, budgets.max_outbox_prompts)));
     }

@@ -10,10 +10,10 @@ use super::excerpt::{Wanted, lines_to_show};
 use super::pointers::Pointers;
 
 /// How much of a file is read to choose lines of it.
-const READ: ByteLimit = ByteLimit(1024 * 1024);
+pub(super) const READ: ByteLimit = ByteLimit(1024 * 1024);
 
 /// The most places of one file that are weighed.
-const MOST_MARKS: usize = 5000;
+pub(super) const MOST_MARKS: usize = 5000;
 
 /// Reads the chosen files that are larger than their allowance, and asks for lines of them. A file of which no line fits stays
 /// as it is, and the pack cuts it.

@@ -1,0 +1,103 @@
+//! A model that asks for more files before it proposes a change: what it is offered, and how a request is served and recorded.
+//!
+//! A request takes an attempt's number and directory, which holds the answer, the files as a context pack of their own and the
+//! outcome; the pack of the run stays as it was recorded. What the next question shows is made of the recorded packs, so a
+//! replay asks the same and a run that was killed goes on.
+
+use crucible_pack::ContextPack;
+
+use super::Engine;
+use super::ask::Answer;
+use super::attempts::Attempt;
+use crate::analysis::Analysis;
+use crate::attempt::{self, AttemptEnd, AttemptOutcome};
+use crate::contract::{API_AGENT, MANUAL_OUTBOX, Plan};
+use crate::error::RunError;
+use crate::gatekeeper::holds_secret;
+use crate::layout::{self, attempt_file};
+use crate::role::chair::{self, NotAsked};
+use crate::role::librarian::more::{Shelf, leaves_out, with_more};
+use crate::role::patchmaker::Requests;
+use crate::role::request::MoreFiles;
+use crate::rounds::files_requested;
+use crate::trial::require_base;
+
+/// The request that an answer is, where it is one. An answer that is refused unread, or for a secret in it, is none.
+pub(super) fn request_in(answer: &Answer) -> Option<MoreFiles> {
+    let is_read = answer.unread.is_none() && !holds_secret(&answer.text);
+    is_read.then(|| MoreFiles::read(answer.text.as_str())).flatten()
+}
+
+impl Engine<'_> {
+    /// Whether a model could be shown more than this pack. Who ranked the files listed the others; else their number tells.
+    pub(super) fn leaves_out(&self, analysis: &Analysis, pack: &ContextPack) -> Result<bool, RunError> {
+        if !self.dir.has(layout::LEFT_OUT) {
+            return Ok(leaves_out(pack, &[]) || analysis.tracked_files > pack.files.len() as u64);
+        }
+        let listed: NotAsked = self.dir.read_document(layout::LEFT_OUT)?;
+        let paths: Vec<_> = listed.files.iter().filter_map(|file| file.path.parse().ok()).collect();
+        Ok(leaves_out(pack, &paths))
+    }
+
+    /// What the next question shows: the pack, and what was asked for since.
+    pub(super) fn shown(
+        &self,
+        pack: &ContextPack,
+        ended: &[AttemptOutcome],
+    ) -> Result<ContextPack, RunError> {
+        let mut shown = pack.clone();
+        for outcome in ended.iter().filter(|outcome| outcome.end == AttemptEnd::FilesRequested) {
+            let path = attempt_file(outcome.number, attempt::PACK);
+            let more = ContextPack::parse(&self.dir.read(&path)?)
+                .map_err(|error| self.dir.malformed(&path, &error.to_string()))?;
+            shown = with_more(shown, more);
+        }
+        Ok(shown)
+    }
+
+    /// What the next question says of requests. Who looks into the repository needs none.
+    pub(super) fn requests(&self, name: &str, ended: &[AttemptOutcome], leaves_out: bool) -> Requests {
+        if matches!(name, MANUAL_OUTBOX | API_AGENT) {
+            return Requests::default();
+        }
+        let requested = ended.iter().filter(|outcome| outcome.end == AttemptEnd::FilesRequested);
+        let findings = requested.flat_map(|outcome| &outcome.findings);
+        let left = self.record.settings.max_file_requests.saturating_sub(files_requested(ended));
+        Requests {
+            answered: findings.map(|finding| format!("{}: {}", finding.subject, finding.hint)).collect(),
+            left: if leaves_out { left } else { 0 },
+        }
+    }
+
+    /// Packs what an answer asks for; the attempt is over.
+    pub(super) async fn serve(
+        &mut self,
+        attempt: &Attempt<'_>,
+        plan: &Plan,
+        shown: &ContextPack,
+        request: &MoreFiles,
+        answer: &Answer,
+    ) -> Result<(), RunError> {
+        self.journal.working("librarian", "looking up the files that the model asks for")?;
+        let (tracked, _) = chair::candidates(self.git.tracked_files().await?);
+        let shelf = Shelf {
+            top: &self.record.repo,
+            slug: &self.record.repo_slug,
+            goal: &self.record.goal,
+            settings: &self.record.settings,
+            tracked: &tracked,
+            shown,
+            plan,
+        };
+        let served = shelf.serve(request)?;
+        require_base(&self.git, &self.record).await?;
+        self.dir.write_recorded(&attempt_file(attempt.number, attempt::PACK), &served.pack.to_bytes()?)?;
+        for finding in &served.findings {
+            self.journal.note(&format!("  the model asks for {}: {}", finding.subject, finding.hint))?;
+        }
+        let mut outcome = attempt.outcome(AttemptEnd::FilesRequested, answer);
+        outcome.findings = served.findings;
+        self.dir.write_json_recorded(&attempt_file(attempt.number, attempt::OUTCOME), &outcome)?;
+        self.record_attempt(&outcome)
+    }
+}
