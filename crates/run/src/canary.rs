@@ -20,10 +20,9 @@ use crucible_verify::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::contract::RunRecord;
 use crate::error::RunError;
 use crate::journal::Witness;
-use crate::trial::{self, Copied, Trial};
+use crate::trial::{self, Copied, Trial, TrialBase};
 use crate::world::World;
 
 /// A closing bracket begins nothing in any language, and what follows ends no line of a language that joins lines.
@@ -179,7 +178,7 @@ fn broken_source(path: &str, content: &[u8]) -> Option<Vec<u8>> {
 pub(crate) async fn run_canary(
     world: &World<'_>,
     git: &Git,
-    record: &RunRecord,
+    base: TrialBase<'_>,
     room: &Path,
     gate_files: &[RepoPath],
     before: &Trial,
@@ -191,14 +190,14 @@ pub(crate) async fn run_canary(
     if broken.kind == BrokenFiles::None {
         witness.note("  note: no file but tests, configuration and files of gates; whether the gates test a change cannot be checked");
     } else {
-        let mut record = record.clone();
-        record.settings.gates.retain_mut(|gate| {
+        let mut gates = base.gates.to_vec();
+        gates.retain_mut(|gate| {
             let telling = runs().find(|run| run.id == gate.id && is_canary_telling(run));
             let limit = telling.map(|run| run.duration.saturating_mul(2).saturating_add(GRACE));
             gate.timeout = gate.timeout.min(limit.unwrap_or_default());
             telling.is_some()
         });
-        if !record.settings.gates.is_empty() {
+        if !gates.is_empty() {
             let files = counted(canary.files, "file");
             witness.working(
                 "verifier",
@@ -207,7 +206,7 @@ pub(crate) async fn run_canary(
             let trial = trial::run(
                 world,
                 git,
-                (&record).into(),
+                TrialBase { gates: &gates, ..base },
                 GateLevel::Lite,
                 room,
                 Copied::Broken(&broken),

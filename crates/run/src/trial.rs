@@ -26,7 +26,7 @@ use crate::canary::Broken;
 use crate::catalogue::{judge_changed, read_copy};
 use crate::contract::{BehaviorFiles, Plan, PlanDocuments, RunRecord, RunSettings, check_behaviors};
 use crate::error::RunError;
-use crate::gate_world::{AT_ITS_OWN_PATH, GateWorld, by_path};
+use crate::gate_world::{AT_ITS_OWN_PATH, GateWorld, Surveys, by_path};
 use crate::gatekeeper::Change;
 use crate::journal::Witness;
 use crate::layout::{self, RunDir};
@@ -88,12 +88,15 @@ pub(crate) struct TrialBase<'b> {
     pub(crate) commit: Option<&'b Oid>,
     pub(crate) gates: &'b [GateSpec],
     pub(crate) sandbox: Strength,
+    /// What earlier trials of the session found.
+    pub(crate) surveys: &'b Surveys,
 }
 
-impl<'b> From<&'b RunRecord> for TrialBase<'b> {
-    fn from(record: &'b RunRecord) -> Self {
+impl<'b> TrialBase<'b> {
+    /// The base of a run.
+    pub(crate) fn of(record: &'b RunRecord, surveys: &'b Surveys) -> Self {
         let RunSettings { gates, sandbox, .. } = &record.settings;
-        Self { repo: &record.repo, commit: Some(&record.base_commit), gates, sandbox: *sandbox }
+        Self { repo: &record.repo, commit: Some(&record.base_commit), gates, sandbox: *sandbox, surveys }
     }
 }
 
@@ -107,6 +110,7 @@ pub(crate) struct Tried<'t> {
 #[derive(Clone, Copy)]
 pub(crate) struct Yardstick<'y> {
     pub(crate) git: &'y Git,
+    pub(crate) surveys: &'y Surveys,
     pub(crate) record: &'y RunRecord,
     pub(crate) dir: &'y RunDir,
     pub(crate) plan: &'y Plan,
@@ -133,8 +137,16 @@ pub(crate) async fn verify(
     let goal = std::iter::once(by.record.goal.as_str()).chain(names).collect::<Vec<_>>().join("\n");
     let baseline = Baseline { gates: &gates, tests, goal: &goal, reruns: &[] };
     let tried = Tried { change, baseline };
-    let mut trial =
-        run(world, by.git, by.record.into(), by.level, room, Copied::Changed(&tried), witness).await?;
+    let mut trial = run(
+        world,
+        by.git,
+        TrialBase::of(by.record, by.surveys),
+        by.level,
+        room,
+        Copied::Changed(&tried),
+        witness,
+    )
+    .await?;
     trial.before = before;
     let reruns = rerun_flaky(world, by, room, &tried, &trial, witness).await?;
     let baseline = Baseline { reruns: &reruns, ..baseline };
@@ -173,7 +185,16 @@ async fn rerun_flaky(
     let mut record = by.record.clone();
     record.settings.gates.retain(|gate| suspects.contains(&&gate.id));
     witness.working("verifier", "running gates again whose tests turned red, to tell flaky tests");
-    let again = run(world, by.git, (&record).into(), by.level, room, Copied::Changed(tried), witness).await?;
+    let again = run(
+        world,
+        by.git,
+        TrialBase::of(&record, by.surveys),
+        by.level,
+        room,
+        Copied::Changed(tried),
+        witness,
+    )
+    .await?;
     Ok(again.runs().cloned().collect())
 }
 
@@ -189,7 +210,9 @@ async fn before_full(
         return Ok(Vec::new());
     }
     witness.working("verifier", "running the gates of level `full` before the change, to compare with");
-    let before = run(world, by.git, by.record.into(), by.level, room, Copied::Base, witness).await?;
+    let before =
+        run(world, by.git, TrialBase::of(by.record, by.surveys), by.level, room, Copied::Base, witness)
+            .await?;
     for gate in before.results.iter().filter(|gate| !gate.passed) {
         witness.note(&format!("  gate {} fails without the change, too: {}", gate.id, gate.end));
     }
@@ -230,10 +253,10 @@ pub(crate) async fn run(
         omitted = copy_base(git, &copy).await?;
         let surveyed = match gate_world.take() {
             Some(surveyed) => surveyed,
-            None => GateWorld::survey(world, git, base, room).await?,
+            None => GateWorld::survey(world, git, base).await?,
         };
         left_out = surveyed.furnish(git, &copy).await?;
-        if !surveyed.is_mounted && matches!(copied, Copied::Base) && outcomes.is_empty() {
+        if !surveyed.is_mounted() && matches!(copied, Copied::Base) && outcomes.is_empty() {
             witness.note(AT_ITS_OWN_PATH);
         }
         let surveyed = gate_world.insert(surveyed);
