@@ -47,7 +47,7 @@ const TABLES: [&str; 1] = ["gates.*.env"];
 const OTHER_VARIABLES: [&str; 2] = ["CRUCIBLE_HOME", "CRUCIBLE_CLOCK"];
 
 /// Keys that decide where data and keys go, who may be paid or how strong the walls are.
-const NOT_FOR_PROJECTS: [&str; 29] = [
+const NOT_FOR_PROJECTS: [&str; 30] = [
     "paths.runs_root",
     "sandbox.strength",
     "crawl.clone_base",
@@ -72,6 +72,8 @@ const NOT_FOR_PROJECTS: [&str; 29] = [
     "dispatch.agent_command",
     "dispatch.agent_network",
     "dispatch.agent_env",
+    // Nor that a gate counts which was not seen to test anything.
+    "gates.*.canary",
     // Nor what its skills are written and run by, nor when they are trusted.
     "forge.agent_command",
     "forge.agent_network",
@@ -333,6 +335,12 @@ impl Config {
     pub fn number(&self, key: &str) -> u64 {
         let value = self.settings.get(key).and_then(|setting| setting.value.as_integer()).unwrap_or_default();
         u64::try_from(value).unwrap_or_default()
+    }
+
+    /// A setting that is true or false; `false` where there is none.
+    #[must_use]
+    pub fn is_true(&self, key: &str) -> bool {
+        self.settings.get(key).and_then(|setting| setting.value.as_bool()).unwrap_or_default()
     }
 
     /// What a whole number is in a table that nobody has named yet, such as `gates.*.timeout_s`.

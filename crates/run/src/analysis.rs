@@ -3,6 +3,8 @@
 //! The gates run once on a copy of the base, and once with broken sources ([`crate::canary`]). A change is asked for with what they print,
 //! and a reader later sees which failures are old and which gates count.
 
+use std::collections::BTreeMap;
+
 use crucible_model::RepoPath;
 use crucible_repo::Oid;
 use crucible_verify::{FailureEvidence, GateBefore, GateSpec, TestResults, TestStatus, TestTally};
@@ -10,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::canary::Canary;
 use crate::document::versions;
+use crate::gate_world::PythonPaths;
 
 /// How many failing tests are named on the terminal.
 const MAX_NAMED: usize = 10;
@@ -62,6 +65,10 @@ pub struct Analysis {
     /// How they end on broken sources; absent in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<Canary>,
+    /// Gates that tested an installed copy of a Python package and run with `PYTHONPATH` now: its directories, from the top. Absent
+    /// where there is none, and in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub python_paths: PythonPaths,
 }
 
 versions! {

@@ -82,7 +82,7 @@ pub async fn check_gates(
     let gates: Vec<GateSpec> =
         gates.iter().map(|gate| GateSpec { level: GateLevel::Lite, ..gate.clone() }).collect();
     let surveys = Surveys::default();
-    let base = TrialBase { repo: git.top(), commit: None, gates: &gates, sandbox, surveys: &surveys };
+    let base = TrialBase::as_is(&git, &gates, sandbox, &surveys);
     let trial = trial::run(world, &git, base, GateLevel::Lite, room.path(), Copied::Base, witness).await?;
     let runs = trial.outcomes.iter().filter_map(|outcome| match outcome {
         GateOutcome::Ran(run) => Some(run),

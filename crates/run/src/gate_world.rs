@@ -8,6 +8,7 @@
 //! What always holds: behind walls nothing of the original can be written, and nothing of it is seen but packages and tools. Where nothing can be mounted
 //! the command runs in the copy at its own path, Python looks there first, and the receipt and a note say so.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ use crucible_repo::{
 };
 use crucible_sandbox::{Layer, LayerState, Mount, MountContent, Strength};
 use crucible_secrets::{Scanner, is_secret_directory, is_secret_file};
-use crucible_verify::GateSetting;
+use crucible_verify::{GateId, GateSetting};
 use tokio::sync::Mutex;
 
 use crate::error::RunError;
@@ -32,6 +33,8 @@ use crate::world::World;
 
 /// Names of a repository's virtual environment, the most usual first.
 const ENVIRONMENTS: [&str; 3] = [".venv", "venv", "env"];
+/// Where Python looks for packages first.
+pub(crate) const PYTHON_PATH: &str = "PYTHONPATH";
 /// How many omissions are told.
 const MAX_LEFT_OUT: usize = 200;
 /// How far a text is looked into for a NUL byte, as git does.
@@ -43,6 +46,9 @@ const MAX_SETTINGS: ByteLimit = ByteLimit(64 << 10);
 /// What is told where nothing can be mounted.
 pub(crate) const AT_ITS_OWN_PATH: &str = "  note: nothing can be mounted here, so the gates run in a copy at another path than the repository's. Absolute paths in \
      virtual environments and build caches lead to the repository itself, without the change. `crucible sandbox status` tells why.";
+
+/// Gates that look for Python packages in the copy first, with the directories from the top.
+pub(crate) type PythonPaths = BTreeMap<String, Vec<String>>;
 
 /// What every trial of one session shares, of one commit.
 #[derive(Default)]
@@ -77,12 +83,7 @@ struct Survey {
 impl Survey {
     /// Looks at it, with the private git directory among the session's temporary files.
     async fn make(world: &World<'_>, git: &Git, sandbox: Strength, commit: Oid) -> Result<Self, RunError> {
-        let is_mounted = match sandbox {
-            Strength::Off => false,
-            // Without it nothing runs.
-            Strength::Required => true,
-            Strength::BestEffort => world.sandbox.layers().state(Layer::Namespaces) == LayerState::Available,
-        };
+        let is_mounted = is_mounted(world, sandbox);
         let options = IgnoredOptions {
             secret: Arc::new(by_path),
             content: Arc::new(by_content),
@@ -141,8 +142,13 @@ impl<'w> GateWorld<'w> {
         Ok(left_out)
     }
 
-    /// How a gate runs in `copy`.
-    pub(crate) fn setting(&self, copy: &Path, reports: &Path) -> Result<GateSetting, RunError> {
+    /// How `gate` runs in `copy`.
+    pub(crate) fn setting(
+        &self,
+        gate: &GateId,
+        copy: &Path,
+        reports: &Path,
+    ) -> Result<GateSetting, RunError> {
         let trees = || self.survey.ignored.trees.iter();
         let mut mounts = vec![mount(&self.survey.top, MountContent::Writable(copy.to_owned()))];
         let mut masked = Vec::new();
@@ -180,17 +186,19 @@ impl<'w> GateWorld<'w> {
                 copy.join(".git/")
             });
         }
+        let env = &self.survey.env;
+        let env = match self.base.python_paths.get(gate.as_str()) {
+            _ if !self.survey.is_mounted => looking_in(["src", "."].map(|place| copy.join(place)), env),
+            Some(places) => looking_in(places.iter().map(|place| self.survey.top.join(place)), env),
+            None => env.clone(),
+        };
         Ok(GateSetting {
             copy: copy.to_owned(),
             writable: Vec::new(),
             masked,
             reports: Some(reports.to_owned()),
             mounts,
-            env: if self.survey.is_mounted {
-                self.survey.env.clone()
-            } else {
-                looking_in(copy, &self.survey.env)
-            },
+            env,
             strength: self.base.sandbox,
             log_limit: MAX_LOG,
         })
@@ -212,6 +220,16 @@ impl<'w> GateWorld<'w> {
             missing.push(place);
         }
         Ok(missing)
+    }
+}
+
+/// Whether the copy stands at the path of the original.
+pub(crate) fn is_mounted(world: &World<'_>, sandbox: Strength) -> bool {
+    match sandbox {
+        Strength::Off => false,
+        // Without it nothing runs.
+        Strength::Required => true,
+        Strength::BestEffort => world.sandbox.layers().state(Layer::Namespaces) == LayerState::Available,
     }
 }
 
@@ -267,11 +285,16 @@ fn interpreter(place: &Path) -> Option<PathBuf> {
     is_one.then_some(home)
 }
 
-/// The variables with which Python finds the packages of `copy` before those that are installed, and writes nothing beside the latter.
-fn looking_in(copy: &Path, env: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
-    let source = copy.join("src");
-    let places = [source, copy.to_owned()].into_iter().filter(|place| place.is_dir());
-    let path = std::env::join_paths(places).ok().map(|path| (OsString::from("PYTHONPATH"), path));
+/// The variables with which Python finds the packages in these places before those that are installed, and writes nothing beside the
+/// latter.
+fn looking_in(
+    places: impl IntoIterator<Item = PathBuf>,
+    env: &[(OsString, OsString)],
+) -> Vec<(OsString, OsString)> {
+    let places = places.into_iter().filter(|place| place.is_dir());
+    // Without its last dot a place is told as tools tell it.
+    let places = places.map(|place| place.components().collect::<PathBuf>());
+    let path = std::env::join_paths(places).ok().map(|path| (OsString::from(PYTHON_PATH), path));
     let written = (OsString::from("PYTHONDONTWRITEBYTECODE"), OsString::from("1"));
     env.iter().cloned().chain(path).chain([written]).collect()
 }

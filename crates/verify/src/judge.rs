@@ -227,6 +227,13 @@ pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> JudgedRun {
             "it stayed green on deliberately broken sources, so it does not count for the change",
         ));
     }
+    if before.is_some_and(|before| before.canary == CanaryOutcome::Off) {
+        judged.verdict.push(Finding::warning(
+            Code::new("verify-gate-canary-off"),
+            run.id.as_str(),
+            "`canary = false` is set for it, so nobody saw that it tests the change",
+        ));
+    }
     judged
 }
 

@@ -29,8 +29,9 @@ pub use bundle::{
 pub use canary::{CanaryOutcome, is_canary_telling, judge_canary};
 pub use classify::{FailureClass, classify};
 pub use gate::{
-    BehaviorCatalogCheck, Gate, GateEnd, GateId, GateIdError, GateInput, GateOutcome, GateRun, GateSpec,
-    Lite, NotStarted, PatchCheck, PlanCheck, RunnerReport, VariableError, builtin_gates, check_variable,
+    BehaviorCatalogCheck, Gate, GateCanary, GateEnd, GateId, GateIdError, GateInput, GateOutcome, GateRun,
+    GateSpec, Lite, NotStarted, PatchCheck, PlanCheck, RunnerReport, VariableError, builtin_gates,
+    check_variable,
 };
 pub use judge::{
     Baseline, GateBefore, GateTests, JudgedRun, Requirements, TestFiles, TestList, judge, judge_run,

@@ -81,6 +81,116 @@ fn gate_of_an_installed_copy_stops_the_run() {
     }
 }
 
+/// Tests of the package `area` of a `src` layout, which stands where Python finds installed packages: after `PYTHONPATH`.
+fn installed(source: &str, installed: &str) -> RepoBuilder {
+    let tests = "import sys\nsys.path.append('vendor')\nimport unittest\n\nimport area\n\n\n\
+        class Area(unittest.TestCase):\n    def test_area(self):\n        self.assertEqual(area.area(3, 4), 12)\n\n\
+        \x20   def test_edge(self):\n        self.assertEqual(area.edge(), 1)\n";
+    RepoBuilder::new().files([
+        (".crucible/config.toml", gate("tests", UNITTEST).as_str()),
+        ("src/area/__init__.py", source),
+        ("tests/__init__.py", ""),
+        ("tests/test_area.py", tests),
+        ("vendor/area.py", installed),
+    ])
+}
+
+const AREA: &str = "def area(width, height):\n    return width + height\n\n\ndef edge():\n    return 1\n";
+
+/// Starts a run that gets `answer` as the package.
+fn start_area(desk: &Desk, repo: &TestRepo) -> crate::support::Ran {
+    let call = desk.call(["run", "start", "area must multiply", "--json", "--max-iterations", "1"]);
+    call.args(["--file", "src/area/__init__.py", "--repo"]).arg(repo.path()).run()
+}
+
+#[test]
+fn plainly_installed_package_is_tested_in_the_copy() {
+    let right = AREA.replace("width + height", "width * height");
+    for (answer, state) in [(right.as_str(), "verified"), (&AREA.replace("width + height", "width"), "")] {
+        let (repo, server) =
+            (installed(AREA, AREA).build(), answering(whole_file("src/area/__init__.py", answer)));
+        let desk = Desk::with(&server);
+        let ran = start_area(&desk, &repo);
+        assert!(ran.stderr.contains("gate tests tested an installed copy"), "{}", ran.stderr);
+        let analysis = document(&desk, "artifacts/analysis.json");
+        assert_eq!(analysis["python_paths"], json!({ "tests": ["src", "."] }));
+        assert_eq!(analysis["canary"]["gates"], json!([{ "id": "tests", "outcome": "noticed" }]));
+        if state.is_empty() {
+            assert_eq!(codes(&ran.exits(1).json(), 1), ["verify-nothing-fixed"]);
+            continue;
+        }
+        let id = id_of(&ran.ok().json());
+        // Every later trial of the run looks there, too.
+        desk.run(["verify", "--run", &id]).ok();
+    }
+}
+
+#[test]
+fn sources_that_fail_where_the_installed_package_passes_stop_the_run() {
+    // In the copy `edge` is missing, so the gate would be worse there than it is now.
+    let source = "def area(width, height):\n    return width + height\n";
+    let (repo, server) =
+        (installed(source, AREA).build(), answering(whole_file("src/area/__init__.py", AREA)));
+    let desk = Desk::with(&server);
+    let error = start_area(&desk, &repo).exits(2).error().to_string();
+    assert!(server.requests().is_empty(), "a model was asked");
+    assert!(error.contains("installed copy") && error.contains("pip install -e ."), "{error}");
+}
+
+#[test]
+fn program_that_is_gate_and_source_counts_for_its_own_change() {
+    let program = "def total(items):\n    return 0\n\n\nassert total([]) == 0\n";
+    let files =
+        [(".crucible/config.toml", gate("own", "[\"python3\", \"src/a.py\"]")), ("src/a.py", program.into())];
+    let repo = RepoBuilder::new().files(files.clone()).file("README.md", "shop\n").build();
+    for (file, text, state) in [
+        ("src/a.py", program.replace("return 0", "return sum(items)"), "verified"),
+        ("README.md", "shopping\n".to_owned(), "failed"),
+    ] {
+        let server = answering(whole_file(file, &text));
+        let desk = Desk::with(&server);
+        let call = desk.call(["run", "start", &format!("mend {file}"), "--json", "--max-iterations", "1"]);
+        let ran = call.args(["--file", file, "--repo"]).arg(repo.path()).run();
+        assert_eq!(document(&desk, "artifacts/analysis.json")["canary"]["broken"], "gates");
+        match state {
+            "verified" => assert_eq!(ran.ok().json()["state"], state),
+            _ => assert_eq!(codes(&ran.exits(1).json(), 1), ["verify-no-gate-counts"]),
+        }
+    }
+}
+
+#[test]
+fn canary_is_switched_off_by_the_user_alone() {
+    let answer = || answering(changed("sum(items)", "len(items)"));
+    let (repo, server) = (shop(&gate("noop", "[\"true\"]"), "").build(), answer());
+    let desk = Desk::with(&server);
+    let with = |desk: &Desk, words: &[&str]| {
+        desk.call(words.iter().copied())
+            .env("CRUCIBLE_GATES_NOOP_CANARY", "false")
+            .arg("--repo")
+            .arg(repo.path())
+            .run()
+    };
+    let shown = with(&desk, &["gates", "--json"]).ok().json();
+    assert_eq!(shown["gates"][0]["canary"], "off", "{shown}");
+    let ran = with(
+        &desk,
+        &["run", "start", "total must add up", "--file", SOURCE, "--json", "--max-iterations", "1"],
+    )
+    .ok();
+    assert!(ran.stderr.contains("gate noop counts without a run on broken sources"), "{}", ran.stderr);
+    let canary = &document(&desk, "artifacts/analysis.json")["canary"]["gates"];
+    assert_eq!(*canary, json!([{ "id": "noop", "outcome": "off" }]));
+    let report = document(&desk, "artifacts/verify_report.json").to_string();
+    assert!(report.contains("verify-gate-canary-off"), "{report}");
+    // The project's own file may not say so.
+    let repo = shop(&(gate("noop", "[\"true\"]") + "canary = false\n"), "").build();
+    let server = answer();
+    let desk = Desk::with(&server);
+    let error = start(&desk, &repo).exits(2).error().to_string();
+    assert!(error.contains("gates.noop.canary"), "{error}");
+}
+
 #[test]
 fn gate_that_runs_nothing_stops_the_run() {
     let error = refused(&shop(&gate("tests", "[\"true\"]"), "").build());

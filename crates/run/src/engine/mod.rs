@@ -19,7 +19,7 @@ use crucible_verify::GateLevel;
 
 use crate::allow::Allowances;
 use crate::budget::allowed;
-use crate::canary::{Canary, run_canary};
+use crate::canary::{CanaryBase, Proof, run_canary, unaffected};
 use crate::clients::Clients;
 use crate::contract::{DispatchConfig, RunRecord};
 use crate::error::RunError;
@@ -199,18 +199,15 @@ impl Engine<'_> {
     }
 
     /// Runs the gates on a copy with broken sources, and tells which of them count.
-    async fn canary(&mut self, gate_files: &[RepoPath], before: &Trial) -> Result<Canary, RunError> {
+    async fn canary(&mut self, gate_files: &[RepoPath], before: &Trial) -> Result<Proof, RunError> {
         let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
         let witness = self.journal.witness()?;
-        run_canary(
-            self.world,
-            &self.git,
-            TrialBase::of(&self.record, &self.surveys),
-            room.path(),
-            gate_files,
-            before,
-            witness,
-        )
-        .await
+        let (base, level) = (TrialBase::of(&self.record, &self.surveys), GateLevel::Lite);
+        let on = CanaryBase { git: &self.git, base, level, room: room.path(), gate_files };
+        let proof = run_canary(self.world, on, before, witness).await?;
+        match proof.settle(before, witness) {
+            Some(run) => Err(unaffected(run)),
+            None => Ok(proof),
+        }
     }
 }

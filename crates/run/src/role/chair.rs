@@ -508,6 +508,7 @@ mod tests {
             behaviors: BehaviorCatalogue::Absent,
             gates: Vec::new(),
             canary: None,
+            python_paths: BTreeMap::new(),
             baseline: Vec::new(),
         }
     }
