@@ -38,6 +38,9 @@ pub struct GateResult {
     /// Where it failed: failing tests, stack frames and names; absent where it passed and in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureEvidence>,
+    /// Whether each red test of it failed for what the sandbox lacks, such as a network.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_environment: bool,
 }
 
 /// The document.
@@ -102,6 +105,7 @@ impl GateResult {
             passed: self.passed,
             tally: self.tally.clone()?,
             results: self.results.clone(),
+            environment: self.failure.clone().filter(|_| self.by_environment),
             ..GateBefore::default()
         })
     }
@@ -173,6 +177,7 @@ mod tests {
                 tally: None,
                 results: Some(results),
                 failure: None,
+                by_environment: false,
             }
         };
         assert_eq!(result(0).failing(), "exited with 1");

@@ -17,7 +17,7 @@ use crucible_verify::{
     Baseline, BehaviorCatalogCheck, CanaryOutcome, FailureEvidence, Gate, GateBefore, GateEnd, GateId,
     GateInput, GateLevel, GateObserver, GateOutcome, GateRun, GateSpec, JudgedRun, Normaliser, PatchCheck,
     PlanCheck, ReportInput, ReportPaths, Requirements, TestFiles, TestTally, VerifyReport, could_not_run,
-    excerpt, judge_run, judge_run_after, judge_set, logs, report, run_gates,
+    excerpt, failed_by_environment, judge_run, judge_run_after, judge_set, logs, report, run_gates,
 };
 
 use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
@@ -161,7 +161,9 @@ pub(crate) async fn verify(
     let tests = if edits_tests { TestFiles::Editable } else { TestFiles::Fixed };
     let names = by.plan.names.iter().map(RepoPath::as_str);
     let goal = std::iter::once(by.record.goal.as_str()).chain(names).collect::<Vec<_>>().join("\n");
-    let baseline = Baseline { gates: &gates, tests, goal: &goal, reruns: &[] };
+    let changed = change.tree.changes.iter().map(|changed| changed.path.to_string_lossy().into_owned());
+    let changed: Vec<String> = changed.collect();
+    let baseline = Baseline { gates: &gates, tests, goal: &goal, changed: &changed, reruns: &[] };
     let tried = Tried { change, baseline };
     let mut trial = run(world, by.git, base, by.level, room, Copied::Changed(&tried), witness).await?;
     trial.before = full.baseline;
@@ -444,6 +446,7 @@ impl Trial {
             excerpt: excerpt(&log, MAX_EXCERPT),
             tally: Some(TestTally::read(run)),
             results: run.results.clone(),
+            by_environment: !judged.verdict.passes() && failed_by_environment(run, &log),
             failure: (!judged.verdict.passes()).then(|| FailureEvidence::read(&log)),
         }
     }

@@ -34,8 +34,8 @@ pub use gate::{
     check_variable,
 };
 pub use judge::{
-    Baseline, GateBefore, GateTests, JudgedRun, Requirements, TestFiles, TestList, judge, judge_run,
-    judge_run_after, judge_set,
+    Baseline, GateBefore, GateTests, JudgedRun, Requirements, TestFiles, TestList, failed_by_environment,
+    judge, judge_run, judge_run_after, judge_set,
 };
 pub use report::{
     CommandRow, Failure, GateIsolation, GateLevel, ReportInput, ReportPaths, ReportVersion, VerifyReport,

@@ -140,9 +140,9 @@ fn sources_that_fail_where_the_installed_package_passes_stop_the_run() {
 #[test]
 fn program_that_is_gate_and_source_counts_for_its_own_change() {
     let program = "def total(items):\n    return 0\n\n\nassert total([]) == 0\n";
-    let files =
-        [(".crucible/config.toml", gate("own", "[\"python3\", \"src/a.py\"]")), ("src/a.py", program.into())];
-    let repo = RepoBuilder::new().files(files.clone()).file("README.md", "shop\n").build();
+    let own = gate("own", "[\"python3\", \"src/a.py\"]");
+    let files = [(".crucible/config.toml", own.as_str()), ("src/a.py", program)];
+    let repo = RepoBuilder::new().files(files).file("README.md", "shop\n").build();
     for (file, text, state) in [
         ("src/a.py", program.replace("return 0", "return sum(items)"), "verified"),
         ("README.md", "shopping\n".to_owned(), "failed"),
@@ -243,6 +243,49 @@ fn tests_that_the_sandbox_fails_do_not_refuse_the_right_change() {
     assert_eq!(tests.get("broken"), None);
     let replayed = desk.run(["run", "replay", &id_of(&ran.json()), "--json"]).ok().json();
     assert_eq!(replayed["different"], json!([]), "test results and the run on broken sources repeat");
+}
+
+/// A test that needs a network, with no word of the shop in it.
+const NET: &str = "import unittest\nimport urllib.request\n\n\nclass Net(unittest.TestCase):\n\
+    \x20   def test_remote(self):\n        urllib.request.urlopen('http://127.0.0.1:9/')\n";
+
+/// The tests of `shop` that are green before any change, beside one that no change turns green.
+fn shop_with_red(red: &str) -> TestRepo {
+    let green = tests("").split("\x20   def test_total").next().unwrap().to_owned()
+        + "    def test_count(self):\n        self.assertEqual(price.count([1, 2]), 2)\n";
+    shop(&gate("tests", UNITTEST), "")
+        .file("tests/test_price.py", green)
+        .file("tests/test_net.py", red)
+        .build()
+}
+
+#[test]
+fn red_test_of_the_sandbox_does_not_refuse_a_goal_without_a_test() {
+    let (repo, server) = (shop_with_red(NET), answering(changed("sum(items)", "len(items)")));
+    let desk = Desk::with(&server);
+    let status = start(&desk, &repo).ok().json();
+    assert_eq!(status["state"], "verified", "{status}");
+    let report = document(&desk, "artifacts/verify_report.json");
+    let warned = report["warnings"].as_array().unwrap();
+    assert!(warned.iter().any(|warning| warning["code"] == "verify-nothing-fixed"), "{report}");
+}
+
+#[test]
+fn red_test_that_may_be_the_goals_refuses() {
+    let assertion = NET.replace("urllib.request.urlopen('http://127.0.0.1:9/')", "self.assertEqual(1, 2)");
+    let named = NET.replace("test_remote", "test_remote_prices");
+    for (red, total, count, code) in [
+        (&assertion, "sum(items)", "len(items)", "verify-nothing-fixed"),
+        (&named, "sum(items)", "len(items)", "verify-nothing-fixed"),
+        // What breaks a green test is refused whatever is red besides.
+        (&NET.to_owned(), "sum(items)", "0", "verify-test-broken"),
+    ] {
+        let (repo, server) = (shop_with_red(red), answering(changed(total, count)));
+        let desk = Desk::with(&server);
+        let ran = start(&desk, &repo);
+        let found = codes(&ran.exits(1).json(), 1).join(" ");
+        assert!(found.contains(code), "{code} in {found} for {red}");
+    }
 }
 
 #[test]
