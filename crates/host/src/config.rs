@@ -74,6 +74,8 @@ const NOT_FOR_PROJECTS: [&str; 30] = [
     "dispatch.agent_command",
     "dispatch.agent_network",
     "dispatch.agent_env",
+    // Nor that a gate counts which was not seen to test anything.
+    "gates.*.canary",
     // Nor what its skills are written and run by, nor when they are trusted.
     "forge.agent_command",
     "forge.agent_network",
@@ -336,6 +338,12 @@ impl Config {
     pub fn number(&self, key: &str) -> u64 {
         let value = self.settings.get(key).and_then(|setting| setting.value.as_integer()).unwrap_or_default();
         u64::try_from(value).unwrap_or_default()
+    }
+
+    /// A setting that is true or false; `false` where there is none.
+    #[must_use]
+    pub fn is_true(&self, key: &str) -> bool {
+        self.settings.get(key).and_then(|setting| setting.value.as_bool()).unwrap_or_default()
     }
 
     /// What a whole number is in a table that nobody has named yet, such as `gates.*.timeout_s`.

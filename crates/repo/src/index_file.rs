@@ -5,7 +5,7 @@
 //! decoder of `gix-index` is not used, because it trusts the file: nested extensions end the process, and shared prefixes of version
 //! 4 take as much memory as they like (`docs/decisions/0045-reads-through-gitoxide.md`).
 //!
-//! What is written is version 2: each entry has a path, a mode and the name of an object, and nothing of a work tree. The sum is left
+//! What is written is version 2: each entry has a path, a mode, the name of an object, and what is noted of the file, if anything. The sum is left
 //! out: it is all zeros, which git takes for "not summed". Whether a path may stand in a tree is not asked here; git asks it of every
 //! path that a patch touches.
 //!
@@ -14,7 +14,9 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crucible_patch::FileMode;
@@ -24,10 +26,8 @@ use crate::git::store::{HashKind, oid_from};
 use crate::oid::Oid;
 use crate::tree::read_mode;
 
-/// Times, device and number of a file in a work tree: of none.
-const NO_FILE: [u8; 24] = [0; 24];
-/// Owner, group and size of a file in a work tree: of none.
-const NO_OWNER: [u8; 12] = [0; 12];
+/// The device of a file, which git does not compare.
+const NO_DEVICE: u32 = 0;
 /// The largest length of a path that has room among an entry's flags; a longer one ends with its NUL.
 const LONGEST_TOLD: usize = 0xfff;
 /// Entries begin at multiples of it.
@@ -44,6 +44,25 @@ pub(crate) struct Stat {
     pub(crate) owner: u32,
     pub(crate) group: u32,
     pub(crate) size: u32,
+}
+
+impl Stat {
+    /// What git would note of a file.
+    pub(crate) fn of(meta: &Metadata) -> Self {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "git cuts these numbers to 32 bits"
+        )]
+        Self {
+            changed: (meta.ctime() as u32, meta.ctime_nsec() as u32),
+            modified: (meta.mtime() as u32, meta.mtime_nsec() as u32),
+            number: meta.ino() as u32,
+            owner: meta.uid(),
+            group: meta.gid(),
+            size: meta.size() as u32,
+        }
+    }
 }
 
 /// What git is to do with a file of the work tree.
@@ -224,19 +243,24 @@ impl<'a> Bytes<'a> {
     }
 }
 
+/// What an index is to hold of one file; of a file that nobody looked at nothing is noted.
+pub(crate) type Written<'a> = (&'a Path, FileMode, &'a Oid, Stat);
+
 /// The bytes of an index with these entries. All names of objects have one length.
-pub(crate) fn bytes<'a>(entries: impl Iterator<Item = (&'a Path, FileMode, &'a Oid)>) -> Vec<u8> {
-    let sorted: BTreeMap<&[u8], (FileMode, &Oid)> =
-        entries.map(|(path, mode, oid)| (path.as_os_str().as_bytes(), (mode, oid))).collect();
+pub(crate) fn bytes<'a>(entries: impl Iterator<Item = Written<'a>>) -> Vec<u8> {
+    let sorted: BTreeMap<&[u8], (FileMode, &Oid, Stat)> =
+        entries.map(|(path, mode, oid, stat)| (path.as_os_str().as_bytes(), (mode, oid, stat))).collect();
     let mut bytes = b"DIRC".to_vec();
     bytes.extend(2_u32.to_be_bytes());
     bytes.extend(u32::try_from(sorted.len()).unwrap_or(u32::MAX).to_be_bytes());
     let mut sum = 0;
-    for (path, (mode, oid)) in sorted {
+    for (path, (mode, oid, stat)) in sorted {
         let begin = bytes.len();
-        bytes.extend(NO_FILE);
-        bytes.extend(u32::from_str_radix(mode.as_str(), 8).unwrap_or_default().to_be_bytes());
-        bytes.extend(NO_OWNER);
+        let mode = u32::from_str_radix(mode.as_str(), 8).unwrap_or_default();
+        let Stat { changed, modified, number, owner, group, size } = stat;
+        let times = [changed.0, changed.1, modified.0, modified.1];
+        let rest = [NO_DEVICE, number, mode, owner, group, size];
+        bytes.extend(times.into_iter().chain(rest).flat_map(u32::to_be_bytes));
         let name = oid.raw();
         sum = name.len();
         bytes.extend(name);

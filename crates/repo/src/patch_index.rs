@@ -24,7 +24,7 @@ use crate::error::RepoError;
 use crate::git::objects::split_at;
 use crate::git::store::{Found, KnownTrees, TreeMode};
 use crate::git::{Call, Flush, Git, as_path};
-use crate::index_file::{self, FileEntry};
+use crate::index_file::{self, FileEntry, Stat};
 use crate::oid::Oid;
 use crate::tree::{Aside, ProducedChanges, TreeChange, read_mode};
 
@@ -163,7 +163,7 @@ fn fill(entries: &Entries, aside: &Aside) -> Result<(), RepoError> {
     if entries.is_empty() {
         return Ok(());
     }
-    let entries = entries.iter().map(|(path, (mode, oid))| (path.as_path(), *mode, oid));
+    let entries = entries.iter().map(|(path, (mode, oid))| (path.as_path(), *mode, oid, Stat::default()));
     let path = aside.index();
     let mut file = fs::create_new(&path)?;
     file.write_all(&index_file::bytes(entries)).map_err(|source| RepoError::io("write", path, source))

@@ -1,13 +1,19 @@
 //! A git directory of its own for a copy, with the history that tests ask for: versions from tags, `git log`, `git status`.
 //!
 //! How it works: [`Git::private_git`] writes one into a directory, once: a detached `HEAD` at the commit, its branch and the tags that it
-//! contains, an index that matches it, and one pack. A small history comes whole, a large one as its commits and the files of the
-//! commit alone. [`PrivateGit::give_to`] puts a copy of that into a copy of the work tree.
+//! contains, and one pack. A small history comes whole, a large one as its commits and the files of the commit alone.
+//! [`PrivateGit::give_to`] puts a copy of that into a copy of the work tree, with an index (`index`). git packs; what is packed is
+//! listed here, and asked of git where objects or references are in a form that only git reads.
 //!
 //! What always holds: nothing of the original's hooks, remotes, settings, stashes and other branches is in it; no object of a file whose name
 //! says that it holds secrets; and it borrows nothing, so that who writes in it reaches no object of the original.
 
+mod index;
+
+use std::collections::HashSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_host::fs;
@@ -15,9 +21,12 @@ use crucible_model::ByteLimit;
 
 use crate::beneath::Root;
 use crate::error::RepoError;
+use crate::git::store::HashKind;
 use crate::git::{Branch, Call, Git, as_path};
 use crate::oid::Oid;
 use crate::snapshot::{SecretCheck, copy_plain};
+use crate::tree::quoted;
+use index::Entry;
 
 /// How much history is packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +44,8 @@ impl HistoryLimits {
 
 /// Bytes of names that one call may print.
 const MAX_LIST: ByteLimit = ByteLimit(64 << 20);
+/// What names of tags begin with.
+const TAGS: &[u8] = b" refs/tags/";
 /// Bytes of the pack.
 const MAX_PACK: ByteLimit = ByteLimit(128 << 20);
 /// How long listing and packing may take each.
@@ -45,6 +56,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct PrivateGit {
     template: PathBuf,
     files: Vec<PathBuf>,
+    /// The files of the commit; nothing where git wrote an index into the template.
+    entries: Option<Arc<Vec<Entry>>>,
 }
 
 impl Git {
@@ -64,47 +77,100 @@ impl Git {
             fs::create_dir_all(&room.join(directory))?;
         }
         let tags = self.tags_in(commit).await?;
-        let format = self.run_ok(Call::new(["rev-parse", "--show-object-format"])).await?;
-        let sha256 = format.stdout.trim_ascii() == b"sha256";
+        let sha256 = match self.hash() {
+            Some(hash) => hash == HashKind::Sha256,
+            None => {
+                let format = self.run_ok(Call::new(["rev-parse", "--show-object-format"])).await?;
+                format.stdout.trim_ascii() == b"sha256"
+            }
+        };
         let mut written = vec![
             ("config", config(sha256).into_bytes()),
             ("HEAD", format!("{commit}\n").into_bytes()),
             ("packed-refs", packed_refs(commit, &self.branch().await?, &tags)),
         ];
-        if let Ok(shallow) = fs::read_regular_up_to(&self.common_dir().join("shallow"), ByteLimit(1 << 20)) {
-            let ids = shallow.split(|byte| *byte == b'\n').filter_map(Oid::from_ascii);
-            written.push(("shallow", ids.flat_map(|id| format!("{id}\n").into_bytes()).collect()));
+        let shallow = fs::read_regular_up_to(&self.common_dir().join("shallow"), ByteLimit(1 << 20));
+        let shallow = shallow.unwrap_or_default();
+        let shallow: Vec<Oid> = shallow.split(|byte| *byte == b'\n').filter_map(Oid::from_ascii).collect();
+        if !shallow.is_empty() {
+            written.push(("shallow", lines(&shallow)));
         }
         for (name, bytes) in &written {
             fs::write_unflushed(&room.join(name), bytes, 0o644)?;
         }
-        let whole = match self.is_small(limits).await? {
-            true => self.whole_history(commit, &tags, secret).await.ok(),
-            false => None,
-        };
-        let ids = match whole {
-            Some(ids) => ids,
-            None => self.short_history(commit, &tags, secret).await?,
-        };
+        self.pack_history(commit, &tags, shallow, room, secret, limits).await?;
+        let mut files: Vec<PathBuf> = written.iter().map(|(name, _)| PathBuf::from(name)).collect();
+        let entries = self.entries_of(commit).await?;
+        if entries.is_none() {
+            let index = room.join("index");
+            let call = Call::new(["read-tree", commit.as_str()]).with_env("GIT_INDEX_FILE", &index);
+            self.run_ok(call).await?;
+            files.push("index".into());
+        }
+        let packs = std::fs::read_dir(room.join("objects/pack"));
+        let packs = packs.map_err(|source| RepoError::io("list", room, source))?;
+        files.extend(packs.flatten().map(|entry| Path::new("objects/pack").join(entry.file_name())));
+        Ok(PrivateGit { template: room.to_owned(), files, entries: entries.map(Arc::new) })
+    }
+
+    /// Writes the pack.
+    async fn pack_history(
+        &self,
+        commit: &Oid,
+        tags: &[(Vec<u8>, Oid)],
+        shallow: Vec<Oid>,
+        room: &Path,
+        secret: &SecretCheck,
+        limits: HistoryLimits,
+    ) -> Result<(), RepoError> {
+        if self.is_small(limits).await? {
+            let starts = std::iter::once(commit).chain(tags.iter().map(|(_, object)| object)).cloned();
+            let (starts, hide): (Vec<Oid>, _) = (starts.collect(), Arc::clone(secret));
+            let shallow: HashSet<Oid> = shallow.into_iter().collect();
+            let read =
+                self.read(&[], move |reader| reader.reachable(&starts, &shallow, limits.objects, &hide));
+            if let Some(ids) = read.await.ok().flatten()
+                && self.pack_small(lines(&ids), room).await.is_ok()
+            {
+                return Ok(());
+            }
+            // A partial clone lacks objects; git tells which.
+            if let Ok(ids) = self.whole_history(commit, tags, secret).await {
+                return self.pack(ids, room).await;
+            }
+        }
+        let ids = self.short_history(commit, tags, secret).await?;
+        self.pack(ids, room).await
+    }
+
+    /// Packs objects in one call, which writes the pack into `room` by itself.
+    async fn pack_small(&self, ids: Vec<u8>, room: &Path) -> Result<(), RepoError> {
+        let objects = room.join("objects");
+        let words = ["pack-objects", "--quiet", "--window=0", "--delta-base-offset"].map(OsString::from);
+        let name = objects.join("pack/pack").into_os_string();
+        let call = Call::new(words.into_iter().chain([name])).reading(ids).within(PATIENCE);
+        // What git writes lies where its objects lie.
+        let call = call
+            .with_env("GIT_OBJECT_DIRECTORY", &objects)
+            .with_env("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(&self.objects_dir()));
+        self.run_ok(call.with_setting("pack.compression", "1")).await.map(drop)
+    }
+
+    /// Packs objects of any size: no more than a limit is written to the disk.
+    async fn pack(&self, ids: Vec<u8>, room: &Path) -> Result<(), RepoError> {
         // Without a name for its file git writes nothing beside the objects that it reads.
         let words = ["pack-objects", "--quiet", "--stdout", "--window=0", "--delta-base-offset"];
         let call = Call::new(words).reading(ids).at_most(MAX_PACK).within(PATIENCE);
         let pack = self.run_ok(call.with_setting("pack.compression", "1")).await?.stdout;
         let call = Call::new(["index-pack", "--stdin"]).reading(pack).within(PATIENCE);
-        self.run_bare(room, call.with_env("GIT_DIR", room)).await?;
-        let index = room.join("index");
-        let call = Call::new(["read-tree", commit.as_str()]).with_env("GIT_INDEX_FILE", &index);
-        self.run_ok(call).await?;
-        let mut files: Vec<PathBuf> = written.iter().map(|(name, _)| PathBuf::from(name)).collect();
-        files.push("index".into());
-        let packs = std::fs::read_dir(room.join("objects/pack"));
-        let packs = packs.map_err(|source| RepoError::io("list", room, source))?;
-        files.extend(packs.flatten().map(|entry| Path::new("objects/pack").join(entry.file_name())));
-        Ok(PrivateGit { template: room.to_owned(), files })
+        self.run_bare(room, call.with_env("GIT_DIR", room)).await.map(drop)
     }
 
     /// The tags that the history of `commit` contains: the line of each in `packed-refs`, and its object.
     async fn tags_in(&self, commit: &Oid) -> Result<Vec<(Vec<u8>, Oid)>, RepoError> {
+        if self.has_no_tags() {
+            return Ok(Vec::new());
+        }
         let format = "--format=%(objectname) %(*objectname) %(refname)";
         let merged = format!("--merged={commit}");
         let call = Call::new(["for-each-ref", "--sort=refname", format, &merged, "refs/tags"]);
@@ -127,8 +193,26 @@ impl Git {
             .collect())
     }
 
+    /// Whether there is no tag at all, as far as that is seen without git.
+    fn has_no_tags(&self) -> bool {
+        let loose = std::fs::read_dir(self.common_dir().join("refs/tags"));
+        let has_loose = match loose {
+            Ok(mut names) => names.next().is_some(),
+            Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+        };
+        let packed = fs::read_regular_up_to(&self.common_dir().join("packed-refs"), MAX_LIST);
+        let has_packed = match packed {
+            Ok(packed) => packed.windows(TAGS.len()).any(|window| window == TAGS),
+            Err(error) => !error.is_not_found(),
+        };
+        self.hash().is_some() && !has_loose && !has_packed
+    }
+
     /// Whether the whole history is to be packed.
     async fn is_small(&self, limits: HistoryLimits) -> Result<bool, RepoError> {
+        if let Some((objects, bytes)) = self.read(&[], |reader| reader.extent()).await.ok().flatten() {
+            return Ok(objects <= limits.objects && bytes <= limits.bytes.0);
+        }
         let output = self.run_ok(Call::new(["count-objects", "-v"])).await?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let count = |name: &str| -> u64 {
@@ -210,6 +294,15 @@ impl PrivateGit {
         let (from, to, files) = (Root::open(&self.template)?, Root::open(&git_dir)?, self.files.clone());
         let copied = tokio::task::spawn_blocking(move || copy_plain(&from, &to, &files)).await;
         copied.map_err(|error| RepoError::io("copy to", &git_dir, std::io::Error::other(error)))??;
+        if let Some(entries) = &self.entries {
+            let (entries, top) = (Arc::clone(entries), copy.to_owned());
+            let noted = tokio::task::spawn_blocking(move || index::write(&top, &entries)).await;
+            let noted =
+                noted.map_err(|error| RepoError::io("write", &git_dir, std::io::Error::other(error)))??;
+            if noted == index::Noted::All {
+                return Ok(());
+            }
+        }
         let call = Call::new(["update-index", "-q", "--refresh"])
             .with_env("GIT_DIR", &git_dir)
             .with_env("GIT_WORK_TREE", copy);
@@ -238,6 +331,10 @@ fn packed_refs(commit: &Oid, branch: &Branch, tags: &[(Vec<u8>, Oid)]) -> Vec<u8
 
 /// Where the history begins, for `rev-list --stdin`.
 fn starts(commit: &Oid, tags: &[(Vec<u8>, Oid)]) -> Vec<u8> {
-    let starts = [commit].into_iter().chain(tags.iter().map(|(_, object)| object));
-    starts.flat_map(|id| format!("{id}\n").into_bytes()).collect()
+    lines([commit].into_iter().chain(tags.iter().map(|(_, object)| object)))
+}
+
+/// Names of objects as git reads them.
+fn lines<'a>(ids: impl IntoIterator<Item = &'a Oid>) -> Vec<u8> {
+    ids.into_iter().flat_map(|id| format!("{id}\n").into_bytes()).collect()
 }

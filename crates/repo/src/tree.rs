@@ -266,7 +266,7 @@ fn index_in(dir: &tempfile::TempDir) -> PathBuf {
 }
 
 /// A path as git's list of alternates takes it: quoted, so that a `:` in it separates nothing.
-fn quoted(path: &Path) -> OsString {
+pub(crate) fn quoted(path: &Path) -> OsString {
     let mut text = vec![b'"'];
     for byte in path.as_os_str().as_bytes() {
         match byte {

@@ -3,6 +3,8 @@
 //! The gates run once on a copy of the base, and once with broken sources ([`crate::canary`]). A change is asked for with what they print,
 //! and a reader later sees which failures are old and which gates count.
 
+use std::collections::BTreeMap;
+
 use crucible_model::RepoPath;
 use crucible_repo::Oid;
 use crucible_verify::{FailureEvidence, GateBefore, GateSpec, TestResults, TestStatus, TestTally};
@@ -10,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::canary::Canary;
 use crate::document::versions;
+use crate::gate_world::PythonPaths;
 
 /// How many failing tests are named on the terminal.
 const MAX_NAMED: usize = 10;
@@ -35,6 +38,9 @@ pub struct GateResult {
     /// Where it failed: failing tests, stack frames and names; absent where it passed and in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureEvidence>,
+    /// Whether each red test of it failed for what the sandbox lacks, such as a network.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_environment: bool,
 }
 
 /// The document.
@@ -62,6 +68,10 @@ pub struct Analysis {
     /// How they end on broken sources; absent in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<Canary>,
+    /// Gates that tested an installed copy of a Python package and run with `PYTHONPATH` now: its directories, from the top. Absent
+    /// where there is none, and in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub python_paths: PythonPaths,
 }
 
 versions! {
@@ -95,6 +105,7 @@ impl GateResult {
             passed: self.passed,
             tally: self.tally.clone()?,
             results: self.results.clone(),
+            environment: self.failure.clone().filter(|_| self.by_environment),
             ..GateBefore::default()
         })
     }
@@ -166,6 +177,7 @@ mod tests {
                 tally: None,
                 results: Some(results),
                 failure: None,
+                by_environment: false,
             }
         };
         assert_eq!(result(0).failing(), "exited with 1");

@@ -5,42 +5,35 @@
 //! package. The line is at the top, where no comment or string of the file can hold it. Where the repository has no source file in a
 //! known language, its text files hold nothing but that line.
 //!
-//! What always holds: tests, configuration and the files of gates stay as they are; only a private copy is written to; a gate whose run
-//! can tell nothing is not run.
+//! A gate of a Python runner that notices nothing is run once more with `PYTHONPATH` leading to the copy. If it then ends at least as well
+//! as before, and notices, it runs so from then on.
+//!
+//! What always holds: tests, configuration and the files of gates stay as they are (`broken`); only a private copy is written to; a gate
+//! whose run can tell nothing is not run.
+
+mod broken;
 
 use std::path::Path;
 use std::time::Duration;
 
-use crucible_host::fs;
-use crucible_model::{ByteLimit, PathRole, PathRoles, RepoPath, counted};
-use crucible_patch::FileMode;
-use crucible_repo::{FileKind, Git, TrackedFile};
+use crucible_model::{RepoPath, counted};
+use crucible_repo::{Git, TrackedFile};
 use crucible_verify::{
-    CanaryOutcome, GateLevel, GateOutcome, GateRun, TestRunner, TestTally, is_canary_telling, judge_canary,
+    CanaryOutcome, GateBefore, GateLevel, GateRun, GateSpec, TestRunner, TestTally, is_canary_telling,
+    judge_canary,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::contract::RunRecord;
+use crate::analysis::GateResult;
 use crate::error::RunError;
+use crate::gate_world::{PYTHON_PATH, PythonPaths, is_mounted};
 use crate::journal::Witness;
-use crate::trial::{self, Copied, Trial};
+use crate::trial::{self, Copied, Trial, TrialBase};
 use crate::world::World;
+pub(crate) use broken::Broken;
 
-/// A closing bracket begins nothing in any language, and what follows ends no line of a language that joins lines.
-const BROKEN_LINE: &str = ")]} this line is broken on purpose ({[\n";
-
-/// The largest file that is broken.
-const MAX_FILE: ByteLimit = ByteLimit(8 * 1024 * 1024);
 /// How much longer than before a gate may take on broken sources, beside twice its time.
 const GRACE: Duration = Duration::from_secs(10);
-
-/// Languages of [`FileKind::Source`] in which a program is not written.
-const DATA: [&str; 5] = ["json", "toml", "xml", "yaml", "yml"];
-/// Extensions of source files that are in no list of [`FileKind`].
-const MORE_SOURCES: [&str; 30] = [
-    "c++", "clj", "cljs", "cr", "cts", "cxx", "dart", "el", "elm", "f90", "fsx", "groovy", "hh", "hs", "hxx",
-    "jl", "lisp", "ml", "mli", "mts", "pas", "php", "pl", "pm", "pyx", "r", "rkt", "sol", "tcl", "vb",
-];
 
 /// What the gates showed on broken sources; a part of `artifacts/analysis.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +55,9 @@ pub enum BrokenFiles {
     Sources,
     /// Text files, where there is no source file.
     Texts,
+    /// Source files that gates run by their names, where there is no other and broken texts made no difference. A gate that notices
+    /// counts for a change of such a file alone.
+    Gates,
     /// None: everything is a test, configuration or a file of a gate.
     None,
 }
@@ -83,209 +79,241 @@ impl Canary {
     }
 }
 
-/// The files that are broken in a copy.
-pub(crate) struct Broken {
-    files: Vec<(RepoPath, FileMode)>,
-    kind: BrokenFiles,
+/// What broken sources are tried on.
+#[derive(Clone, Copy)]
+pub(crate) struct CanaryBase<'b> {
+    pub(crate) git: &'b Git,
+    pub(crate) base: TrialBase<'b>,
+    /// Which set of gates was run before.
+    pub(crate) level: GateLevel,
+    pub(crate) room: &'b Path,
+    pub(crate) gate_files: &'b [RepoPath],
 }
 
-impl Broken {
-    /// Chooses the files that a change could touch. Pure.
-    fn choose(tracked: &[TrackedFile], gate_files: &[RepoPath]) -> Self {
-        let plain =
-            tracked.iter().filter(|file| matches!(file.mode, FileMode::Regular | FileMode::Executable));
-        let files: Vec<(RepoPath, FileMode)> = plain
-            .filter_map(|file| Some((file.path.to_str()?.parse::<RepoPath>().ok()?, file.mode)))
-            .filter(|(path, _)| !is_kept(path) && !gate_files.contains(path))
-            .collect();
-        let sources: Vec<_> = files.iter().filter(|(path, _)| is_source(path)).cloned().collect();
-        if !sources.is_empty() {
-            return Self { files: sources, kind: BrokenFiles::Sources };
-        }
-        let kind = if files.is_empty() { BrokenFiles::None } else { BrokenFiles::Texts };
-        Self { files, kind }
+/// What the runs on broken sources came to.
+#[derive(Default)]
+pub(crate) struct Proof {
+    /// Nothing where no gate was there.
+    pub(crate) canary: Option<Canary>,
+    /// Which gates look in the copy for Python packages from now on.
+    pub(crate) python_paths: PythonPaths,
+    /// What these gates came to before any change, in place of what they came to first.
+    pub(crate) again: Vec<GateResult>,
+}
+
+impl Proof {
+    /// A gate's state before the change, with what it showed.
+    pub(crate) fn judged(&self, before: GateBefore) -> GateBefore {
+        let canary = self.canary.as_ref().map(|canary| canary.outcome(&before.id)).unwrap_or_default();
+        GateBefore { canary, ..before }
     }
 
-    /// Breaks the files of a copy.
-    pub(crate) fn write(&self, copy: &Path) -> Result<(), RunError> {
-        for (path, mode) in &self.files {
-            let place = copy.join(path.as_str());
-            // What was left out of the copy, or is too large, stays as it is.
-            let Ok(content) = fs::read_regular_up_to(&place, MAX_FILE) else { continue };
-            let broken = match self.kind {
-                BrokenFiles::Sources => broken_source(path.as_str(), &content),
-                BrokenFiles::Texts => (!content.contains(&0)).then(|| BROKEN_LINE.as_bytes().to_vec()),
-                BrokenFiles::None => None,
-            };
-            let mode = if *mode == FileMode::Executable { 0o755 } else { 0o644 };
-            if let Some(broken) = broken {
-                fs::write_unflushed(&place, &broken, mode)?;
+    /// Tells which gates do not count; gives the first of them where none does.
+    pub(crate) fn settle<'t>(&self, before: &'t Trial, witness: &mut dyn Witness) -> Option<&'t GateRun> {
+        let outcome = |run: &GateRun| {
+            self.canary.as_ref().map(|canary| canary.outcome(run.id.as_str())).unwrap_or_default()
+        };
+        for run in before.runs() {
+            match outcome(run) {
+                CanaryOutcome::Unnoticed => witness.note(&format!(
+                    "  note: gate {} ends on deliberately broken sources as it did before; it does not count for a change",
+                    run.id
+                )),
+                CanaryOutcome::Off => witness.note(&format!(
+                    "  warning: gate {} counts without a run on broken sources: `canary = false` is set for it",
+                    run.id
+                )),
+                CanaryOutcome::Noticed | CanaryOutcome::Unknown => {}
             }
         }
-        Ok(())
+        let any_counts = before.runs().any(|run| outcome(run).counts());
+        before.runs().find(|run| !any_counts && !outcome(run).counts())
     }
 }
 
-/// Whether a file keeps its content: a test, or what tells tools what to do.
-fn is_kept(path: &RepoPath) -> bool {
-    let roles = PathRoles::of(path);
-    [
-        PathRole::Test,
-        PathRole::TestSettings,
-        PathRole::Project,
-        PathRole::ToolSettings,
-        PathRole::Ci,
-        PathRole::Lockfile,
-        PathRole::GitSetting,
-        PathRole::Generated,
-    ]
-    .into_iter()
-    .any(|role| roles.has(role))
-}
-
-fn is_source(path: &RepoPath) -> bool {
-    let Some((_, extension)) = path.file_name().rsplit_once('.') else { return false };
-    let extension = extension.to_ascii_lowercase();
-    let is_known =
-        FileKind::of(path.as_str()) == Some(FileKind::Source) && !DATA.contains(&extension.as_str());
-    is_known || MORE_SOURCES.contains(&extension.as_str())
-}
-
-/// A source file with the broken line at its top: behind `#!`, and in PHP behind the tag that begins the program. Nothing where PHP
-/// text holds no program.
-fn broken_source(path: &str, content: &[u8]) -> Option<Vec<u8>> {
-    let line_after = |from: usize| {
-        let rest = content.get(from..).unwrap_or_default();
-        rest.iter().position(|byte| *byte == b'\n').map_or(content.len(), |at| from + at + 1)
-    };
-    let at = if path.to_ascii_lowercase().ends_with(".php") {
-        const TAG: &[u8] = b"<?php";
-        content.windows(TAG.len()).position(|window| window.eq_ignore_ascii_case(TAG))? + TAG.len()
-    } else if content.starts_with(b"#!") && !content.starts_with(b"#![") {
-        line_after(0)
-    } else {
-        0
-    };
-    let (head, rest) = content.split_at_checked(at)?;
-    let newline: &[u8] = if head.is_empty() || head.ends_with(b"\n") { b"" } else { b"\n" };
-    Some([head, newline, BROKEN_LINE.as_bytes(), rest].concat())
+/// The error of gates of which none counts.
+pub(crate) fn unaffected(run: &GateRun) -> RunError {
+    RunError::GateUnaffected { gate: run.id.to_string(), command: run.command_line(), remedy: remedy(run) }
 }
 
 /// Runs the gates of `before` once more, on broken sources, and tells which of them count for a change.
 ///
 /// # Errors
 ///
-/// [`RunError::GateUnaffected`] where no gate counts; fails when the copy cannot be made.
+/// Fails when the copy cannot be made.
 pub(crate) async fn run_canary(
     world: &World<'_>,
-    git: &Git,
-    record: &RunRecord,
-    room: &Path,
-    gate_files: &[RepoPath],
+    on: CanaryBase<'_>,
     before: &Trial,
     witness: &mut dyn Witness,
-) -> Result<Canary, RunError> {
-    let broken = Broken::choose(&git.tracked_files().await?, gate_files);
-    let runs = || before.outcomes.iter().filter_map(ran);
-    let mut canary = Canary { broken: broken.kind, files: broken.files.len() as u64, gates: Vec::new() };
+) -> Result<Proof, RunError> {
+    let tracked = on.git.tracked_files().await?;
+    let mut broken = Broken::choose(&tracked, on.gate_files);
     if broken.kind == BrokenFiles::None {
         witness.note("  note: no file but tests, configuration and files of gates; whether the gates test a change cannot be checked");
-    } else {
-        let mut record = record.clone();
-        record.settings.gates.retain_mut(|gate| {
-            let telling = runs().find(|run| run.id == gate.id && is_canary_telling(run));
-            let limit = telling.map(|run| run.duration.saturating_mul(2).saturating_add(GRACE));
-            gate.timeout = gate.timeout.min(limit.unwrap_or_default());
-            telling.is_some()
-        });
-        if !record.settings.gates.is_empty() {
-            let files = counted(canary.files, "file");
-            witness.working(
-                "verifier",
-                &format!("running the gates with {files} broken on purpose, to see that they test them"),
-            );
-            let trial = trial::run(
-                world,
-                git,
-                (&record).into(),
-                GateLevel::Lite,
-                room,
-                Copied::Broken(&broken),
-                witness,
-            )
-            .await?;
-            for after in trial.outcomes.iter().filter_map(ran) {
-                let Some(run) = runs().find(|run| run.id == after.id) else { continue };
-                let outcome = judge_canary(run, after);
-                canary.gates.push(CanaryGate { id: run.id.to_string(), outcome });
-            }
+    }
+    let mut gates = outcomes(world, on, &broken, before, witness).await?;
+    let has_noticed = |gates: &[CanaryGate]| gates.iter().any(|gate| gate.outcome == CanaryOutcome::Noticed);
+    let own = Broken::of_gates(&tracked, on.gate_files).filter(|_| broken.kind == BrokenFiles::Texts);
+    if let Some(own) = own.filter(|_| !gates.iter().any(|gate| gate.outcome.counts())) {
+        let of_own = outcomes(world, on, &own, before, witness).await?;
+        if has_noticed(&of_own) {
+            (broken, gates) = (own, of_own);
         }
     }
-    for run in runs() {
-        if canary.gates.iter().any(|gate| gate.id == run.id.as_str()) {
-            continue;
-        }
-        canary.gates.push(CanaryGate { id: run.id.to_string(), outcome: CanaryOutcome::Unknown });
+    let mut proof = Proof::default();
+    if is_mounted(world, on.base.sandbox) {
+        look_in_copy(world, on, &tracked, (&broken, &mut gates), before, &mut proof, witness).await?;
+    }
+    for gate in gates.iter().filter(|gate| gate.outcome == CanaryOutcome::Unknown) {
         if broken.kind != BrokenFiles::None {
             witness.note(&format!(
                 "  note: no test of gate {} passes before any change, so broken sources tell nothing about it; it counts",
-                run.id
+                gate.id
             ));
         }
     }
-    canary.gates.sort_by(|a, b| a.id.cmp(&b.id));
-    settle(&canary, runs(), witness)?;
-    Ok(canary)
+    proof.canary = Some(Canary { broken: broken.kind, files: broken.files.len() as u64, gates });
+    Ok(proof)
 }
 
-/// Tells which gates do not count; an error where none does.
-fn settle<'r>(
-    canary: &Canary,
-    mut runs: impl Iterator<Item = &'r GateRun>,
+/// What each gate of `before` shows on these broken files, sorted by name.
+async fn outcomes(
+    world: &World<'_>,
+    on: CanaryBase<'_>,
+    broken: &Broken,
+    before: &Trial,
+    witness: &mut dyn Witness,
+) -> Result<Vec<CanaryGate>, RunError> {
+    let run_of = |gate: &GateSpec| before.runs().find(|run| run.id == gate.id);
+    let mut shown: Vec<CanaryGate> = before
+        .runs()
+        .map(|run| {
+            let is_off = on.base.gates.iter().any(|gate| gate.id == run.id && !gate.canary.is_on());
+            let outcome = if is_off { CanaryOutcome::Off } else { CanaryOutcome::Unknown };
+            CanaryGate { id: run.id.to_string(), outcome }
+        })
+        .collect();
+    shown.sort_by(|a, b| a.id.cmp(&b.id));
+    let mut gates = on.base.gates.to_vec();
+    gates.retain_mut(|gate| {
+        let telling = run_of(gate).filter(|run| gate.canary.is_on() && is_canary_telling(run));
+        let limit = telling.map(|run| run.duration.saturating_mul(2).saturating_add(GRACE));
+        gate.timeout = gate.timeout.min(limit.unwrap_or_default());
+        telling.is_some()
+    });
+    if gates.is_empty() || broken.kind == BrokenFiles::None {
+        return Ok(shown);
+    }
+    let files = counted(broken.files.len() as u64, "file");
+    witness.working(
+        "verifier",
+        &format!("running the gates with {files} broken on purpose, to see that they test them"),
+    );
+    let base = TrialBase { gates: &gates, ..on.base };
+    let trial = trial::run(world, on.git, base, on.level, on.room, Copied::Broken(broken), witness).await?;
+    for after in trial.runs() {
+        let known = shown.iter_mut().find(|gate| gate.id == after.id.as_str());
+        if let (Some(gate), Some(run)) = (known, before.runs().find(|run| run.id == after.id)) {
+            gate.outcome = judge_canary(run, after);
+        }
+    }
+    Ok(shown)
+}
+
+/// Tries the Python gates that noticed nothing with the directories of the copy before installed packages.
+async fn look_in_copy(
+    world: &World<'_>,
+    on: CanaryBase<'_>,
+    tracked: &[TrackedFile],
+    (broken, shown): (&Broken, &mut [CanaryGate]),
+    before: &Trial,
+    proof: &mut Proof,
     witness: &mut dyn Witness,
 ) -> Result<(), RunError> {
-    let uncounted = |run: &&GateRun| !canary.outcome(run.id.as_str()).counts();
-    if canary.gates.iter().any(|gate| gate.outcome.counts()) {
-        for run in runs.filter(uncounted) {
-            witness.note(&format!(
-                "  note: gate {} ends on deliberately broken sources as it did before; it does not count for a change",
-                run.id
-            ));
-        }
+    let is_unnoticed = |gate: &GateSpec| {
+        let id = gate.id.as_str();
+        shown.iter().any(|shown| shown.id == id && shown.outcome == CanaryOutcome::Unnoticed)
+            && before.runs().any(|run| run.id == gate.id && is_python(run))
+            // What the user set counts.
+            && !gate.env.contains_key(PYTHON_PATH)
+    };
+    let gates: Vec<GateSpec> = on.base.gates.iter().filter(|gate| is_unnoticed(gate)).cloned().collect();
+    if gates.is_empty() || broken.kind != BrokenFiles::Sources {
         return Ok(());
     }
-    match runs.find(uncounted) {
-        Some(run) => Err(RunError::GateUnaffected {
-            gate: run.id.to_string(),
-            command: run.command_line(),
-            remedy: remedy(run),
-        }),
-        None => Ok(()),
+    let paths: PythonPaths = gates.iter().map(|gate| (gate.id.to_string(), places(gate, tracked))).collect();
+    let on = CanaryBase { base: TrialBase { gates: &gates, python_paths: &paths, ..on.base }, ..on };
+    witness
+        .working("verifier", "running Python gates again that test an installed copy, with PYTHONPATH set");
+    let again = trial::run(world, on.git, on.base, on.level, on.room, Copied::Base, witness).await?;
+    for gate in outcomes(world, on, broken, &again, witness).await? {
+        let run_in = |trial: &'_ Trial| trial.runs().find(|run| run.id.as_str() == gate.id).cloned();
+        let (Some(first), Some(second)) = (run_in(before), run_in(&again)) else { continue };
+        // As on broken sources: it must neither end otherwise nor lose a test.
+        let is_as_good = judge_canary(&first, &second) == CanaryOutcome::Unnoticed;
+        let Some(path) = paths.get(&gate.id).filter(|_| is_as_good && gate.outcome == CanaryOutcome::Noticed)
+        else {
+            continue;
+        };
+        shown.iter_mut().filter(|shown| shown.id == gate.id).for_each(|shown| shown.outcome = gate.outcome);
+        witness.note(&format!(
+            "  note: gate {} tested an installed copy of the package; it runs with PYTHONPATH={} from now on",
+            gate.id,
+            path.join(":")
+        ));
+        proof.again.extend(again.results.iter().filter(|result| result.id == gate.id).cloned());
+        proof.python_paths.insert(gate.id, path.clone());
     }
+    Ok(())
+}
+
+/// Where a gate's packages may lie, from the top.
+fn places(gate: &GateSpec, tracked: &[TrackedFile]) -> Vec<String> {
+    let own = gate.cwd.as_ref().map(|cwd| (format!("{cwd}/src"), cwd.to_string()));
+    let places = own.into_iter().flat_map(|(src, top)| [src, top]).chain(["src".into(), ".".into()]);
+    let holds = |place: &String| place == "." || tracked.iter().any(|file| file.path.starts_with(place));
+    places.filter(holds).collect()
 }
 
 /// What makes a gate test the sources.
 fn remedy(run: &GateRun) -> String {
-    let runners = TestTally::read(run).runners;
-    let is_python = run.command.iter().any(|word| word.contains("python") || word.contains("pytest"))
-        || [TestRunner::Pytest, TestRunner::Unittest].iter().any(|runner| runners.contains_key(runner));
     let own = format!(
         "or name a command that reads the sources: `[gates.{}] command = [...]` in .crucible/config.toml",
         run.id
     );
-    if is_python {
+    if is_python(run) {
         format!("install the package in place with `pip install -e .`, {own}")
     } else {
         format!("build the package in the gate with `[gates.{}] setup = [...]`, {own}", run.id)
     }
 }
 
-fn ran(outcome: &GateOutcome) -> Option<&GateRun> {
-    match outcome {
-        GateOutcome::Ran(run) => Some(run),
-        GateOutcome::Judged { .. } => None,
-    }
+/// Whether Python runs its tests.
+fn is_python(run: &GateRun) -> bool {
+    let runners = TestTally::read(run).runners;
+    run.command.iter().any(|word| word.contains("python") || word.contains("pytest"))
+        || [TestRunner::Pytest, TestRunner::Unittest].iter().any(|runner| runners.contains_key(runner))
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remedy_fits_the_gate() {
+        let run = |command: &str| GateRun {
+            id: "tests".parse().unwrap(),
+            command: command.split(' ').map(str::to_owned).collect(),
+            end: crucible_verify::GateEnd::Exited(0),
+            duration: Duration::ZERO,
+            stdout: crucible_sandbox::Captured::default(),
+            stderr: crucible_sandbox::Captured::default(),
+            report: None,
+            isolation: None,
+            results: None,
+        };
+        assert!(remedy(&run("python3 -m pytest")).contains("pip install -e ."));
+        assert!(remedy(&run("make test")).contains("[gates.tests] setup"));
+    }
+}

@@ -16,6 +16,7 @@ use crucible_verify::{
 };
 
 use crate::error::RunError;
+use crate::gate_world::Surveys;
 use crate::journal::Witness;
 use crate::trial::{self, Copied, TrialBase};
 use crate::world::World;
@@ -80,7 +81,8 @@ pub async fn check_gates(
     // All of them are run, whatever they are kept for in a run.
     let gates: Vec<GateSpec> =
         gates.iter().map(|gate| GateSpec { level: GateLevel::Lite, ..gate.clone() }).collect();
-    let base = TrialBase { repo: git.top(), commit: None, gates: &gates, sandbox };
+    let surveys = Surveys::default();
+    let base = TrialBase::as_is(&git, &gates, sandbox, &surveys);
     let trial = trial::run(world, &git, base, GateLevel::Lite, room.path(), Copied::Base, witness).await?;
     let runs = trial.outcomes.iter().filter_map(|outcome| match outcome {
         GateOutcome::Ran(run) => Some(run),

@@ -1,13 +1,14 @@
 //! The world of a gate: what the repository's own commands find beside the tracked files.
 //!
-//! How it works: [`GateWorld::survey`] looks once at what git ignores and packs the history. For each gate [`GateWorld::furnish`] completes the
-//! copy of the tracked files, and [`GateWorld::setting`] says how the command runs: the copy stands at the path of the original, packages
+//! How it works: a [`Survey`] looks at what git ignores and packs the history, once for all trials of a session ([`Surveys`]). For each
+//! gate [`GateWorld::furnish`] completes the copy of the tracked files, and [`GateWorld::setting`] says how the command runs: the copy stands at the path of the original, packages
 //! are shown in it read-only, and a virtual environment of the repository is active. Absolute paths in scripts, editable installs and
 //! build caches then lead to the copy, which is what is tested.
 //!
 //! What always holds: behind walls nothing of the original can be written, and nothing of it is seen but packages and tools. Where nothing can be mounted
 //! the command runs in the copy at its own path, Python looks there first, and the receipt and a note say so.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,12 +17,13 @@ use std::sync::Arc;
 use crucible_host::fs;
 use crucible_model::ByteLimit;
 use crucible_repo::{
-    FileContent, Git, HistoryLimits, IgnoredFiles, IgnoredLimits, IgnoredOptions, Omission, OmitReason,
+    FileContent, Git, HistoryLimits, IgnoredFiles, IgnoredLimits, IgnoredOptions, Oid, Omission, OmitReason,
     PrivateGit, SplitTrees,
 };
 use crucible_sandbox::{Layer, LayerState, Mount, MountContent, Strength};
 use crucible_secrets::{Scanner, is_secret_directory, is_secret_file};
-use crucible_verify::GateSetting;
+use crucible_verify::{GateId, GateSetting};
+use tokio::sync::Mutex;
 
 use crate::error::RunError;
 use crate::hidden::{hidden, tools};
@@ -31,6 +33,8 @@ use crate::world::World;
 
 /// Names of a repository's virtual environment, the most usual first.
 const ENVIRONMENTS: [&str; 3] = [".venv", "venv", "env"];
+/// Where Python looks for packages first.
+pub(crate) const PYTHON_PATH: &str = "PYTHONPATH";
 /// How many omissions are told.
 const MAX_LEFT_OUT: usize = 200;
 /// How far a text is looked into for a NUL byte, as git does.
@@ -43,43 +47,50 @@ const MAX_SETTINGS: ByteLimit = ByteLimit(64 << 10);
 pub(crate) const AT_ITS_OWN_PATH: &str = "  note: nothing can be mounted here, so the gates run in a copy at another path than the repository's. Absolute paths in \
      virtual environments and build caches lead to the repository itself, without the change. `crucible sandbox status` tells why.";
 
-/// What every gate of one trial is given.
-pub(crate) struct GateWorld<'w> {
-    world: &'w World<'w>,
-    base: TrialBase<'w>,
+/// Gates that look for Python packages in the copy first, with the directories from the top.
+pub(crate) type PythonPaths = BTreeMap<String, Vec<String>>;
+
+/// What every trial of one session shares, of one commit.
+#[derive(Default)]
+pub(crate) struct Surveys(Mutex<Option<Arc<Survey>>>);
+
+impl Surveys {
+    /// The survey of what is checked out now, which is `base.commit` where that is given.
+    async fn of(&self, world: &World<'_>, git: &Git, base: &TrialBase<'_>) -> Result<Arc<Survey>, RunError> {
+        let commit = match base.commit {
+            Some(commit) => commit.clone(),
+            None => git.tracked_state().await?.commit,
+        };
+        let mut kept = self.0.lock().await;
+        if let Some(known) = kept.as_ref().filter(|known| known.commit == commit) {
+            return Ok(Arc::clone(known));
+        }
+        let survey = Arc::new(Survey::make(world, git, base.sandbox, commit).await?);
+        Ok(Arc::clone(kept.insert(survey)))
+    }
+}
+
+/// What gates need of the repository beside its tracked files.
+struct Survey {
+    commit: Oid,
     top: PathBuf,
-    /// Whether the copy stands at the path of the original.
-    pub(crate) is_mounted: bool,
+    is_mounted: bool,
     ignored: IgnoredFiles,
     private_git: Result<PrivateGit, String>,
     env: Vec<(OsString, OsString)>,
 }
 
-impl<'w> GateWorld<'w> {
-    /// Looks at what the gates need, with the private git directory in `room`.
-    pub(crate) async fn survey(
-        world: &'w World<'w>,
-        git: &Git,
-        base: TrialBase<'w>,
-        room: &Path,
-    ) -> Result<Self, RunError> {
-        let is_mounted = match base.sandbox {
-            Strength::Off => false,
-            // Without it nothing runs.
-            Strength::Required => true,
-            Strength::BestEffort => world.sandbox.layers().state(Layer::Namespaces) == LayerState::Available,
-        };
+impl Survey {
+    /// Looks at it, with the private git directory among the session's temporary files.
+    async fn make(world: &World<'_>, git: &Git, sandbox: Strength, commit: Oid) -> Result<Self, RunError> {
+        let is_mounted = is_mounted(world, sandbox);
         let options = IgnoredOptions {
             secret: Arc::new(by_path),
             content: Arc::new(by_content),
             limits: IgnoredLimits::STANDARD,
             split: if is_mounted { SplitTrees::WhereWritten } else { SplitTrees::Always },
         };
-        let commit = match base.commit {
-            Some(commit) => commit.clone(),
-            None => git.tracked_state().await?.commit,
-        };
-        let template = room.join("private-git");
+        let template = git.scratch().join("private-git");
         fs::remove_dir_all(&template)?;
         let secret = Arc::clone(&options.secret);
         let packed = git.private_git(&commit, &template, &secret, HistoryLimits::STANDARD);
@@ -88,60 +99,106 @@ impl<'w> GateWorld<'w> {
         let ignored = ignored?;
         let env = activated(&top, &ignored, environment(world));
         let private_git = packed.map_err(|error| error.to_string());
-        Ok(Self { world, base, top, is_mounted, ignored, private_git, env })
+        Ok(Self { commit, top, is_mounted, ignored, private_git, env })
+    }
+}
+
+/// What every gate of one trial is given.
+pub(crate) struct GateWorld<'w> {
+    world: &'w World<'w>,
+    base: TrialBase<'w>,
+    survey: Arc<Survey>,
+}
+
+impl<'w> GateWorld<'w> {
+    /// Looks at what the gates need, unless an earlier trial of the session did.
+    pub(crate) async fn survey(
+        world: &'w World<'w>,
+        git: &Git,
+        base: TrialBase<'w>,
+    ) -> Result<Self, RunError> {
+        let survey = base.surveys.of(world, git, &base).await?;
+        Ok(Self { world, base, survey })
+    }
+
+    /// Whether the copy stands at the path of the original.
+    pub(crate) fn is_mounted(&self) -> bool {
+        self.survey.is_mounted
     }
 
     /// Completes a copy of the tracked files, before any change is written to it. Tells what was left out.
     pub(crate) async fn furnish(&self, git: &Git, copy: &Path) -> Result<Vec<String>, RunError> {
-        let mut omitted = self.ignored.omitted.clone();
-        omitted.extend(self.ignored.copy_to(copy).await?);
+        let mut omitted = self.survey.ignored.omitted.clone();
+        omitted.extend(self.survey.ignored.copy_to(copy).await?);
         omitted.sort();
         let mut left_out = told(&omitted);
-        match &self.private_git {
+        match &self.survey.private_git {
             Ok(private) => private.give_to(git, copy).await?,
             Err(why) => left_out.push(format!("\".git\": {}", why.escape_debug())),
         }
-        if !self.is_mounted {
-            self.ignored.link_trees(copy)?;
+        if !self.survey.is_mounted {
+            self.survey.ignored.link_trees(copy)?;
         }
         Ok(left_out)
     }
 
-    /// How a gate runs in `copy`.
-    pub(crate) fn setting(&self, copy: &Path, reports: &Path) -> Result<GateSetting, RunError> {
-        let trees = || self.ignored.trees.iter();
-        let mut mounts = vec![mount(&self.top, MountContent::Writable(copy.to_owned()))];
+    /// How `gate` runs in `copy`.
+    pub(crate) fn setting(
+        &self,
+        gate: &GateId,
+        copy: &Path,
+        reports: &Path,
+    ) -> Result<GateSetting, RunError> {
+        let trees = || self.survey.ignored.trees.iter();
+        let mut mounts = vec![mount(&self.survey.top, MountContent::Writable(copy.to_owned()))];
         let mut masked = Vec::new();
-        if self.is_mounted {
+        if self.survey.is_mounted {
             masked.extend(hidden(
                 self.world,
                 self.base.repo,
                 self.base.gates,
-                &self.env,
-                Some(&self.top),
+                &self.survey.env,
+                Some(&self.survey.top),
                 &[],
             ));
-            let trees = trees().map(|tree| self.top.join(&tree.path)).collect::<Vec<_>>();
+            let trees = trees().map(|tree| self.survey.top.join(&tree.path)).collect::<Vec<_>>();
             let tools = self.missing_tools(copy, &trees)?;
             let shown = trees.into_iter().chain(tools);
             mounts.extend(shown.map(|place| mount(&place, MountContent::ReadOnly(place.clone()))));
-            let scratch = self.ignored.scratch.iter().map(|path| self.top.join(path));
+            let scratch = self.survey.ignored.scratch.iter().map(|path| self.survey.top.join(path));
             mounts.extend(scratch.map(|place| mount(&place, MountContent::Scratch)));
         } else {
-            let shown: Vec<PathBuf> = trees().map(|tree| self.top.join(&tree.path)).collect();
-            masked.extend(hidden(self.world, self.base.repo, self.base.gates, &self.env, None, &shown));
+            let shown: Vec<PathBuf> = trees().map(|tree| self.survey.top.join(&tree.path)).collect();
+            masked.extend(hidden(
+                self.world,
+                self.base.repo,
+                self.base.gates,
+                &self.survey.env,
+                None,
+                &shown,
+            ));
         }
-        masked.extend(trees().flat_map(|tree| &tree.masked).map(|path| self.top.join(path)));
-        if self.private_git.is_err() {
-            masked.push(if self.is_mounted { self.top.join(".git/") } else { copy.join(".git/") });
+        masked.extend(trees().flat_map(|tree| &tree.masked).map(|path| self.survey.top.join(path)));
+        if self.survey.private_git.is_err() {
+            masked.push(if self.survey.is_mounted {
+                self.survey.top.join(".git/")
+            } else {
+                copy.join(".git/")
+            });
         }
+        let env = &self.survey.env;
+        let env = match self.base.python_paths.get(gate.as_str()) {
+            _ if !self.survey.is_mounted => looking_in(["src", "."].map(|place| copy.join(place)), env),
+            Some(places) => looking_in(places.iter().map(|place| self.survey.top.join(place)), env),
+            None => env.clone(),
+        };
         Ok(GateSetting {
             copy: copy.to_owned(),
             writable: Vec::new(),
             masked,
             reports: Some(reports.to_owned()),
             mounts,
-            env: if self.is_mounted { self.env.clone() } else { looking_in(copy, &self.env) },
+            env,
             strength: self.base.sandbox,
             log_limit: MAX_LOG,
         })
@@ -151,10 +208,10 @@ impl<'w> GateWorld<'w> {
     /// in the copy for each.
     fn missing_tools(&self, copy: &Path, trees: &[PathBuf]) -> Result<Vec<PathBuf>, RunError> {
         let mut missing: Vec<PathBuf> = Vec::new();
-        for place in tools(&self.top, &self.env, self.base.gates) {
+        for place in tools(&self.survey.top, &self.survey.env, self.base.gates) {
             let known =
                 trees.iter().chain(&missing).any(|tree| place.starts_with(tree) || tree.starts_with(&place));
-            let Ok(below) = place.strip_prefix(&self.top) else { continue };
+            let Ok(below) = place.strip_prefix(&self.survey.top) else { continue };
             let is_plain = place.canonicalize().is_ok_and(|real| real == place) && place.is_dir();
             if known || !is_plain || copy.join(below).symlink_metadata().is_ok() {
                 continue;
@@ -163,6 +220,16 @@ impl<'w> GateWorld<'w> {
             missing.push(place);
         }
         Ok(missing)
+    }
+}
+
+/// Whether the copy stands at the path of the original.
+pub(crate) fn is_mounted(world: &World<'_>, sandbox: Strength) -> bool {
+    match sandbox {
+        Strength::Off => false,
+        // Without it nothing runs.
+        Strength::Required => true,
+        Strength::BestEffort => world.sandbox.layers().state(Layer::Namespaces) == LayerState::Available,
     }
 }
 
@@ -218,11 +285,16 @@ fn interpreter(place: &Path) -> Option<PathBuf> {
     is_one.then_some(home)
 }
 
-/// The variables with which Python finds the packages of `copy` before those that are installed, and writes nothing beside the latter.
-fn looking_in(copy: &Path, env: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
-    let source = copy.join("src");
-    let places = [source, copy.to_owned()].into_iter().filter(|place| place.is_dir());
-    let path = std::env::join_paths(places).ok().map(|path| (OsString::from("PYTHONPATH"), path));
+/// The variables with which Python finds the packages in these places before those that are installed, and writes nothing beside the
+/// latter.
+fn looking_in(
+    places: impl IntoIterator<Item = PathBuf>,
+    env: &[(OsString, OsString)],
+) -> Vec<(OsString, OsString)> {
+    let places = places.into_iter().filter(|place| place.is_dir());
+    // Without its last dot a place is told as tools tell it.
+    let places = places.map(|place| place.components().collect::<PathBuf>());
+    let path = std::env::join_paths(places).ok().map(|path| (OsString::from(PYTHON_PATH), path));
     let written = (OsString::from("PYTHONDONTWRITEBYTECODE"), OsString::from("1"));
     env.iter().cloned().chain(path).chain([written]).collect()
 }

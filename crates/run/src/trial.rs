@@ -14,19 +14,19 @@ use crucible_patch::{FileMode, is_test_path};
 use crucible_repo::{DirtyEntry, Git, Oid, Omission, SnapshotOptions, Untracked, snapshot};
 use crucible_sandbox::{CONFINED_HOME, Strength, base_env, toolchain_env};
 use crucible_verify::{
-    Baseline, BehaviorCatalogCheck, FailureEvidence, Gate, GateEnd, GateId, GateInput, GateLevel,
-    GateObserver, GateOutcome, GateRun, GateSpec, JudgedRun, Normaliser, PatchCheck, PlanCheck, ReportInput,
-    ReportPaths, Requirements, TestFiles, TestTally, VerifyReport, could_not_run, excerpt, judge_run,
-    judge_run_after, judge_set, logs, report, run_gates,
+    Baseline, BehaviorCatalogCheck, CanaryOutcome, FailureEvidence, Gate, GateBefore, GateEnd, GateId,
+    GateInput, GateLevel, GateObserver, GateOutcome, GateRun, GateSpec, JudgedRun, Normaliser, PatchCheck,
+    PlanCheck, ReportInput, ReportPaths, Requirements, TestFiles, TestTally, VerifyReport, could_not_run,
+    excerpt, failed_by_environment, judge_run, judge_run_after, judge_set, logs, report, run_gates,
 };
 
 use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
 use crate::attempt::AttemptOutcome;
-use crate::canary::Broken;
+use crate::canary::{Broken, BrokenFiles, CanaryBase, Proof, run_canary};
 use crate::catalogue::{judge_changed, read_copy};
 use crate::contract::{BehaviorFiles, Plan, PlanDocuments, RunRecord, RunSettings, check_behaviors};
 use crate::error::RunError;
-use crate::gate_world::{AT_ITS_OWN_PATH, GateWorld, by_path};
+use crate::gate_world::{AT_ITS_OWN_PATH, GateWorld, PythonPaths, Surveys, by_path};
 use crate::gatekeeper::Change;
 use crate::journal::Witness;
 use crate::layout::{self, RunDir};
@@ -88,12 +88,37 @@ pub(crate) struct TrialBase<'b> {
     pub(crate) commit: Option<&'b Oid>,
     pub(crate) gates: &'b [GateSpec],
     pub(crate) sandbox: Strength,
+    /// What earlier trials of the session found.
+    pub(crate) surveys: &'b Surveys,
+    /// Which gates look in the copy for Python packages.
+    pub(crate) python_paths: &'b PythonPaths,
 }
 
-impl<'b> From<&'b RunRecord> for TrialBase<'b> {
-    fn from(record: &'b RunRecord) -> Self {
+/// Where no gate does.
+static NO_PYTHON_PATHS: PythonPaths = PythonPaths::new();
+
+impl<'b> TrialBase<'b> {
+    /// The same without a run, of the work tree as it is.
+    pub(crate) fn as_is(
+        git: &'b Git,
+        gates: &'b [GateSpec],
+        sandbox: Strength,
+        surveys: &'b Surveys,
+    ) -> Self {
+        Self { repo: git.top(), commit: None, gates, sandbox, surveys, python_paths: &NO_PYTHON_PATHS }
+    }
+
+    /// The base of a run.
+    pub(crate) fn of(record: &'b RunRecord, surveys: &'b Surveys) -> Self {
         let RunSettings { gates, sandbox, .. } = &record.settings;
-        Self { repo: &record.repo, commit: Some(&record.base_commit), gates, sandbox: *sandbox }
+        Self {
+            repo: &record.repo,
+            commit: Some(&record.base_commit),
+            gates,
+            sandbox: *sandbox,
+            surveys,
+            python_paths: &NO_PYTHON_PATHS,
+        }
     }
 }
 
@@ -107,6 +132,7 @@ pub(crate) struct Tried<'t> {
 #[derive(Clone, Copy)]
 pub(crate) struct Yardstick<'y> {
     pub(crate) git: &'y Git,
+    pub(crate) surveys: &'y Surveys,
     pub(crate) record: &'y RunRecord,
     pub(crate) dir: &'y RunDir,
     pub(crate) plan: &'y Plan,
@@ -124,19 +150,24 @@ pub(crate) async fn verify(
     outcome: &mut AttemptOutcome,
     witness: &mut dyn Witness,
 ) -> Result<(Trial, VerifyReport), RunError> {
+    let full = before_full(world, by, room, witness).await?;
     let mut gates = by.analysis.before();
-    let before = before_full(world, by, room, witness).await?;
-    gates.extend(before.iter().filter_map(GateResult::before));
+    gates.extend(full.baseline.iter().filter_map(GateResult::before).map(|gate| full.proof.judged(gate)));
+    only_of_its_own_files(by.analysis, change, &mut gates);
+    let python_paths = full.proof.python_paths.iter().chain(&by.analysis.python_paths);
+    let python_paths: PythonPaths = python_paths.map(|(gate, path)| (gate.clone(), path.clone())).collect();
+    let base = TrialBase { python_paths: &python_paths, ..TrialBase::of(by.record, by.surveys) };
     let edits_tests = by.plan.names.iter().any(is_test_path);
     let tests = if edits_tests { TestFiles::Editable } else { TestFiles::Fixed };
     let names = by.plan.names.iter().map(RepoPath::as_str);
     let goal = std::iter::once(by.record.goal.as_str()).chain(names).collect::<Vec<_>>().join("\n");
-    let baseline = Baseline { gates: &gates, tests, goal: &goal, reruns: &[] };
+    let changed = change.tree.changes.iter().map(|changed| changed.path.to_string_lossy().into_owned());
+    let changed: Vec<String> = changed.collect();
+    let baseline = Baseline { gates: &gates, tests, goal: &goal, changed: &changed, reruns: &[] };
     let tried = Tried { change, baseline };
-    let mut trial =
-        run(world, by.git, by.record.into(), by.level, room, Copied::Changed(&tried), witness).await?;
-    trial.before = before;
-    let reruns = rerun_flaky(world, by, room, &tried, &trial, witness).await?;
+    let mut trial = run(world, by.git, base, by.level, room, Copied::Changed(&tried), witness).await?;
+    trial.before = full.baseline;
+    let reruns = rerun_flaky(world, by, base, room, &tried, &trial, witness).await?;
     let baseline = Baseline { reruns: &reruns, ..baseline };
     if !reruns.is_empty() {
         trial.judge(Some(&baseline));
@@ -156,6 +187,7 @@ pub(crate) async fn verify(
 async fn rerun_flaky(
     world: &World<'_>,
     by: Yardstick<'_>,
+    base: TrialBase<'_>,
     room: &Path,
     tried: &Tried<'_>,
     first: &Trial,
@@ -170,30 +202,55 @@ async fn rerun_flaky(
     if suspects.is_empty() || refused || first.verdict.errors().count() > objections {
         return Ok(Vec::new());
     }
-    let mut record = by.record.clone();
-    record.settings.gates.retain(|gate| suspects.contains(&&gate.id));
+    let mut gates = base.gates.to_vec();
+    gates.retain(|gate| suspects.contains(&&gate.id));
     witness.working("verifier", "running gates again whose tests turned red, to tell flaky tests");
-    let again = run(world, by.git, (&record).into(), by.level, room, Copied::Changed(tried), witness).await?;
+    let base = TrialBase { gates: &gates, ..base };
+    let again = run(world, by.git, base, by.level, room, Copied::Changed(tried), witness).await?;
     Ok(again.runs().cloned().collect())
 }
 
-/// The gates of the full set that no attempt runs, on a copy of the base as it is: what they are compared with. What the others told
-/// then is in the run's analysis.
+/// What the gates of the full set showed without the change, where they were run for it.
+#[derive(Default)]
+struct BeforeFull {
+    baseline: Vec<GateResult>,
+    proof: Proof,
+}
+
+/// The gates of the full set that no attempt runs, on a copy of the base as it is and on broken sources: what they are compared with, and
+/// whether they count. What the others told then is in the run's analysis.
 async fn before_full(
     world: &World<'_>,
     by: Yardstick<'_>,
     room: &Path,
     witness: &mut dyn Witness,
-) -> Result<Vec<GateResult>, RunError> {
+) -> Result<BeforeFull, RunError> {
     if by.level != GateLevel::Full || by.record.settings.gates.iter().all(|gate| gate.level.is_lite()) {
-        return Ok(Vec::new());
+        return Ok(BeforeFull::default());
     }
     witness.working("verifier", "running the gates of level `full` before the change, to compare with");
-    let before = run(world, by.git, by.record.into(), by.level, room, Copied::Base, witness).await?;
+    let base = TrialBase::of(by.record, by.surveys);
+    let mut before = run(world, by.git, base, by.level, room, Copied::Base, witness).await?;
     for gate in before.results.iter().filter(|gate| !gate.passed) {
         witness.note(&format!("  gate {} fails without the change, too: {}", gate.id, gate.end));
     }
-    Ok(before.results)
+    let on = CanaryBase { git: by.git, base, level: by.level, room, gate_files: &by.analysis.gate_files };
+    let proof = run_canary(world, on, &before, witness).await?;
+    proof.settle(&before, witness);
+    before.replace(&proof.again);
+    Ok(BeforeFull { baseline: before.results, proof })
+}
+
+/// A gate that was seen to notice nothing but a broken file of its own tests a change of such a file and no other.
+fn only_of_its_own_files(analysis: &Analysis, change: &Change, gates: &mut [GateBefore]) {
+    let is_of_gates = analysis.canary.as_ref().is_some_and(|canary| canary.broken == BrokenFiles::Gates);
+    let touches = |path: &RepoPath| {
+        change.tree.changes.iter().any(|changed| changed.path.to_str() == Some(path.as_str()))
+    };
+    if is_of_gates && !analysis.gate_files.iter().any(touches) {
+        let noticed = gates.iter_mut().filter(|gate| gate.canary == CanaryOutcome::Noticed);
+        noticed.for_each(|gate| gate.canary = CanaryOutcome::Unnoticed);
+    }
 }
 
 /// Copies the base into `room`, applies the change and runs every gate of the run that belongs to this set. Without a change the full set is
@@ -230,10 +287,10 @@ pub(crate) async fn run(
         omitted = copy_base(git, &copy).await?;
         let surveyed = match gate_world.take() {
             Some(surveyed) => surveyed,
-            None => GateWorld::survey(world, git, base, room).await?,
+            None => GateWorld::survey(world, git, base).await?,
         };
         left_out = surveyed.furnish(git, &copy).await?;
-        if !surveyed.is_mounted && matches!(copied, Copied::Base) && outcomes.is_empty() {
+        if !surveyed.is_mounted() && matches!(copied, Copied::Base) && outcomes.is_empty() {
             witness.note(AT_ITS_OWN_PATH);
         }
         let surveyed = gate_world.insert(surveyed);
@@ -246,7 +303,7 @@ pub(crate) async fn run(
         } else if behaviors.is_none() {
             behaviors = Some(read_copy(git, &copy, change.map(|tried| tried.change)).await?);
         }
-        let setting = surveyed.setting(&copy, &reports)?;
+        let setting = surveyed.setting(&gate.id, &copy, &reports)?;
         let observer = Told(Mutex::new(&mut *witness));
         let gate = [GateInput::Command(gate.clone())];
         outcomes.extend(run_gates(&world.sandbox, &gate, &setting, &observer).await);
@@ -338,6 +395,15 @@ impl Trial {
         })
     }
 
+    /// Puts later results of gates in place of the first ones.
+    pub(crate) fn replace(&mut self, later: &[GateResult]) {
+        for result in &mut self.results {
+            if let Some(later) = later.iter().find(|later| later.id == result.id) {
+                result.clone_from(later);
+            }
+        }
+    }
+
     /// The commands that were run.
     pub(crate) fn runs(&self) -> impl Iterator<Item = &GateRun> {
         self.outcomes.iter().filter_map(|outcome| match outcome {
@@ -380,6 +446,7 @@ impl Trial {
             excerpt: excerpt(&log, MAX_EXCERPT),
             tally: Some(TestTally::read(run)),
             results: run.results.clone(),
+            by_environment: !judged.verdict.passes() && failed_by_environment(run, &log),
             failure: (!judged.verdict.passes()).then(|| FailureEvidence::read(&log)),
         }
     }

@@ -13,6 +13,7 @@ use crate::analysis::Analysis;
 use crate::attempt::{self, AttemptOutcome};
 use crate::contract::{Plan, RunRecord};
 use crate::error::RunError;
+use crate::gate_world::Surveys;
 use crate::gatekeeper::{self, Ground};
 use crate::journal::{Witness, edited, edited_since};
 use crate::layout::{self, RunDir};
@@ -104,7 +105,8 @@ pub(crate) async fn verify_outcome(
         return Ok((VerifiedAgain { verdict, report: None }, None));
     };
     outcome.findings = judged.verdict.findings().to_vec();
-    let by = Yardstick { git: &git, record, dir, plan: &plan, analysis: &analysis, level };
+    let surveys = Surveys::default();
+    let by = Yardstick { git: &git, surveys: &surveys, record, dir, plan: &plan, analysis: &analysis, level };
     witness.working("verifier", "running the gates on the patched copy");
     let (trial, report) = trial::verify(world, by, room.path(), &change, &mut outcome, witness).await?;
     Ok((VerifiedAgain { verdict: said(&report), report: Some(report) }, Some(trial)))

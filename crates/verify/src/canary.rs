@@ -20,6 +20,8 @@ pub enum CanaryOutcome {
     /// A gate that fails before any change and passes no test cannot tell; it counts.
     #[default]
     Unknown,
+    /// The gate was not run on broken sources, because the user switched that off; it counts.
+    Off,
 }
 
 impl CanaryOutcome {

@@ -1,5 +1,6 @@
 //! Decides what the outcomes of gates mean. Pure: from outcomes to findings.
 
+mod environment;
 mod per_test;
 
 use std::collections::BTreeSet;
@@ -13,7 +14,9 @@ use crate::gate::{GateEnd, GateId, GateOutcome, GateRun, NotStarted, builtin_gat
 use crate::results::{TestResults, TestStatus};
 use crate::runner::no_tests_ran;
 use crate::tally::{self, TestTally};
+use crate::text::FailureEvidence;
 
+pub use environment::failed_by_environment;
 pub use per_test::{GateTests, TestList};
 
 /// What must have been checked.
@@ -34,6 +37,8 @@ pub struct Baseline<'a> {
     pub tests: TestFiles,
     /// The goal's words and the files that the plan names: tests that they name have to turn green.
     pub goal: &'a str,
+    /// The paths that the change touches.
+    pub changed: &'a [String],
     /// Second runs of gates on the same files, which tell flaky tests.
     pub reruns: &'a [GateRun],
 }
@@ -51,6 +56,8 @@ pub struct GateBefore {
     pub results: Option<TestResults>,
     /// Whether its verdict counts, by its run on broken sources.
     pub canary: CanaryOutcome,
+    /// Where its red tests failed, where each of them failed for what the sandbox lacks.
+    pub environment: Option<FailureEvidence>,
 }
 
 /// What a gate's run on a change comes to.
@@ -197,7 +204,10 @@ pub fn judge_set<'r>(
         let has_added = runs
             .clone()
             .any(|(_, judged)| judged.tests.as_ref().is_some_and(|tests| !tests.added.is_empty()));
-        verdict.push(if baseline.tests == TestFiles::Editable && has_added {
+        verdict.push(if is_environment(runs.clone(), baseline) {
+            let hint = "no test that failed before the change passes now; each of them failed for what the sandbox lacks, such as a network, and none has to do with the goal";
+            Finding::warning(code, "gates", hint)
+        } else if baseline.tests == TestFiles::Editable && has_added {
             let hint = "no test that failed before the change passes now; only tests that the change adds pass";
             Finding::warning(code, "gates", hint)
         } else {
@@ -206,6 +216,31 @@ pub fn judge_set<'r>(
         });
     }
     verdict
+}
+
+/// Whether all red tests were red before because of what the sandbox lacks, none concerns the goal, nothing got worse, and green tests of
+/// a gate noticed broken sources.
+fn is_environment<'r>(
+    runs: impl Iterator<Item = (&'r GateRun, &'r JudgedRun)> + Clone,
+    baseline: &Baseline<'_>,
+) -> bool {
+    let is_set_aside = |before: &GateBefore| {
+        let failed: Vec<&str> =
+            before.results.iter().flat_map(|results| results.with_status(TestStatus::Failed)).collect();
+        failed.is_empty()
+            || before
+                .environment
+                .as_ref()
+                .is_some_and(|evidence| !environment::concerns_goal(evidence, &failed, baseline))
+    };
+    let has_noticed = |before: &GateBefore| {
+        let passed = before.results.iter().flat_map(|results| results.with_status(TestStatus::Passed));
+        before.canary == CanaryOutcome::Noticed && passed.count() > 0
+    };
+    let mut befores = runs.clone().filter_map(|(run, _)| baseline.before(run));
+    runs.clone().all(|(_, judged)| judged.verdict.passes())
+        && runs.clone().all(|(run, _)| baseline.before(run).is_none_or(is_set_aside))
+        && befores.any(has_noticed)
 }
 
 /// The findings about one command on a change. Where its tests can be compared by name with those before, they decide; elsewhere
@@ -225,6 +260,13 @@ pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> JudgedRun {
             Code::new("verify-gate-not-counted"),
             run.id.as_str(),
             "it stayed green on deliberately broken sources, so it does not count for the change",
+        ));
+    }
+    if before.is_some_and(|before| before.canary == CanaryOutcome::Off) {
+        judged.verdict.push(Finding::warning(
+            Code::new("verify-gate-canary-off"),
+            run.id.as_str(),
+            "`canary = false` is set for it, so nobody saw that it tests the change",
         ));
     }
     judged

@@ -29,12 +29,13 @@ pub use bundle::{
 pub use canary::{CanaryOutcome, is_canary_telling, judge_canary};
 pub use classify::{FailureClass, classify};
 pub use gate::{
-    BehaviorCatalogCheck, Gate, GateEnd, GateId, GateIdError, GateInput, GateOutcome, GateRun, GateSpec,
-    Lite, NotStarted, PatchCheck, PlanCheck, RunnerReport, VariableError, builtin_gates, check_variable,
+    BehaviorCatalogCheck, Gate, GateCanary, GateEnd, GateId, GateIdError, GateInput, GateOutcome, GateRun,
+    GateSpec, Lite, NotStarted, PatchCheck, PlanCheck, RunnerReport, VariableError, builtin_gates,
+    check_variable,
 };
 pub use judge::{
-    Baseline, GateBefore, GateTests, JudgedRun, Requirements, TestFiles, TestList, judge, judge_run,
-    judge_run_after, judge_set,
+    Baseline, GateBefore, GateTests, JudgedRun, Requirements, TestFiles, TestList, failed_by_environment,
+    judge, judge_run, judge_run_after, judge_set,
 };
 pub use report::{
     CommandRow, Failure, GateIsolation, GateLevel, ReportInput, ReportPaths, ReportVersion, VerifyReport,

@@ -432,6 +432,18 @@ fn gates_that_are_kept_for_the_landing_are_compared_with_what_they_told_before()
     assert!(log.contains(r#""before": ["#), "what they told before is kept: {log}");
 }
 
+#[test]
+fn gate_kept_for_the_landing_counts_only_if_it_notices_broken_sources() {
+    for (script, counts) in [("echo slow\n", false), ("python3 -m py_compile src/*.py\n", true)] {
+        let run = slow(script);
+        let landed = run.desk.run(["run", "land", &run.id]).ok();
+        let told = "gate slow ends on deliberately broken sources as it did before";
+        assert_eq!(landed.stderr.contains(told), !counts, "{}", landed.stderr);
+        let report = full_gates(&run.desk, &run.id, 1).to_string();
+        assert_eq!(report.contains("verify-gate-not-counted"), !counts, "{report}");
+    }
+}
+
 /// Takes seven seconds: for each of the two files a gate sleeps three, in which the file is edited.
 #[test]
 fn what_is_edited_while_the_gates_of_a_landing_run_does_not_land() {

@@ -81,6 +81,116 @@ fn gate_of_an_installed_copy_stops_the_run() {
     }
 }
 
+/// Tests of the package `area` of a `src` layout, which stands where Python finds installed packages: after `PYTHONPATH`.
+fn installed(source: &str, installed: &str) -> RepoBuilder {
+    let tests = "import sys\nsys.path.append('vendor')\nimport unittest\n\nimport area\n\n\n\
+        class Area(unittest.TestCase):\n    def test_area(self):\n        self.assertEqual(area.area(3, 4), 12)\n\n\
+        \x20   def test_edge(self):\n        self.assertEqual(area.edge(), 1)\n";
+    RepoBuilder::new().files([
+        (".crucible/config.toml", gate("tests", UNITTEST).as_str()),
+        ("src/area/__init__.py", source),
+        ("tests/__init__.py", ""),
+        ("tests/test_area.py", tests),
+        ("vendor/area.py", installed),
+    ])
+}
+
+const AREA: &str = "def area(width, height):\n    return width + height\n\n\ndef edge():\n    return 1\n";
+
+/// Starts a run that gets `answer` as the package.
+fn start_area(desk: &Desk, repo: &TestRepo) -> crate::support::Ran {
+    let call = desk.call(["run", "start", "area must multiply", "--json", "--max-iterations", "1"]);
+    call.args(["--file", "src/area/__init__.py", "--repo"]).arg(repo.path()).run()
+}
+
+#[test]
+fn plainly_installed_package_is_tested_in_the_copy() {
+    let right = AREA.replace("width + height", "width * height");
+    for (answer, state) in [(right.as_str(), "verified"), (&AREA.replace("width + height", "width"), "")] {
+        let (repo, server) =
+            (installed(AREA, AREA).build(), answering(whole_file("src/area/__init__.py", answer)));
+        let desk = Desk::with(&server);
+        let ran = start_area(&desk, &repo);
+        assert!(ran.stderr.contains("gate tests tested an installed copy"), "{}", ran.stderr);
+        let analysis = document(&desk, "artifacts/analysis.json");
+        assert_eq!(analysis["python_paths"], json!({ "tests": ["src", "."] }));
+        assert_eq!(analysis["canary"]["gates"], json!([{ "id": "tests", "outcome": "noticed" }]));
+        if state.is_empty() {
+            assert_eq!(codes(&ran.exits(1).json(), 1), ["verify-nothing-fixed"]);
+            continue;
+        }
+        let id = id_of(&ran.ok().json());
+        // Every later trial of the run looks there, too.
+        desk.run(["verify", "--run", &id]).ok();
+    }
+}
+
+#[test]
+fn sources_that_fail_where_the_installed_package_passes_stop_the_run() {
+    // In the copy `edge` is missing, so the gate would be worse there than it is now.
+    let source = "def area(width, height):\n    return width + height\n";
+    let (repo, server) =
+        (installed(source, AREA).build(), answering(whole_file("src/area/__init__.py", AREA)));
+    let desk = Desk::with(&server);
+    let error = start_area(&desk, &repo).exits(2).error().to_string();
+    assert!(server.requests().is_empty(), "a model was asked");
+    assert!(error.contains("installed copy") && error.contains("pip install -e ."), "{error}");
+}
+
+#[test]
+fn program_that_is_gate_and_source_counts_for_its_own_change() {
+    let program = "def total(items):\n    return 0\n\n\nassert total([]) == 0\n";
+    let own = gate("own", "[\"python3\", \"src/a.py\"]");
+    let files = [(".crucible/config.toml", own.as_str()), ("src/a.py", program)];
+    let repo = RepoBuilder::new().files(files).file("README.md", "shop\n").build();
+    for (file, text, state) in [
+        ("src/a.py", program.replace("return 0", "return sum(items)"), "verified"),
+        ("README.md", "shopping\n".to_owned(), "failed"),
+    ] {
+        let server = answering(whole_file(file, &text));
+        let desk = Desk::with(&server);
+        let call = desk.call(["run", "start", &format!("mend {file}"), "--json", "--max-iterations", "1"]);
+        let ran = call.args(["--file", file, "--repo"]).arg(repo.path()).run();
+        assert_eq!(document(&desk, "artifacts/analysis.json")["canary"]["broken"], "gates");
+        match state {
+            "verified" => assert_eq!(ran.ok().json()["state"], state),
+            _ => assert_eq!(codes(&ran.exits(1).json(), 1), ["verify-no-gate-counts"]),
+        }
+    }
+}
+
+#[test]
+fn canary_is_switched_off_by_the_user_alone() {
+    let answer = || answering(changed("sum(items)", "len(items)"));
+    let (repo, server) = (shop(&gate("noop", "[\"true\"]"), "").build(), answer());
+    let desk = Desk::with(&server);
+    let with = |desk: &Desk, words: &[&str]| {
+        desk.call(words.iter().copied())
+            .env("CRUCIBLE_GATES_NOOP_CANARY", "false")
+            .arg("--repo")
+            .arg(repo.path())
+            .run()
+    };
+    let shown = with(&desk, &["gates", "--json"]).ok().json();
+    assert_eq!(shown["gates"][0]["canary"], "off", "{shown}");
+    let ran = with(
+        &desk,
+        &["run", "start", "total must add up", "--file", SOURCE, "--json", "--max-iterations", "1"],
+    )
+    .ok();
+    assert!(ran.stderr.contains("gate noop counts without a run on broken sources"), "{}", ran.stderr);
+    let canary = &document(&desk, "artifacts/analysis.json")["canary"]["gates"];
+    assert_eq!(*canary, json!([{ "id": "noop", "outcome": "off" }]));
+    let report = document(&desk, "artifacts/verify_report.json").to_string();
+    assert!(report.contains("verify-gate-canary-off"), "{report}");
+    // The project's own file may not say so.
+    let repo = shop(&(gate("noop", "[\"true\"]") + "canary = false\n"), "").build();
+    let server = answer();
+    let desk = Desk::with(&server);
+    let error = start(&desk, &repo).exits(2).error().to_string();
+    assert!(error.contains("gates.noop.canary"), "{error}");
+}
+
 #[test]
 fn gate_that_runs_nothing_stops_the_run() {
     let error = refused(&shop(&gate("tests", "[\"true\"]"), "").build());
@@ -133,6 +243,49 @@ fn tests_that_the_sandbox_fails_do_not_refuse_the_right_change() {
     assert_eq!(tests.get("broken"), None);
     let replayed = desk.run(["run", "replay", &id_of(&ran.json()), "--json"]).ok().json();
     assert_eq!(replayed["different"], json!([]), "test results and the run on broken sources repeat");
+}
+
+/// A test that needs a network, with no word of the shop in it.
+const NET: &str = "import unittest\nimport urllib.request\n\n\nclass Net(unittest.TestCase):\n\
+    \x20   def test_remote(self):\n        urllib.request.urlopen('http://127.0.0.1:9/')\n";
+
+/// The tests of `shop` that are green before any change, beside one that no change turns green.
+fn shop_with_red(red: &str) -> TestRepo {
+    let green = tests("").split("\x20   def test_total").next().unwrap().to_owned()
+        + "    def test_count(self):\n        self.assertEqual(price.count([1, 2]), 2)\n";
+    shop(&gate("tests", UNITTEST), "")
+        .file("tests/test_price.py", green)
+        .file("tests/test_net.py", red)
+        .build()
+}
+
+#[test]
+fn red_test_of_the_sandbox_does_not_refuse_a_goal_without_a_test() {
+    let (repo, server) = (shop_with_red(NET), answering(changed("sum(items)", "len(items)")));
+    let desk = Desk::with(&server);
+    let status = start(&desk, &repo).ok().json();
+    assert_eq!(status["state"], "verified", "{status}");
+    let report = document(&desk, "artifacts/verify_report.json");
+    let warned = report["warnings"].as_array().unwrap();
+    assert!(warned.iter().any(|warning| warning["code"] == "verify-nothing-fixed"), "{report}");
+}
+
+#[test]
+fn red_test_that_may_be_the_goals_refuses() {
+    let assertion = NET.replace("urllib.request.urlopen('http://127.0.0.1:9/')", "self.assertEqual(1, 2)");
+    let named = NET.replace("test_remote", "test_remote_prices");
+    for (red, total, count, code) in [
+        (&assertion, "sum(items)", "len(items)", "verify-nothing-fixed"),
+        (&named, "sum(items)", "len(items)", "verify-nothing-fixed"),
+        // What breaks a green test is refused whatever is red besides.
+        (&NET.to_owned(), "sum(items)", "0", "verify-test-broken"),
+    ] {
+        let (repo, server) = (shop_with_red(red), answering(changed(total, count)));
+        let desk = Desk::with(&server);
+        let ran = start(&desk, &repo);
+        let found = codes(&ran.exits(1).json(), 1).join(" ");
+        assert!(found.contains(code), "{code} in {found} for {red}");
+    }
 }
 
 #[test]

@@ -22,7 +22,7 @@ mod nested;
 pub(crate) mod objects;
 mod status;
 pub(crate) mod store;
-mod unchanged;
+pub(crate) mod unchanged;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -233,7 +233,9 @@ impl Git {
         read_in(self.store.as_ref(), private.map(|(_, path)| PathBuf::from(path)), ask).await
     }
 
-    pub(crate) fn scratch(&self) -> &Path {
+    /// Where temporary files of this session lie.
+    #[must_use]
+    pub fn scratch(&self) -> &Path {
         &self.scratch
     }
 

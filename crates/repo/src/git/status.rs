@@ -6,9 +6,10 @@
 //! Where the index holds the tree of the commit and every file is as the index noted it, nothing differs, and that is seen here. In
 //! every other case git compares: filters, line ends and modes are its business.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::checked_out::checked_out;
 use super::index::IndexEntry;
@@ -137,6 +138,14 @@ impl Git {
         Ok(looked)
     }
 
+    /// Whether the work tree holds tracked files and nothing else, seen without git; `false` also where git has to look.
+    pub(crate) async fn holds_only_tracked(&self) -> Result<bool, RepoError> {
+        let Some(list) = self.index_here()? else { return Ok(false) };
+        let top = self.top().to_owned();
+        let looked = tokio::task::spawn_blocking(move || only_tracked(&top, &list.entries).unwrap_or(false));
+        looked.await.map_err(|error| RepoError::io("list", self.top(), std::io::Error::other(error)))
+    }
+
     /// What git does not track, with the words of `ls-files` that choose among it; of a directory that holds nothing else only its own path.
     pub(crate) async fn untracked_entries(
         &self,
@@ -173,6 +182,26 @@ fn holds(reader: &mut Reader<'_>, tree: &Oid, entries: &[IndexEntry]) -> Result<
         if is_same { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     Ok(is_same && left.next().is_none())
+}
+
+/// Whether each name in the work tree is that of a tracked file or leads to one.
+fn only_tracked(top: &Path, entries: &[IndexEntry]) -> std::io::Result<bool> {
+    let files: HashSet<&Path> = entries.iter().map(|entry| entry.path.as_path()).collect();
+    let directories: HashSet<&Path> = files.iter().flat_map(|path| path.ancestors().skip(1)).collect();
+    let mut left = vec![PathBuf::new()];
+    while let Some(directory) = left.pop() {
+        for listed in std::fs::read_dir(top.join(&directory))? {
+            let listed = listed?;
+            let path = directory.join(listed.file_name());
+            let is_directory = listed.file_type()?.is_dir();
+            if is_directory && directories.contains(path.as_path()) {
+                left.push(path);
+            } else if path != Path::new(".git") && (is_directory || !files.contains(path.as_path())) {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
 }
 
 /// What one look tells.

@@ -101,23 +101,10 @@ fn is_settled(noted: Stat, index: &Metadata) -> bool {
 }
 
 fn is_noted(noted: Stat, now: &Metadata) -> bool {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "git cuts these numbers to 32 bits"
-    )]
-    let found = Stat {
-        changed: (now.ctime() as u32, now.ctime_nsec() as u32),
-        modified: (now.mtime() as u32, now.mtime_nsec() as u32),
-        number: now.ino() as u32,
-        owner: now.uid(),
-        group: now.gid(),
-        size: now.size() as u32,
-    };
-    noted == found && now.size() <= u64::from(u32::MAX)
+    noted == Stat::of(now) && now.size() <= u64::from(u32::MAX)
 }
 
-fn has_mode(mode: FileMode, now: &Metadata) -> bool {
+pub(crate) fn has_mode(mode: FileMode, now: &Metadata) -> bool {
     let is_executable = now.permissions().mode() & 0o100 != 0;
     match mode {
         FileMode::Regular => now.is_file() && !is_executable,

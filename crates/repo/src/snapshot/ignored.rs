@@ -179,8 +179,11 @@ impl Git {
     ///
     /// Fails when git does, or when the work tree cannot be listed.
     pub async fn ignored_files(&self, options: &IgnoredOptions) -> Result<IgnoredFiles, RepoError> {
-        let (ignored, others) =
-            tokio::try_join!(self.untracked_entries(&["--ignored"]), self.untracked_entries(&[]))?;
+        let (ignored, others) = if self.holds_only_tracked().await? {
+            (Vec::new(), Vec::new())
+        } else {
+            tokio::try_join!(self.untracked_entries(&["--ignored"]), self.untracked_entries(&[]))?
+        };
         let (top, options) = (self.top().to_owned(), options.clone());
         let looked = tokio::task::spawn_blocking(move || look(top, &ignored, &others, options)).await;
         looked.map_err(|error| RepoError::io("look at", self.top(), io::Error::other(error)))?

@@ -245,6 +245,7 @@ impl Engine<'_> {
         let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
         let by = Yardstick {
             git: &self.git,
+            surveys: &self.surveys,
             record: &self.record,
             dir: &self.dir,
             plan,

@@ -20,11 +20,12 @@ use crucible_verify::GateLevel;
 
 use crate::allow::Allowances;
 use crate::budget::allowed;
-use crate::canary::{Canary, run_canary};
+use crate::canary::{CanaryBase, Proof, run_canary, unaffected};
 use crate::clients::Clients;
 use crate::contract::{DispatchConfig, RunRecord};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
+use crate::gate_world::Surveys;
 use crate::journal::{Entry, Journal, Witness};
 use crate::layout::{self, RunDir};
 use crate::receipt;
@@ -32,7 +33,7 @@ use crate::recording::Opening;
 use crate::start::{DISPATCH_WRITTEN, GUARDRAILS_WRITTEN, record_beginning, restore_beginning, row};
 use crate::state::RunState;
 use crate::status::{answers_used, progress};
-use crate::trial::{self, Copied, Trial};
+use crate::trial::{self, Copied, Trial, TrialBase};
 use crate::verify_record::AccountedFiles;
 use crate::world::World;
 
@@ -60,7 +61,16 @@ pub async fn advance<C: Clients>(
     restore_beginning(dir, &record, &journal)?;
     allowances.give_attempts(&mut record);
     let dispatch = dir.read_document(layout::DISPATCH)?;
-    let mut engine = Engine { world, dir: dir.clone(), record, git, journal, dispatch, allowances };
+    let mut engine = Engine {
+        world,
+        dir: dir.clone(),
+        record,
+        git,
+        surveys: Surveys::default(),
+        journal,
+        dispatch,
+        allowances,
+    };
     let calls = allowed(&engine.record, engine.journal.events()?);
     // What was edited is told before anything is made of it.
     let whole = engine.journal.check_files().and_then(|()| answers_used(dir));
@@ -84,6 +94,7 @@ struct Engine<'a> {
     dir: RunDir,
     record: RunRecord,
     git: Git,
+    surveys: Surveys,
     journal: Journal<'a>,
     dispatch: DispatchConfig,
     /// What was permitted since the run began.
@@ -183,14 +194,21 @@ impl Engine<'_> {
     /// Runs the gates on a copy of the base as it is.
     async fn trial(&mut self) -> Result<Trial, RunError> {
         let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
-        let (git, base, level) = (&self.git, (&self.record).into(), GateLevel::Lite);
+        let (git, level) = (&self.git, GateLevel::Lite);
+        let base = TrialBase::of(&self.record, &self.surveys);
         trial::run(self.world, git, base, level, room.path(), Copied::Base, self.journal.witness()?).await
     }
 
     /// Runs the gates on a copy with broken sources, and tells which of them count.
-    async fn canary(&mut self, gate_files: &[RepoPath], before: &Trial) -> Result<Canary, RunError> {
+    async fn canary(&mut self, gate_files: &[RepoPath], before: &Trial) -> Result<Proof, RunError> {
         let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
         let witness = self.journal.witness()?;
-        run_canary(self.world, &self.git, &self.record, room.path(), gate_files, before, witness).await
+        let (base, level) = (TrialBase::of(&self.record, &self.surveys), GateLevel::Lite);
+        let on = CanaryBase { git: &self.git, base, level, room: room.path(), gate_files };
+        let proof = run_canary(self.world, on, before, witness).await?;
+        match proof.settle(before, witness) {
+            Some(run) => Err(unaffected(run)),
+            None => Ok(proof),
+        }
     }
 }

@@ -40,7 +40,7 @@ impl Engine<'_> {
             let gates = counted(self.record.settings.gates.len() as u64, "gate");
             let what = format!("running {gates} before any change");
             self.journal.working("verifier", &what)?;
-            let trial = self.trial().await?;
+            let mut trial = self.trial().await?;
             if let Some(error) = trial.could_not_run() {
                 return Err(error);
             }
@@ -72,7 +72,8 @@ impl Engine<'_> {
                 }
             };
             let gate_files = gate_files(&self.record.settings.gates, &modes, beginning);
-            let canary = self.canary(&gate_files, &trial).await?;
+            let proof = self.canary(&gate_files, &trial).await?;
+            trial.replace(&proof.again);
             let analysis = Analysis {
                 schema_version: AnalysisVersion::V1,
                 base_commit: self.record.base_commit.clone(),
@@ -87,7 +88,8 @@ impl Engine<'_> {
                 },
                 gates: self.record.settings.gates.clone(),
                 baseline: trial.results,
-                canary: Some(canary),
+                canary: proof.canary,
+                python_paths: proof.python_paths,
             };
             self.dir.write_json_recorded(layout::ANALYSIS, &analysis)?;
             if !analysis.left_out.is_empty() {

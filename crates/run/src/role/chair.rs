@@ -509,6 +509,7 @@ mod tests {
             behaviors: BehaviorCatalogue::Absent,
             gates: Vec::new(),
             canary: None,
+            python_paths: BTreeMap::new(),
             baseline: Vec::new(),
         }
     }

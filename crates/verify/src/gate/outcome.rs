@@ -37,6 +37,28 @@ pub struct GateSpec {
     /// Commands that run before it, in the same copy and under the same limits. If one fails, the gate could not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub setup: Vec<Vec<String>>,
+    /// Whether it is run on broken sources before a model is asked.
+    #[serde(default, skip_serializing_if = "GateCanary::is_on")]
+    pub canary: GateCanary,
+}
+
+/// Whether a gate has to be seen to test the sources.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GateCanary {
+    /// It has to notice broken sources.
+    #[default]
+    On,
+    /// It counts without that: the user said so.
+    Off,
+}
+
+impl GateCanary {
+    /// Returns whether it has to.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        *self == Self::On
+    }
 }
 
 impl GateSpec {
@@ -52,6 +74,7 @@ impl GateSpec {
             env: BTreeMap::new(),
             cwd: None,
             setup: Vec::new(),
+            canary: GateCanary::On,
         }
     }
 

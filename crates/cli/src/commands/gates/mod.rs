@@ -86,6 +86,9 @@ pub(crate) struct GateShown {
     env: Vec<String>,
     timeout_s: u64,
     network: &'static str,
+    /// Left out where the gate has to notice broken sources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    canary: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<ResultShown>,
 }
@@ -179,6 +182,9 @@ fn lines(gate: &GateSpec) -> Vec<String> {
     if !shown.env.is_empty() {
         lines.push(format!("  env      {}", shown.env.join(", ")));
     }
+    if shown.canary.is_some() {
+        lines.push("  canary   off: it counts without a run on broken sources".to_owned());
+    }
     lines.push(format!("  limits   {} s, network {}, level {}", shown.timeout_s, shown.network, shown.level));
     lines
 }
@@ -195,6 +201,7 @@ pub(crate) fn shown(gate: &GateSpec, check: Option<&GateCheck>) -> GateShown {
         env: gate.env.keys().cloned().collect(),
         timeout_s: gate.timeout.as_secs(),
         network: "loopback",
+        canary: (!gate.canary.is_on()).then_some("off"),
         result: check.map(result),
     }
 }

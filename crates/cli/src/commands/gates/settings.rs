@@ -11,7 +11,7 @@ use crucible_host::words::split_words;
 use crucible_model::{ExitStatus, RepoPath};
 use crucible_run::{directory_in, found_gates, no_gates, required_gates};
 use crucible_secrets::Scanner;
-use crucible_verify::{GateLevel, GateSpec, check_variable};
+use crucible_verify::{GateCanary, GateLevel, GateSpec, check_variable};
 
 use crate::error::CommandError;
 
@@ -123,7 +123,8 @@ pub(crate) fn configured(config: &Config) -> Result<Vec<GateSpec>, CommandError>
         });
         let spec = GateSpec::new(name.parse().map_err(usage)?, command, timeout, source);
         let (setup, cwd) = (setup.collect::<Result<_, _>>()?, directory(config, &key("cwd"))?);
-        gates.push(GateSpec { level, env, cwd, setup, ..spec });
+        let canary = if config.is_true(&key("canary")) { GateCanary::On } else { GateCanary::Off };
+        gates.push(GateSpec { level, env, cwd, setup, canary, ..spec });
     }
     if !gates.is_empty() && gates.iter().all(|gate| !gate.level.is_lite()) {
         return Err(CommandError::usage("no gate has the level lite, so nothing would prove a change")

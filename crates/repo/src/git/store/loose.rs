@@ -23,6 +23,21 @@ const AT_ONCE: usize = 8 << 10;
 /// How much memory is taken before the bytes are there.
 const FIRST: u64 = 1 << 20;
 
+/// Calls `visit` with the length of each file of a loose object.
+pub(super) fn each(objects: &Path, mut visit: impl FnMut(u64)) -> Result<(), Unread> {
+    let list = |path: &Path| std::fs::read_dir(path).map_err(|_| Unread::AskGit);
+    for fan in list(objects)?.flatten() {
+        let name = fan.file_name();
+        if name.len() != 2 || !name.as_encoded_bytes().iter().all(u8::is_ascii_hexdigit) {
+            continue;
+        }
+        for file in list(&fan.path())?.flatten() {
+            visit(file.metadata().map_or(0, |meta| meta.len()));
+        }
+    }
+    Ok(())
+}
+
 /// An open loose object whose header was read.
 pub(super) struct Loose {
     kind: ObjectKind,

@@ -12,6 +12,7 @@
 
 mod loose;
 mod pack;
+mod reachable;
 mod tree;
 
 use std::collections::BTreeSet;
@@ -161,6 +162,22 @@ impl Reader<'_> {
     /// The hash that names the objects.
     pub(crate) fn hash(&self) -> HashKind {
         self.store.hash
+    }
+
+    /// How much is stored, alternates included: objects, and the bytes of their files.
+    pub(crate) fn extent(&self) -> Result<(u64, u64), Unread> {
+        let (mut objects, mut bytes) = (0, 0);
+        for pack in &self.places.packs {
+            objects += pack.count();
+            bytes += pack.len();
+        }
+        for directory in &self.places.directories {
+            loose::each(directory, |length| {
+                objects += 1;
+                bytes += length;
+            })?;
+        }
+        Ok((objects, bytes))
     }
 
     /// Reads an object of at most `limit` bytes.

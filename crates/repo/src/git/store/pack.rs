@@ -89,6 +89,16 @@ pub(super) fn list(
 }
 
 impl Pack {
+    /// How many objects it holds.
+    pub(super) fn count(&self) -> u64 {
+        u64::from(self.index.num_objects())
+    }
+
+    /// Its length in bytes.
+    pub(super) fn len(&self) -> u64 {
+        fs::metadata(&self.path).map_or(0, |meta| meta.len())
+    }
+
     /// The offset of an object; `None` if the pack lacks it or cannot be read.
     pub(super) fn find(&self, id: &ObjectId) -> Option<Entry> {
         let offset = self.index.pack_offset_at_index(self.index.lookup(id)?);

@@ -15,7 +15,7 @@ use super::{HashKind, ObjectKind, Reader, Unread, oid_from};
 use crate::oid::Oid;
 
 /// A larger tree or commit is left to git, in bytes.
-const MAX_TREE: u64 = 64 << 20;
+pub(super) const MAX_TREE: u64 = 64 << 20;
 
 /// How many bytes of trees are held at once.
 const MAX_HELD: usize = 128 << 20;
@@ -49,15 +49,15 @@ pub(crate) struct Difference {
 
 /// One entry as its tree holds it.
 #[derive(Clone, Copy)]
-struct Entry<'a> {
-    mode: TreeMode,
-    name: &'a [u8],
-    id: &'a [u8],
+pub(super) struct Entry<'a> {
+    pub(super) mode: TreeMode,
+    pub(super) name: &'a [u8],
+    pub(super) id: &'a [u8],
 }
 
 /// A tree whose entries were checked.
 #[derive(Debug, Clone)]
-struct Tree {
+pub(super) struct Tree {
     bytes: Arc<Vec<u8>>,
     hash_len: usize,
 }
@@ -217,7 +217,7 @@ impl Reader<'_> {
         Ok(found)
     }
 
-    fn tree(&mut self, oid: &Oid) -> Result<Tree, Unread> {
+    pub(super) fn tree(&mut self, oid: &Oid) -> Result<Tree, Unread> {
         let object = self.object(oid, MAX_TREE).map_err(left_to_git)?;
         let tree = Tree { bytes: Arc::new(object.bytes), hash_len: hash_len(self.hash()) };
         if object.kind == ObjectKind::Tree && tree.is_sane() { Ok(tree) } else { Err(Unread::AskGit) }
@@ -231,7 +231,7 @@ impl Entry<'_> {
 }
 
 impl Tree {
-    fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
         let mut offset = 0;
         std::iter::from_fn(move || {
             let (entry, next) = parse(&self.bytes, offset, self.hash_len)?;

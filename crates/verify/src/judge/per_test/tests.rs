@@ -53,7 +53,8 @@ const PLAIN: Case<'_> = Case { goal: "", files: TestFiles::Fixed, reruns: Vec::n
 
 fn judged_run(earlier: &GateRun, now: &GateRun, case: &Case<'_>) -> (JudgedRun, Verdict) {
     let gates = [before(earlier)];
-    let baseline = Baseline { gates: &gates, tests: case.files, goal: case.goal, reruns: &case.reruns };
+    let baseline =
+        Baseline { gates: &gates, tests: case.files, goal: case.goal, changed: &[], reruns: &case.reruns };
     let judged = judge_run_after(now, &baseline);
     let set = judge_set(std::iter::once((now, &judged)), &baseline);
     (judged, set)

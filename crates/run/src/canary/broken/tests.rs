@@ -51,6 +51,17 @@ fn text_files_are_broken_where_there_is_no_source() {
 }
 
 #[test]
+fn program_of_a_gate_is_broken_where_it_is_the_only_source() {
+    let own = |paths: &[&str]| {
+        let broken = Broken::of_gates(&tracked(paths), &["src/a.py".parse().unwrap()]);
+        broken.map(|broken| (broken.kind, broken.files.len()))
+    };
+    assert_eq!(own(&["README.md", "src/a.py", "tests/test_a.py"]), Some((BrokenFiles::Gates, 1)));
+    assert_eq!(own(&["README.md", "src/a.py", "src/b.py"]), None, "another source is broken");
+    assert_eq!(own(&["README.md"]), None);
+}
+
+#[test]
 fn broken_line_is_where_the_program_begins() {
     let broken = |path: &str, content: &str| {
         broken_source(path, content.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap())
@@ -109,21 +120,4 @@ fn only_files_of_the_copy_are_written() {
     assert_eq!(std::fs::read_to_string(&outside).unwrap(), "x = 1\n");
     assert!(std::fs::read_to_string(copy.join("a.py")).unwrap().starts_with(BROKEN_LINE));
     assert!(!copy.join("gone.py").exists());
-}
-
-#[test]
-fn remedy_fits_the_gate() {
-    let run = |command: &str| GateRun {
-        id: "tests".parse().unwrap(),
-        command: command.split(' ').map(str::to_owned).collect(),
-        end: crucible_verify::GateEnd::Exited(0),
-        duration: Duration::ZERO,
-        stdout: crucible_sandbox::Captured::default(),
-        stderr: crucible_sandbox::Captured::default(),
-        report: None,
-        isolation: None,
-        results: None,
-    };
-    assert!(remedy(&run("python3 -m pytest")).contains("pip install -e ."));
-    assert!(remedy(&run("make test")).contains("[gates.tests] setup"));
 }

@@ -1,0 +1,112 @@
+//! Walks history: every object that commits and tags lead to.
+//!
+//! What always holds: the walk is not recursive, reads an object once, and ends at a number of objects. Contents of files are named and
+//! not read. The parents of a shallow commit are not looked for.
+
+use std::collections::HashSet;
+
+use crucible_patch::FileMode;
+
+use super::tree::{MAX_TREE, TreeMode, left_to_git};
+use super::{ObjectKind, Reader, Unread, oid_from};
+use crate::git::as_path;
+use crate::oid::Oid;
+use crate::snapshot::SecretCheck;
+
+/// How many bytes the paths of directories have together at most.
+const MAX_PATHS: usize = 64 << 20;
+
+impl Reader<'_> {
+    /// The objects that `starts` lead to, but for files and directories whose path holds secrets. More than `most` are
+    /// [`Unread::TooLarge`].
+    pub(crate) fn reachable(
+        &mut self,
+        starts: &[Oid],
+        shallow: &HashSet<Oid>,
+        most: u64,
+        secret: &SecretCheck,
+    ) -> Result<Vec<Oid>, Unread> {
+        let mut found = Found { seen: HashSet::new(), names: Vec::new(), most, room: MAX_PATHS };
+        let mut trees: Vec<(Oid, Vec<u8>)> = Vec::new();
+        let mut left: Vec<Oid> = starts.to_vec();
+        while let Some(oid) = left.pop() {
+            if found.seen.contains(&oid) {
+                continue;
+            }
+            let object = self.object(&oid, MAX_TREE).map_err(left_to_git)?;
+            if object.kind == ObjectKind::Tree {
+                found.queue(oid, Vec::new(), &mut trees)?;
+                continue;
+            }
+            found.add(&oid)?;
+            found.names.push(oid.clone());
+            let mut lines = object.bytes.split(|byte| *byte == b'\n').peekable();
+            let mut named = |field: &[u8]| {
+                let line = lines.next_if(|line| line.starts_with(field));
+                line.map(|line| Oid::from_ascii(&line[field.len()..]).ok_or(Unread::AskGit)).transpose()
+            };
+            match object.kind {
+                ObjectKind::Blob | ObjectKind::Tree => {}
+                ObjectKind::Tag => left.push(named(b"object ")?.ok_or(Unread::AskGit)?),
+                ObjectKind::Commit => {
+                    found.queue(named(b"tree ")?.ok_or(Unread::AskGit)?, Vec::new(), &mut trees)?;
+                    while let Some(parent) = named(b"parent ")? {
+                        if !shallow.contains(&oid) && !found.seen.contains(&parent) {
+                            left.push(parent);
+                        }
+                    }
+                }
+            }
+        }
+        while let Some((oid, path)) = trees.pop() {
+            if path.is_empty() || secret(&as_path(&path)).is_none() {
+                found.names.push(oid.clone());
+            }
+            let tree = self.tree(&oid)?;
+            for entry in tree.entries() {
+                let id = oid_from(entry.id).ok_or(Unread::AskGit)?;
+                // The commit of a submodule is in another repository.
+                if entry.mode == TreeMode::File(FileMode::Gitlink) || found.seen.contains(&id) {
+                    continue;
+                }
+                let separator: &[u8] = if path.is_empty() { b"" } else { b"/" };
+                let below = [&path, separator, entry.name].concat();
+                if entry.mode == TreeMode::Tree {
+                    found.queue(id, below, &mut trees)?;
+                } else if secret(&as_path(&below)).is_none() {
+                    found.add(&id)?;
+                    found.names.push(id);
+                }
+            }
+        }
+        Ok(found.names)
+    }
+}
+
+/// What a walk has found.
+struct Found {
+    seen: HashSet<Oid>,
+    names: Vec<Oid>,
+    most: u64,
+    /// Bytes of paths that may still be held.
+    room: usize,
+}
+
+impl Found {
+    /// Takes note of an object; tells whether it is new.
+    fn add(&mut self, oid: &Oid) -> Result<bool, Unread> {
+        if !self.seen.insert(oid.clone()) {
+            return Ok(false);
+        }
+        if self.seen.len() as u64 > self.most { Err(Unread::TooLarge) } else { Ok(true) }
+    }
+
+    /// Lets a tree be walked that was not seen yet.
+    fn queue(&mut self, tree: Oid, path: Vec<u8>, left: &mut Vec<(Oid, Vec<u8>)>) -> Result<(), Unread> {
+        if self.add(&tree)? {
+            self.room = self.room.checked_sub(path.len()).ok_or(Unread::TooLarge)?;
+            left.push((tree, path));
+        }
+        Ok(())
+    }
+}
