@@ -70,10 +70,16 @@ pub struct JudgedRun {
 }
 
 impl JudgedRun {
-    /// Returns whether all that it objects to are red tests that were green before: another run may show that they are flaky.
+    /// Returns whether all that it objects to are red tests that were green before, or lie below one in a file or group that broke off:
+    /// another run may show that they are flaky.
     #[must_use]
     pub fn may_be_flaky(&self) -> bool {
-        !self.verdict.passes() && self.verdict.errors().all(|finding| finding.code == per_test::BROKEN)
+        let is_of_break = |finding: &Finding| {
+            let list = self.tests.as_ref().and_then(|tests| tests.of(&finding.code));
+            list.is_some_and(|list| self.tests.as_ref().is_some_and(|tests| tests.broke_off(list)))
+        };
+        let may_pass = |finding: &Finding| finding.code == per_test::BROKEN || is_of_break(finding);
+        !self.verdict.passes() && self.verdict.errors().all(may_pass)
     }
 }
 

@@ -309,6 +309,7 @@ mod tests {
             tally: None,
             failure: None,
             results: None,
+            by_environment: false,
         };
         for (format, form) in [
             (EditFormat::WholeFile, "FILE: src/a.py\n```\nthe complete new content\n```\n"),

@@ -17,6 +17,10 @@ use crate::results::{TestResults, TestStatus};
 
 /// Tests that a red result may be due to chance for: red where they were green before.
 pub(crate) const BROKEN: Code = Code::new("verify-test-broken");
+/// Tests that do not appear any more.
+const GONE: Code = Code::new("verify-test-gone");
+/// Red tests that were not there.
+const NEW_FAILING: Code = Code::new("verify-new-test-fails");
 
 /// The most names that a list of a report holds.
 const MAX_LISTED: usize = 50;
@@ -92,6 +96,26 @@ pub struct GateTests {
     /// Passed in one of two runs on the same files and failed in the other.
     #[serde(default, skip_serializing_if = "TestList::is_empty")]
     pub flaky: TestList,
+}
+
+impl GateTests {
+    /// The tests that such a finding is about, where they can be what a broken-off file or group leaves.
+    pub(crate) fn of(&self, code: &Code) -> Option<&TestList> {
+        [(GONE, &self.gone), (NEW_FAILING, &self.new_failing)]
+            .into_iter()
+            .find_map(|(of, list)| (of == *code).then_some(list))
+    }
+
+    /// Whether each of these tests lies below one that turned red.
+    pub(crate) fn broke_off(&self, list: &TestList) -> bool {
+        let is_broken = |group: &str| self.broken.names.iter().any(|name| name == group);
+        list.count == list.names.len() as u64 && list.names.iter().all(|name| groups(name).any(is_broken))
+    }
+}
+
+/// The files and groups that a test stands in, by its name.
+fn groups(name: &str) -> impl Iterator<Item = &str> {
+    [" > ", "::"].into_iter().flat_map(|mark| name.match_indices(mark)).map(|(at, _)| &name[..at])
 }
 
 /// A gate's tests, and the findings about them.
@@ -173,11 +197,7 @@ fn findings(tests: &GateTests, unmet: &TestList, files: TestFiles) -> Verdict {
         }
     };
     error(&tests.broken, BROKEN, "tests that passed before the change fail now");
-    error(
-        &tests.new_failing,
-        Code::new("verify-new-test-fails"),
-        "tests that did not run before the change fail now",
-    );
+    error(&tests.new_failing, NEW_FAILING, "tests that did not run before the change fail now");
     error(unmet, Code::new("verify-goal-tests-fail"), "the goal's tests do not pass");
     let mut by_files = |list: &TestList, code, what: &str| {
         if !list.is_empty() {
@@ -188,7 +208,7 @@ fn findings(tests: &GateTests, unmet: &TestList, files: TestFiles) -> Verdict {
             });
         }
     };
-    by_files(&tests.gone, Code::new("verify-test-gone"), "tests that ran before the change are gone");
+    by_files(&tests.gone, GONE, "tests that ran before the change are gone");
     by_files(
         &tests.skipped,
         Code::new("verify-test-skipped"),
@@ -238,7 +258,19 @@ fn both<'r>(
         };
         merged.insert(name.as_str(), status);
     }
+    // What stands in a file or group that broke off once appears in the other run alone.
+    for (name, second) in rerun.iter().flat_map(|rerun| &rerun.tests) {
+        let broke_off = || groups(name).any(|group| flaky.contains(group) && is_red(now, group));
+        let was_green = before.tests.get(name) == Some(&TestStatus::Passed);
+        if was_green && !now.tests.contains_key(name) && broke_off() {
+            merged.insert(name.as_str(), *second);
+        }
+    }
     (merged, flaky)
+}
+
+fn is_red(results: &TestResults, name: &str) -> bool {
+    results.tests.get(name) == Some(&TestStatus::Failed)
 }
 
 /// Whether a name is that of a file which could not be loaded, and not of a test in it.

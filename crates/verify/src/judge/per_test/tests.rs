@@ -178,6 +178,27 @@ fn only_red_tests_that_were_green_are_run_again() {
 }
 
 #[test]
+fn tests_of_a_file_that_broke_off_once_are_run_again() {
+    let earlier = "+a +f.js +f.js::x +f.js::y";
+    let broke_off = "+a -f.js +f.js::x -f.js::timeout";
+    let (judged, _) = judged_run(&run(earlier), &run(broke_off), &PLAIN);
+    assert!(judged.may_be_flaky() && !judged.verdict.passes());
+    let again = |now: &str| Case { reruns: vec![run(now)], ..PLAIN };
+    let (judged, _) = judged_run(&run(earlier), &run(broke_off), &again(earlier));
+    assert_eq!(codes(&judged.verdict), [("verify-test-flaky", Level::Warning)]);
+    for (second, expected) in [
+        (broke_off, "verify-test-broken"),
+        ("+a +f.js +f.js::x", "verify-test-gone"),
+        ("+a +f.js +f.js::x -f.js::y", "verify-test-broken"),
+    ] {
+        assert_eq!(errors(earlier, broke_off, &again(second))[0], expected, "{second}");
+    }
+    for other in ["+a +f.js +f.js::x", "-a +f.js +f.js::x", "+a -f.js +f.js::x +f.js::y -new"] {
+        assert!(!judged_run(&run(earlier), &run(other), &PLAIN).0.may_be_flaky(), "{other}");
+    }
+}
+
+#[test]
 fn exit_code_decides_where_results_are_not_whole() {
     let code = |earlier: &GateRun, now: &GateRun| {
         let (judged, _) = judged_run(earlier, now, &PLAIN);
