@@ -109,7 +109,10 @@ impl Git {
         }
         let packs = std::fs::read_dir(room.join("objects/pack"));
         let packs = packs.map_err(|source| RepoError::io("list", room, source))?;
-        files.extend(packs.flatten().map(|entry| Path::new("objects/pack").join(entry.file_name())));
+        // A call that failed may have left a part of a pack.
+        let packs = packs.flatten().map(|entry| entry.file_name());
+        let packs = packs.filter(|name| name.to_string_lossy().starts_with("pack-"));
+        files.extend(packs.map(|name| Path::new("objects/pack").join(name)));
         Ok(PrivateGit { template: room.to_owned(), files, entries: entries.map(Arc::new) })
     }
 

@@ -87,6 +87,45 @@ fn editable_install_loads_the_patched_source_without_mounts() {
     assert!(told.contains("a copy at another path than the repository's"), "{told}");
 }
 
+#[test]
+fn plain_install_gives_way_to_the_patched_source() {
+    let check = "import unittest\nimport area, helper\n\n\nclass Area(unittest.TestCase):\n\
+        \x20   def test_area(self):\n        self.assertEqual(area.area(3, 4), 12)\n\n\
+        \x20   def test_empty(self):\n        self.assertEqual(area.area(0, 0), helper.ANSWER)\n";
+    let gate = "[gates.tests]\ncommand = [\"python\", \"-m\", \"unittest\", \"discover\", \"-v\", \"-s\", \"tests\"]\n";
+    for (answer, is_right) in [
+        (good_answer(), true),
+        (whole_file("src/area.py", &WRONG.replacen("width + height", "width - height", 1)), false),
+    ] {
+        let server = answering(answer);
+        let desk = Desk::with(&server);
+        let builder = RepoBuilder::new().files([
+            (".crucible/config.toml", gate),
+            (".gitignore", ".venv\n"),
+            ("src/area.py", WRONG),
+            ("tests/test_area.py", check),
+        ]);
+        let original = placed(&desk, builder);
+        let made = Command::new("python3")
+            .args(["-m", "venv", "--without-pip", ".venv"])
+            .current_dir(&original)
+            .status();
+        assert!(made.unwrap().success());
+        let lib = original.join(".venv/lib");
+        let packages = std::fs::read_dir(&lib).unwrap().next().unwrap().unwrap().path().join("site-packages");
+        // What `pip install .` leaves: a copy of the package, beside what it depends on.
+        write(packages.join("area.py"), WRONG);
+        write(packages.join("helper.py"), "ANSWER = 0\n");
+        if is_right {
+            let told = verified(&desk, &original, "required");
+            assert!(told.contains("it runs with PYTHONPATH=src:. from now on"), "{told}");
+        } else {
+            let status = desk.start_call(&original).args(["--max-iterations", "1"]).run().exits(1).json();
+            assert!(codes(&status, 1).contains(&"verify-nothing-fixed".to_owned()), "{status}");
+        }
+    }
+}
+
 /// A workspace whose packages find each other through links in `node_modules`.
 fn workspace(desk: &Desk) -> PathBuf {
     let check = "const {area} = require('area');\n\

@@ -112,6 +112,7 @@ fn the_configuration_in_force_names_its_sources() {
         .collect();
     insta::assert_snapshot!(rows.join("\n"), @r#"
     setting value source
+    gates.tests.canary true default
     gates.tests.command ["sh", "./check.sh"] R/.crucible/config.toml
     gates.tests.cwd "" default
     gates.tests.env {} default

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crucible_model::ByteLimit;
 use crucible_repo::{HistoryLimits, SecretCheck, SnapshotOptions, Untracked, snapshot};
 
-use crate::common::Repo;
+use crate::common::{Repo, counted};
 
 const NONE: HistoryLimits = HistoryLimits { objects: 0, bytes: ByteLimit(0) };
 
@@ -105,4 +105,34 @@ async fn linked_work_trees_and_shallow_clones_get_one_too() {
     repo.git_in(&base, ["clone", "-q", "--depth=2", &url, "shallow"]);
     let copy = copied(&repo, &base.join("shallow"), HistoryLimits::STANDARD).await;
     assert_eq!(repo.git_in(&copy, ["log", "--format=%s"]), "fourth\nsecond\n");
+}
+
+#[tokio::test]
+async fn private_git_of_a_plain_repository_starts_git_once() {
+    let repo = Repo::with(&[("a", "a\n"), ("d/e", "e\n"), (".gitignore", "out\n")]);
+    let room = repo.dir.path().canonicalize().unwrap().join("room");
+    let (git, calls) = counted(&repo, &repo.top).await;
+    let options = SnapshotOptions { untracked: Untracked::Leave, secret: secret() };
+    let head = git.head().await.unwrap().commit;
+    let private =
+        git.private_git(&head, &room.join("git"), &secret(), HistoryLimits::STANDARD).await.unwrap();
+    for copy in ["one", "two"] {
+        let copy = room.join(copy);
+        snapshot(&git, &copy, &options).await.unwrap();
+        private.give_to(&git, &copy).await.unwrap();
+        assert_eq!(repo.git_in(&copy, ["diff-index", "--name-only", "HEAD"]), "");
+        std::fs::write(copy.join("a"), "b\n").unwrap();
+        assert_eq!(repo.git_in(&copy, ["diff-files", "--name-only"]), "a\n");
+    }
+    assert_eq!(calls(), 1);
+}
+
+#[tokio::test]
+async fn files_that_attributes_convert_are_compared_by_git() {
+    let repo = Repo::with(&[(".gitattributes", "*.txt text eol=crlf\n")]);
+    repo.write("a.txt", "one\r\ntwo\r\n");
+    repo.commit("text");
+    let copy = copied(&repo, &repo.top, HistoryLimits::STANDARD).await;
+    assert_eq!(repo.git_in(&copy, ["cat-file", "-s", "HEAD:a.txt"]), "8\n");
+    assert_eq!(repo.git_in(&copy, ["diff-index", "--name-only", "HEAD"]), "");
 }

@@ -307,6 +307,7 @@ mod tests {
             end: "exit 1".into(),
             excerpt: "assert area(2) == 4".into(),
             tally: None,
+            by_environment: false,
             failure: None,
             results: None,
             by_environment: false,
