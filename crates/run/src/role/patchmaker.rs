@@ -310,7 +310,6 @@ mod tests {
             by_environment: false,
             failure: None,
             results: None,
-            by_environment: false,
         };
         for (format, form) in [
             (EditFormat::WholeFile, "FILE: src/a.py\n```\nthe complete new content\n```\n"),
