@@ -14,6 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crucible_host::WorkDir;
 use crucible_host::fs;
 use crucible_model::ByteLimit;
 use crucible_repo::{
@@ -78,6 +79,8 @@ struct Survey {
     ignored: IgnoredFiles,
     private_git: Result<PrivateGit, String>,
     env: Vec<(OsString, OsString)>,
+    /// Where the private git directory lies, until the session is over.
+    _room: WorkDir,
 }
 
 impl Survey {
@@ -90,8 +93,8 @@ impl Survey {
             limits: IgnoredLimits::STANDARD,
             split: if is_mounted { SplitTrees::WhereWritten } else { SplitTrees::Always },
         };
-        let template = git.scratch().join("private-git");
-        fs::remove_dir_all(&template)?;
+        let room = WorkDir::create(git.scratch(), "private-git-", "")?;
+        let template = room.path().join("git");
         let secret = Arc::clone(&options.secret);
         let packed = git.private_git(&commit, &template, &secret, HistoryLimits::STANDARD);
         let (ignored, packed) = tokio::join!(git.ignored_files(&options), packed);
@@ -99,7 +102,7 @@ impl Survey {
         let ignored = ignored?;
         let env = activated(&top, &ignored, environment(world));
         let private_git = packed.map_err(|error| error.to_string());
-        Ok(Self { commit, top, is_mounted, ignored, private_git, env })
+        Ok(Self { commit, top, is_mounted, ignored, private_git, env, _room: room })
     }
 }
 
