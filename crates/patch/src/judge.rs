@@ -71,13 +71,38 @@ pub fn judge_places(proposal: &Proposal, policy: &Policy) -> Verdict {
 /// Files that are never only added to: settings, and what a package manager or a hook reads.
 fn is_settled(path: &RepoPath) -> bool {
     let roles = PathRoles::of(path);
-    is_manifest(path)
+    let is_setting = is_manifest(path)
         || is_ci(path)
         || is_lockfile(path)
         || is_git_setting(path)
         || roles.has(PathRole::TestSettings)
         || path.file_name() == "conftest.py"
-        || path.segments().any(|name| name.starts_with('.'))
+        || path.segments().any(|name| name.starts_with('.'));
+    is_setting && !is_release_note(path)
+}
+
+/// Directories of notes for the next release, one new file for each change.
+pub const RELEASE_NOTES: [&str; 9] = [
+    ".changeset",
+    "changelog",
+    "changelog.d",
+    "changelogs",
+    "changes",
+    "docs/changelog",
+    "news",
+    "newsfragments",
+    "releasenotes/notes",
+];
+
+/// Whether a file is such a note: no source of any language, and none of a tool's settings.
+fn is_release_note(path: &RepoPath) -> bool {
+    let directory = path.as_str().rsplit_once('/').map_or("", |(directory, _)| directory);
+    let is_note = match path.extension() {
+        Some("md") => true,
+        Some("cfg" | "ini" | "json" | "lock" | "toml" | "xml") | None => false,
+        Some(_) => directory != ".changeset" && Language::of(path).is_none(),
+    };
+    is_note && RELEASE_NOTES.contains(&directory) && !path.file_name().starts_with('.')
 }
 
 /// Names that a test runner, an interpreter or a test may look up: a new file of such a name could take the place of what is meant.
@@ -216,6 +241,7 @@ impl Judge<'_> {
                     false => return Addition::No,
                 }
             }
+            (Change::Create, None, Some(_)) if is_in && is_release_note(path) => Ok(()),
             (Change::Create, None, Some(after)) if is_in && is_test_path(path) => {
                 is_file_of_tests(path, after)
             }

@@ -31,7 +31,7 @@ pub use answer::{
 pub use class::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
 pub use collision::{collisions, makes_names};
 pub use diff::{DiffError, make_diff};
-pub use judge::{judge, judge_places};
+pub use judge::{RELEASE_NOTES, judge, judge_places};
 pub use outline::{OutlineItem, outline};
 pub use parse::{MAX_PATCH_BYTES, PatchError, PatchErrorKind, parse};
 pub use patch::{Change, Content, FileMode, FilePatch, Hunk, HunkLine, LineEnd, LineKind, Patch};

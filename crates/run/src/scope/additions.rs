@@ -4,24 +4,12 @@ use std::collections::BTreeSet;
 
 use crucible_model::{PathPrefix, PathRole, PathRoles, RepoPath};
 use crucible_pack::FileClass;
-use crucible_patch::is_test_path;
+use crucible_patch::{RELEASE_NOTES, is_test_path};
 
 use super::{Tree, is_guarded};
 
 /// The most places that a plan opens for additions.
 const MAX_PLACES: usize = 40;
-
-/// Directories of notes for the next release, one file for each change.
-const FRAGMENTS: [&str; 8] = [
-    "changelog",
-    "changelog.d",
-    "changes",
-    "news",
-    "newsfragments",
-    "changelogs",
-    "docs/changelog",
-    ".changeset",
-];
 
 /// Directories of documents.
 const DOCUMENTS: [&str; 3] = ["doc", "docs", "documentation"];
@@ -60,7 +48,7 @@ pub(crate) fn additions(scope: &[PathPrefix], tests: &[RepoPath], tree: &Tree<'_
     for path in &sources {
         predicted_tests(path, tree).iter().for_each(|path| add(path));
     }
-    for directory in FRAGMENTS.iter().filter(|directory| tree.has_directory(directory)) {
+    for directory in RELEASE_NOTES.iter().filter(|directory| tree.has_directory(directory)) {
         add(directory);
     }
     for directory in DOCUMENTS.iter().filter(|directory| tree.has_directory(directory)) {
