@@ -132,7 +132,8 @@ pub(crate) fn compare(
     rerun: Option<&TestResults>,
     baseline: &Baseline<'_>,
 ) -> Compared {
-    let (now, flaky) = both(before, now, rerun);
+    let (mut now, flaky) = both(before, now, rerun);
+    follow_the_clock(before, &mut now);
     let empty = TestList::default;
     let mut tests = GateTests {
         gate: gate.clone(),
@@ -230,6 +231,51 @@ fn findings(tests: &GateTests, unmet: &TestList, files: TestFiles) -> Verdict {
         "tests passed in one of two runs on the same files and failed in the other",
     );
     verdict
+}
+
+/// Gives tests that have the time of the run in their names the names that they had before.
+fn follow_the_clock<'r>(before: &'r TestResults, now: &mut BTreeMap<&'r str, TestStatus>) {
+    let mut dated: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for name in now.keys().filter(|name| !before.tests.contains_key(**name)) {
+        if let Some(key) = without_clock(name) {
+            dated.entry(key).or_default().push(name);
+        }
+    }
+    if dated.is_empty() {
+        return;
+    }
+    let missing: Vec<&str> =
+        before.tests.keys().map(String::as_str).filter(|name| !now.contains_key(name)).collect();
+    for name in missing {
+        let same = without_clock(name).and_then(|key| dated.get_mut(&key)?.pop());
+        if let Some(status) = same.and_then(|same| now.remove(same)) {
+            now.insert(name, status);
+        }
+    }
+}
+
+/// The name with `<time>` for each time of day, together with the date beside it; nothing where it has none.
+fn without_clock(name: &str) -> Option<String> {
+    let is_part = |c: char| c.is_ascii_digit() || ":-/.+TZ ".contains(c);
+    let is_clock = |part: &str| {
+        let bytes = part.as_bytes();
+        bytes
+            .windows(5)
+            .any(|five| five[2] == b':' && [0, 1, 3, 4].into_iter().all(|at| five[at].is_ascii_digit()))
+    };
+    let mut kept = String::with_capacity(name.len());
+    let mut rest = name;
+    let mut has_clock = false;
+    while !rest.is_empty() {
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let (part, after) = rest.split_at(end);
+        has_clock |= is_clock(part);
+        kept.push_str(if is_clock(part) { "<time>" } else { part });
+        let other = after.find(is_part).unwrap_or(after.len());
+        kept.push_str(&after[..other]);
+        rest = &after[other..];
+    }
+    has_clock.then_some(kept)
 }
 
 /// What a test came to in both runs, and the tests that are flaky. A flaky test is green only where it was green before.

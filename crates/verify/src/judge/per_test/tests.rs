@@ -199,6 +199,23 @@ fn tests_of_a_file_that_broke_off_once_are_run_again() {
 }
 
 #[test]
+fn test_with_the_time_in_its_name_is_the_same_test() {
+    let (earlier, now) = (
+        "+t::x[11-24-2026T22:17:13] +t::x[22:17:13T2026-11-24] -goal",
+        "+t::x[11-24-2026T22:18:59] +t::x[22:18:59T2026-11-24] +goal",
+    );
+    assert_eq!(errors(earlier, now, &PLAIN), [""; 0]);
+    for (earlier, now, expected) in [
+        ("+t::x[22:17:13] -goal", "-t::x[22:18:59] +goal", "verify-test-broken"),
+        ("+t::x[22:17:13] +t::x[22:17:14] -goal", "+t::x[22:18:59] +goal", "verify-test-gone"),
+        ("+t::x[22:17:13] -goal", "+t::y[22:18:59] +goal", "verify-test-gone"),
+        ("+t::x[1] -goal", "+t::x[2] +goal", "verify-test-gone"),
+    ] {
+        assert_eq!(errors(earlier, now, &PLAIN), [expected], "{earlier} | {now}");
+    }
+}
+
+#[test]
 fn exit_code_decides_where_results_are_not_whole() {
     let code = |earlier: &GateRun, now: &GateRun| {
         let (judged, _) = judged_run(earlier, now, &PLAIN);
