@@ -144,6 +144,46 @@ fn is_prose(path: &RepoPath) -> bool {
     matches!(extension, "adoc" | "markdown" | "md" | "rst") && is_document(path) && !LEGAL.contains(&stem)
 }
 
+/// Whether a document shows the same examples as before, or showed none: any of them may run as a test, and a test before it may lean on one.
+fn keeps_examples(before: &[u8], after: &[u8]) -> bool {
+    let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
+    let shown = examples(&before);
+    shown.is_empty() || shown == examples(&after)
+}
+
+/// The lines of a document that a program may run: fenced blocks, what follows `>>>` up to an empty line, directives with code or tests,
+/// and comments, in which some tools look for their settings.
+fn examples(text: &str) -> Vec<&str> {
+    const DIRECTIVES: [&str; 6] = ["code", "doctest", "execute", "ipython", "sourcecode", "test"];
+    let mut lines = Vec::new();
+    let mut fence: Option<&str> = None;
+    let mut prompt = false;
+    let mut directive: Option<usize> = None;
+    for line in text.lines() {
+        let content = line.trim_start();
+        let indent = line.len() - content.len();
+        let mark = ["```", "~~~"].into_iter().find(|mark| content.starts_with(mark));
+        if let Some(open) = fence {
+            lines.push(line);
+            fence = (mark != Some(open)).then_some(open);
+            continue;
+        }
+        prompt = (prompt || content.starts_with(">>>")) && !content.is_empty();
+        directive = directive.filter(|outer| content.is_empty() || indent > *outer);
+        if mark.is_some() {
+            fence = mark;
+        } else if let Some((name, _)) = content.strip_prefix(".. ").and_then(|rest| rest.split_once("::"))
+            && DIRECTIVES.iter().any(|known| name.contains(known))
+        {
+            directive = Some(indent);
+        }
+        if fence.is_some() || prompt || directive.is_some() || content.starts_with("<!--") {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
 /// How many files a patch touches: a renamed one is two.
 fn touched(patch: &Patch) -> u64 {
     let moved = patch.files.iter().filter(|file| matches!(file.change, Change::Rename { .. })).count();
@@ -246,8 +286,11 @@ impl Judge<'_> {
                 is_file_of_tests(path, after)
             }
             (Change::Create, None, Some(_)) if is_in && takes_no_place(path) => Ok(()),
-            (Change::Modify, ..) if is_in && (is_prose(path) || is_document(path) && file.removed() == 0) => {
-                Ok(())
+            (Change::Modify, Some(before), Some(after)) if is_in && keeps_examples(before, after) => {
+                match is_prose(path) || is_document(path) && file.removed() == 0 {
+                    true => Ok(()),
+                    false => return Addition::No,
+                }
             }
             _ => return Addition::No,
         };

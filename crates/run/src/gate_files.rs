@@ -200,7 +200,6 @@ impl Search<'_> {
         for path in paths {
             if !self.found.contains(&path)
                 && let Some(content) = read(&path)
-                && !is_part_of_a_program(&path, &content)
             {
                 self.found.insert(path.clone());
                 self.queue.push_back((path, content));
@@ -228,18 +227,6 @@ impl Search<'_> {
             }
         }
     }
-}
-
-/// Whether a file is compiled into a program of C or C++ that begins elsewhere: it is what the program tests. A file with a `main` is the
-/// program that a gate runs.
-fn is_part_of_a_program(path: &RepoPath, content: &[u8]) -> bool {
-    let begins = |at: usize| {
-        let before = at.checked_sub(1).map_or(b' ', |at| content[at]);
-        let after = content[at + 4..].iter().find(|byte| !byte.is_ascii_whitespace());
-        !(before.is_ascii_alphanumeric() || before == b'_') && after == Some(&b'(')
-    };
-    matches!(path.extension(), Some("c" | "cc" | "cpp" | "cxx" | "h" | "hh" | "hpp" | "hxx"))
-        && !memchr::memmem::find_iter(content, b"main").any(begins)
 }
 
 /// The files that steer a program; nothing where it is no runner.

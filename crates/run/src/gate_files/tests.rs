@@ -317,14 +317,3 @@ fn settings_of_a_runner_count_and_are_not_followed() {
     assert_eq!(found(&["python3", "-m", "pytest", "-q"], &files), ["pytest.ini"]);
     assert_eq!(found(&["npx", "jest"], &files), ["jest.config.js"]);
 }
-
-#[test]
-fn a_library_that_a_makefile_compiles_is_what_it_tests() {
-    let files = [
-        ("Makefile", "SRC = shape.c check.c\ntest: $(SRC) shape.h\n\t$(CC) $(SRC) -o $@ && ./$@\n"),
-        ("shape.c", "int mainly(void);\nint area(int a) { return a; }\n"),
-        ("shape.h", "int area(int a);\n"),
-        ("check.c", "int main (void) { return area(2) != 2; }\n"),
-    ];
-    assert_eq!(found(&["make", "test"], &files), ["Makefile", "check.c"]);
-}

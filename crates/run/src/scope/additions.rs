@@ -51,11 +51,27 @@ pub(crate) fn additions(scope: &[PathPrefix], tests: &[RepoPath], tree: &Tree<'_
     for directory in RELEASE_NOTES.iter().filter(|directory| tree.has_directory(directory)) {
         add(directory);
     }
-    for directory in DOCUMENTS.iter().filter(|directory| tree.has_directory(directory)) {
-        add(directory);
-    }
-    tree.inside("").filter(|path| is_of_every_change(path)).for_each(|path| add(path.as_str()));
+    let directories = DOCUMENTS.into_iter().filter(|directory| tree.has_directory(directory));
+    let pages = tree.inside("").filter(|path| is_of_every_change(path)).map(RepoPath::as_str);
+    let mut documents: Vec<&str> = directories.chain(pages).collect();
+    keep_unread(&mut documents, tree);
+    documents.into_iter().for_each(add);
     places.iter().filter_map(|place| place.parse().ok()).collect()
+}
+
+/// Leaves out the documents that a test names: what it compares with them would follow the change.
+fn keep_unread(documents: &mut Vec<&str>, tree: &Tree<'_>) {
+    for path in tree.paths.iter().filter(|path| is_test_path(path)) {
+        if documents.is_empty() {
+            return;
+        }
+        let text = tree.text(path);
+        let is_named = |name: &str| memchr::memmem::find(&text, name.as_bytes()).is_some();
+        documents.retain(|document| match document.contains('.') {
+            true => !is_named(document),
+            false => !["{}/", "\"{}\"", "'{}'"].iter().any(|form| is_named(&form.replace("{}", document))),
+        });
+    }
 }
 
 /// Whether the file is the changelog or the front page, which any change may have to touch.

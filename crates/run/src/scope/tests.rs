@@ -168,6 +168,20 @@ fn additions_lie_beside_the_change_and_in_its_tests() {
 }
 
 #[test]
+fn documents_that_a_test_names_are_no_additions() {
+    let places = |test: &str| {
+        let files = [("pkg/a.py", ""), ("README.md", ""), ("docs/cli.md", ""), ("tests/test_a.py", test)];
+        let scope: Vec<PathPrefix> = vec!["pkg/a.py".parse().unwrap()];
+        let places = on(&files, |tree| additions(&scope, &[], tree));
+        places.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(places("it has docs, and a docstring"), "tests docs README.md");
+    assert_eq!(places("open('docs/cli.md')"), "tests README.md");
+    assert_eq!(places("Path('docs') / name"), "tests README.md");
+    assert_eq!(places("open('README.md')"), "tests docs");
+}
+
+#[test]
 fn paths_directories_and_globs_are_told_apart() {
     let told = |text: &str| match on(FILES, |tree| expand(text, tree)) {
         Expanded::Files(files) => files.iter().map(RepoPath::as_str).collect::<Vec<_>>().join(" "),
