@@ -1,6 +1,6 @@
 //! What a whole run takes by itself, beside `git commit` of the same change.
 //!
-//! The model is a server on loopback that answers at once with the right file, and the gate is `true`, so what is measured is
+//! The model is a server on loopback that answers at once with the right file, and the gate is `true`, without a canary, so what is measured is
 //! the program: its start, the looks at the repository, the plan, the sandbox, two trials of the gate and all records. Nothing
 //! is taken off for the two calls of `true` and the answer; they are a few milliseconds. A run goes as far as
 //! `verified`; the third case lands it, too. The ledger is one that has seen runs.
@@ -150,7 +150,7 @@ impl<'a> Desk<'a> {
         let home = scratch()?;
         let config = home.path().join(".config/crucible");
         fs::create_dir_all(&config).map_err(TaskError::io("create", &config))?;
-        write(&config.join("config.toml"), "[gates.nothing]\ncommand = [\"true\"]\n")?;
+        write(&config.join("config.toml"), "[gates.nothing]\ncommand = [\"true\"]\ncanary = false\n")?;
         write(&home.path().join(".gitconfig"), "[user]\n\tname = bench\n\temail = bench@example.invalid\n")?;
         Ok(Self { program, repository, home, server, path, after })
     }
