@@ -340,7 +340,7 @@ impl Config {
         u64::try_from(value).unwrap_or_default()
     }
 
-    /// A setting that is true or false; `false` where there is none.
+    /// A boolean setting; `false` if it is not set.
     #[must_use]
     pub fn is_true(&self, key: &str) -> bool {
         self.settings.get(key).and_then(|setting| setting.value.as_bool()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The definitions of a source file with the lines that they take, for whoever shows parts of a large file.
+//! The definitions of a source file with their lines, to show parts of a large file.
 //!
 //! The reading is that of [`crate::syntax`]: containers are looked into, functions are not. A file that does not follow its
 //! grammar, or has none here, has no outline.

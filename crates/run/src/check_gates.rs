@@ -1,6 +1,6 @@
 //! Gates tried on their own: on a copy of the work tree as it is, without a run and without a model.
 //!
-//! What always holds: nothing of the repository is changed, nothing is recorded, and a gate that could not run is told apart from one
+//! What always holds: nothing of the repository is changed, nothing is recorded, and a gate that could not run is reported separately from one
 //! that failed.
 
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::world::World;
 
 /// What the directories of such trials begin with, below [`World::tmp`].
 const PREFIX: &str = "gates-";
-/// Names of failed tests that are told of one gate.
+/// The most failed tests listed for one gate.
 const MAX_FAILED: usize = 200;
 
 /// What came of one gate.

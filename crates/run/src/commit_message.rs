@@ -36,11 +36,11 @@ pub enum SubjectError {
     Refused,
 }
 
-/// Judges the subject of a commit, whoever gives it.
+/// Validates the subject of a commit.
 ///
 /// # Errors
 ///
-/// Why it is none.
+/// The reason it is invalid.
 pub fn check_subject(text: &str) -> Result<(), SubjectError> {
     if text.trim().is_empty() {
         return Err(SubjectError::Empty);

@@ -82,7 +82,7 @@ pub enum RunError {
         /// Which of its words: `the goal`, `the reason`, or a path by its number.
         place: String,
     },
-    /// A place that a person permits is none.
+    /// A permitted path is invalid.
     #[error("--allow {text:?}: {error}")]
     NotAllowable {
         /// What was named.

@@ -36,7 +36,7 @@ use crate::world::World;
 const ENVIRONMENTS: [&str; 3] = [".venv", "venv", "env"];
 /// Where Python looks for packages first.
 pub(crate) const PYTHON_PATH: &str = "PYTHONPATH";
-/// How many omissions are told.
+/// The most omissions listed.
 const MAX_LEFT_OUT: usize = 200;
 /// How far a text is looked into for a NUL byte, as git does.
 const TEXT_HEAD: usize = 8000;
@@ -44,7 +44,7 @@ const TEXT_HEAD: usize = 8000;
 /// The longest `pyvenv.cfg` that is read.
 const MAX_SETTINGS: ByteLimit = ByteLimit(64 << 10);
 
-/// What is told where nothing can be mounted.
+/// The note printed where nothing can be mounted.
 pub(crate) const AT_ITS_OWN_PATH: &str = "  note: nothing can be mounted here, so the gates run in a copy at another path than the repository's. Absolute paths in \
      virtual environments and build caches lead to the repository itself, without the change. `crucible sandbox status` tells why.";
 
@@ -240,7 +240,7 @@ fn mount(target: &Path, content: MountContent) -> Mount {
     Mount { target: target.to_owned(), content }
 }
 
-/// The omissions as they are told, some of very many.
+/// The omissions as printed lines, cut at the limit.
 fn told(omitted: &[Omission]) -> Vec<String> {
     let line = |omission: &Omission| format!("{:?}: {}", omission.path, omission.reason);
     let mut lines: Vec<String> = omitted.iter().take(MAX_LEFT_OUT).map(line).collect();
@@ -295,7 +295,7 @@ fn looking_in(
     env: &[(OsString, OsString)],
 ) -> Vec<(OsString, OsString)> {
     let places = places.into_iter().filter(|place| place.is_dir());
-    // Without its last dot a place is told as tools tell it.
+    // Printed without the last dot, as other tools do.
     let places = places.map(|place| place.components().collect::<PathBuf>());
     let path = std::env::join_paths(places).ok().map(|path| (OsString::from(PYTHON_PATH), path));
     let written = (OsString::from("PYTHONDONTWRITEBYTECODE"), OsString::from("1"));

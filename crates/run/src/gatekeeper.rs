@@ -222,7 +222,7 @@ fn applied(proposal: Proposal, before: &Files) -> Result<(Proposal, Files), (Pro
     };
     match by_lines(&proposal).map(|edits| (apply(&edits, before), edits)) {
         Some((Ok(after), edits)) => Ok((edits, after)),
-        // Where its lines stand more than once, that is what to mend.
+        // Lines that occur more than once are the more useful error.
         Some((Err(several @ AnswerError::NotOneMatch { matches: 2.., .. }), _)) => Err((proposal, several)),
         Some((Err(_), _)) | None => Err((proposal, error)),
     }

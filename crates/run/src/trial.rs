@@ -43,7 +43,7 @@ const ADVANCE: &str = "crucible run advance";
 
 /// How much a prompt holds of what one gate printed.
 const MAX_EXCERPT: ByteLimit = ByteLimit(3000);
-/// The most characters of a cause that are told.
+/// The longest printed cause, in characters.
 const MAX_CAUSE: usize = 300;
 /// How much of each stream is kept in the logs.
 pub(crate) const MAX_LOG: ByteLimit = ByteLimit(4 * 1024 * 1024);

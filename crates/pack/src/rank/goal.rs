@@ -22,10 +22,10 @@ const MAX_GOAL: usize = 16 * 1024;
 /// How much of a text is searched, in bytes.
 const MAX_TEXT: usize = 256 * 1024;
 
-/// The size of a file in which a word that stands there once is nothing special, in bytes.
+/// The size of a file in which one occurrence of a word is usual, in bytes.
 const USUAL_SIZE: u64 = 12 * 1024;
 
-/// A word that stands in a file more often than this counts no more.
+/// Further occurrences of a word in a file do not count.
 const MOST_OFTEN: u64 = 32;
 
 /// How much of the message of a commit is searched, in bytes.
@@ -246,7 +246,7 @@ impl Goal {
         self.cut
     }
 
-    /// Looks at one file. `class` is what [`FileClass::of`] says of its path, which whoever chooses what to read has asked already.
+    /// Looks at one file. `class` is the result of [`FileClass::of`] for its path, which callers have at hand.
     /// `text` is its content or the beginning of it, where the caller has read it; at most 256 KiB of it are searched. Needs no
     /// order: files can be looked at side by side.
     #[must_use]
@@ -518,7 +518,7 @@ fn is_defined(text: &[u8], at: usize) -> bool {
         })
 }
 
-/// Whether the name that stands here is given a function: `a.b = function`, `b: function`, `func (r *R) b(`, or a method's own
+/// Whether the name at this place is given a function: `a.b = function`, `b: function`, `func (r *R) b(`, or a method's own
 /// line `async b(x) {`.
 fn is_assigned(text: &[u8], start: usize, end: usize) -> bool {
     let line_start = start - text[..start].iter().rev().take(80).take_while(|byte| **byte != b'\n').count();

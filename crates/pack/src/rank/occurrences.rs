@@ -4,7 +4,7 @@
 //! by side: the processor takes a step in each of them while it would wait for one. Each part but the first begins so much
 //! earlier that no pattern can lie across its beginning unseen; what ends before the part belongs to the part before it.
 //!
-//! What always holds: every occurrence is told once, whatever the parts. They are told in no order.
+//! What always holds: every occurrence is reported once, whatever the parts, in no particular order.
 
 use aho_corasick::automaton::{Automaton, StateID};
 use aho_corasick::dfa::DFA;

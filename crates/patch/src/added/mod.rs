@@ -1,7 +1,7 @@
 //! Whether a patch only adds tests: whole new tests in a test file, or a new file of nothing but tests.
 //!
 //! A test file is read as a syntax tree. New tests and new imports are taken out of it; what is left has to be the file as it was,
-//! line for line. A new test has a name that stands nowhere in the file, may not be skipped, and may not reach out of
+//! line for line. A new test has a name that does not occur in the file, may not be skipped, and may not reach out of
 //! itself: whatever another test would notice (an assignment to what is imported, a hook, a mock without an end) is refused. A
 //! rename is no addition, and passes where both files are the same once the old name is written as the new one.
 //!

@@ -89,7 +89,7 @@ impl Mention {
             && (self.text.contains('/') || extension.is_some_and(|end| end.chars().all(|c| !c.is_uppercase())))
     }
 
-    /// Whether it can be a directory: a plain word is none.
+    /// Whether it can be a directory, which a plain word cannot.
     pub(super) fn may_be_directory(&self) -> bool {
         self.has_slash || self.text.contains('/') || self.is_quoted
     }

@@ -2,7 +2,7 @@
 //!
 //! A gate's settings may come with a cloned repository. What they set is seen inside of the sandbox only, and could as well be set by
 //! the gate's own script; so the rule protects the reader of a command, not the machine: `cargo test` starts the user's cargo with
-//! nothing loaded into it, and git works on the copy. What would change that is refused, whoever sets it.
+//! nothing loaded into it, and git works on the copy. Variables that would change that are refused from any source.
 
 /// Why a gate may not set a variable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

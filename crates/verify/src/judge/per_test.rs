@@ -40,7 +40,7 @@ pub struct TestList {
 }
 
 impl TestList {
-    /// Returns whether there is none.
+    /// Returns whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0

@@ -58,7 +58,7 @@ impl Runner for Just {
     }
 }
 
-/// The lines of a recipe, or nothing where there is none of this name: `test *args: build`, then indented lines.
+/// The lines of a recipe, or `None` without a recipe of this name: `test *args: build`, then indented lines.
 fn commands(text: &str, recipe: &str) -> Option<Vec<String>> {
     let mut lines = text.lines();
     lines.find(|line| {

@@ -6,7 +6,7 @@ use super::{Call, CouldNotRun, Influence, ReportAt, Reporting, Runner, Told, Too
 use crate::results::{TestResults, TestStatus};
 use crate::tally::TestRunner;
 
-/// The deepest nesting of groups that is told apart.
+/// The deepest nesting of groups that is distinguished.
 const MAX_DEPTH: usize = 50;
 
 pub(super) struct Mocha;

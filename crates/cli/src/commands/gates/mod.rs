@@ -1,6 +1,6 @@
 //! `crucible gates`: which gates a run would use, and how they fare.
 //!
-//! Three ends are told apart, here and by the exit code: a gate passes, it fails, or it could not run and so says nothing.
+//! There are three outcomes, shown here and by the exit code: a gate passes, it fails, or it could not run and so says nothing.
 
 pub(crate) mod settings;
 

@@ -15,7 +15,7 @@ use crucible_patch::{OutlineItem, outline};
 const FOR_FRAME: u64 = 600;
 const FOR_TEST: u64 = 400;
 
-/// The lines before and after a place that stands in no small definition, and where few bytes are allowed.
+/// The lines before and after a place outside of any small definition, and where few bytes are allowed.
 const AROUND: (u64, u64) = (12, 18);
 const CLOSE: (u64, u64) = (3, 6);
 

@@ -53,7 +53,7 @@ pub(crate) struct Served {
     pub(crate) findings: Vec<Finding>,
 }
 
-/// What became of one line: the files that are asked for because of it, or why there is none.
+/// What became of one line: the files that are asked for because of it, or the reason none is.
 enum Found {
     Files(Vec<RepoPath>),
     Nothing(&'static str),

@@ -6,7 +6,7 @@
 use crate::results::{TestResults, TestStatus};
 use crate::runner::Told;
 
-/// The deepest nesting of subtests that is told apart.
+/// The deepest nesting of subtests that is distinguished.
 const MAX_DEPTH: usize = 50;
 
 /// Reads a text in this format.
