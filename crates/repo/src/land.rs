@@ -13,6 +13,7 @@ mod work_tree;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crucible_model::{RunId, Timestamp};
 
@@ -26,6 +27,10 @@ pub const RUN_TRAILER: &str = "Crucible-Run";
 
 /// How many commits behind the tip are searched for one that landed earlier.
 const SEARCHED: u64 = 200;
+
+/// How often, and with which pauses, a landing looks whether the lock of the index is gone: two seconds in all.
+const LOCK_LOOKS: u32 = 40;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Who commits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,9 +92,7 @@ impl Git {
         if !request.message.lines().any(|line| line == trailer) {
             return Err(RepoError::NoTrailer { trailer });
         }
-        if self.index_lock().exists() {
-            return Err(RepoError::IndexLocked { path: self.index_lock() });
-        }
+        self.await_index().await?;
         let now = self.tracked_state().await?;
         require_branch(request.branch, &now.branch)?;
         if now.commit != *request.base {
@@ -122,15 +125,26 @@ impl Git {
     ///
     /// [`RepoError::OtherBranch`], [`RepoError::Moved`], [`RepoError::Dirty`] or [`RepoError::IndexLocked`].
     pub async fn require_landable(&self, base: &Oid, branch: &Branch) -> Result<(), RepoError> {
-        if self.index_lock().exists() {
-            return Err(RepoError::IndexLocked { path: self.index_lock() });
-        }
+        self.await_index().await?;
         let now = self.tracked_state().await?;
         require_branch(branch, &now.branch)?;
         if now.commit != *base {
             return Err(RepoError::Moved { expected: base.clone(), found: now.commit });
         }
         refuse_dirty(now.changed.into_iter().map(|entry| entry.path).collect())
+    }
+
+    /// Waits a little while another git holds the lock of the index: an interrupted landing may have left one that
+    /// still runs.
+    pub(super) async fn await_index(&self) -> Result<(), RepoError> {
+        let path = self.index_lock();
+        for _ in 0..LOCK_LOOKS {
+            if !path.exists() {
+                return Ok(());
+            }
+            tokio::time::sleep(LOCK_PAUSE).await;
+        }
+        Err(RepoError::IndexLocked { path })
     }
 
     /// The commit between the base and the tip that this request made earlier.
@@ -218,6 +232,10 @@ impl Git {
             return Ok(());
         }
         let found = self.head().await?.commit;
+        // The git of an interrupted landing moved the branch meanwhile, to the same commit.
+        if found == *commit {
+            return Ok(());
+        }
         if found == *request.base {
             return Err(output.failed());
         }

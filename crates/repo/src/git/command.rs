@@ -32,7 +32,7 @@ const MAX_OUTPUT: u64 = 256 << 20;
 
 /// What holds for every call. Each line switches off something that a repository's configuration could start,
 /// hide or change.
-const SETTINGS: [(&str, &str); 43] = [
+const SETTINGS: [(&str, &str); 44] = [
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
     ("core.untrackedCache", "false"),
@@ -54,6 +54,8 @@ const SETTINGS: [(&str, &str); 43] = [
     ("core.sshCommand", "false"),
     ("core.gitProxy", ""),
     ("core.fsync", "none"),
+    // A killed process may leave a git behind that still holds the lock of a ref for a moment.
+    ("core.filesRefLockTimeout", "5000"),
     ("apply.whitespace", "nowarn"),
     ("apply.ignoreWhitespace", "no"),
     ("color.ui", "false"),
@@ -114,7 +116,7 @@ pub(crate) struct Runner {
 }
 
 /// One call: its words, its input, and what differs from the usual.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Call {
     words: Vec<OsString>,
     stdin: Option<Vec<u8>>,

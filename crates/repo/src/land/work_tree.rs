@@ -140,9 +140,10 @@ impl Git {
             .reading(lines)
             .with_envs(env)
             .flushing(Flush::Yes);
-        let output = self.run(call).await?;
+        let mut output = self.run(call.clone()).await?;
         if output.code != 0 && self.index_lock().exists() {
-            return Err(RepoError::IndexLocked { path: self.index_lock() });
+            self.await_index().await?;
+            output = self.run(call).await?;
         }
         if output.code == 0 { Ok(()) } else { Err(output.failed()) }
     }

@@ -222,6 +222,22 @@ async fn a_lock_of_another_git_is_named_before_anything_happens() {
     change.assert_landed(&commit.oid).await;
 }
 
+/// An interrupted landing may leave a git behind that ends a moment later.
+#[tokio::test]
+async fn a_lock_that_another_git_gives_back_is_waited_for() {
+    let branch = Change::new().await.repo.git(["symbolic-ref", "HEAD"]);
+    for lock in ["index.lock".to_owned(), "HEAD.lock".to_owned(), format!("{}.lock", branch.trim())] {
+        let change = Change::new().await;
+        change.repo.write(&format!(".git/{lock}"), "");
+        let (landed, ()) = tokio::join!(change.land(), async {
+            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+            change.repo.remove(&format!(".git/{lock}"));
+        });
+        let commit = landed.unwrap_or_else(|error| panic!("{lock}: {error}"));
+        change.assert_landed(&commit.oid).await;
+    }
+}
+
 #[tokio::test]
 async fn another_patch_or_message_than_the_verified_is_refused() {
     let mut change = Change::new().await;
