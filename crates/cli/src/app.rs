@@ -1,6 +1,6 @@
 //! What every command shares: the captured environment, the configuration, the places, and the way to its end.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -44,6 +44,8 @@ pub(crate) struct App {
     pub(crate) events: RefCell<Option<EventLoop>>,
     /// Files of settings that the command line names, above the user's own and the environment.
     pub(crate) over: Vec<PathBuf>,
+    /// Whether variables that set nothing were warned of.
+    has_warned: Cell<bool>,
 }
 
 pub(crate) fn main() -> ExitCode {
@@ -70,7 +72,9 @@ pub(crate) fn main() -> ExitCode {
 fn run(command: &Command, env: Environment, output: &Output) -> ExitStatus {
     let result = clock_from(&env).map_err(CommandError::from).and_then(|clock| {
         let app = App::new(env, clock, output.clone(), Vec::new());
-        command.run(&app)
+        let result = command.run(&app);
+        app.warn_of_variables();
+        result
     });
     result.unwrap_or_else(|error| {
         let error = match (error.status, command) {
@@ -89,17 +93,30 @@ fn run(command: &Command, env: Environment, output: &Output) -> ExitStatus {
 
 impl App {
     pub(crate) fn new(env: Environment, clock: Box<dyn Clock>, output: Output, over: Vec<PathBuf>) -> Self {
-        Self { env, clock, output, events: RefCell::default(), over }
+        Self { env, clock, output, events: RefCell::default(), over, has_warned: Cell::new(false) }
     }
 
     /// The configuration for work on the project at `start`, with these flags on top.
     pub(crate) fn config(&self, start: &Path, flags: &[(&str, String)]) -> Result<Config, CommandError> {
         let files = ConfigFiles { over: self.over.clone(), ..ConfigFiles::discover(&self.env, start) };
         let config = Config::load(DEFAULTS, &files, &self.env, flags)?;
-        for name in config.unread_variables(&self.env) {
-            self.output.remark(&format!("warning: {name} is set and sets nothing; `crucible config show --json` names the variable of each setting"));
+        if !self.has_warned.replace(true) {
+            for name in config.unread_variables(&self.env) {
+                self.output.remark(&format!("warning: {name} is set and sets nothing; `crucible config show --json` names the variable of each setting"));
+            }
         }
         Ok(config)
+    }
+
+    /// Warns of variables that set nothing, where the command needed no configuration.
+    fn warn_of_variables(&self) {
+        let is_ours = |(name, _): (&std::ffi::OsStr, &std::ffi::OsStr)| {
+            name.to_str().is_some_and(|name| name.starts_with("CRUCIBLE_") && name != "CRUCIBLE_HOME")
+        };
+        if !self.has_warned.get() && self.env.pairs().any(is_ours) {
+            // A configuration that cannot be read is no matter of such a command.
+            let _ = self.config(self.env.working_directory(), &[]);
+        }
     }
 
     /// The configuration that holds for the project in a directory that the command line names.

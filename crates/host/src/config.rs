@@ -34,8 +34,12 @@ const VARIABLES: [(&str, &str); 6] = [
     ("dispatch.agent_command", "SDDAI_AGENT_CMD"),
 ];
 
-/// Second names, as they follow from the keys: what somebody takes for a limit has to be one. Of two the lower counts.
-const SECOND_VARIABLES: [(&str, &str); 1] = [("llm.budget.calls", "CRUCIBLE_LLM_BUDGET_CALLS")];
+/// Second names of a key's variable. Of two numbers the lower counts, of two texts the second name's.
+const SECOND_VARIABLES: [(&str, &str); 2] = [
+    // The name that follows from the key: what somebody takes for a limit has to be one.
+    ("llm.budget.calls", "CRUCIBLE_LLM_BUDGET_CALLS"),
+    ("llm.execution_strategy", "CRUCIBLE_EXECUTION_STRATEGY"),
+];
 
 /// Lists that are commands: a variable holds such a one in words, as on a command line, and not between commas.
 const COMMANDS: [&str; 3] = ["dispatch.plan_command", "dispatch.patch_command", "dispatch.agent_command"];
@@ -935,6 +939,17 @@ mod tests {
         assert_eq!(calls(&[(second, "3")]), 3);
         assert_eq!(calls(&[(first, "5"), (second, "3")]), 3);
         assert_eq!(calls(&[(first, "2"), (second, "3")]), 2);
+    }
+
+    #[test]
+    fn the_strategy_is_set_by_the_short_name_as_well() {
+        let env = [("CRUCIBLE_EXECUTION_STRATEGY", "external_tool")];
+        let room = tempfile::tempdir().unwrap();
+        let files = ConfigFiles { user: room.path().join("none.toml"), ..ConfigFiles::default() };
+        let env = Environment::from_pairs(env, "/");
+        let config = Config::load("[llm]\nexecution_strategy = \"controlled\"\n", &files, &env, &[]).unwrap();
+        assert_eq!(config.text("llm.execution_strategy"), Some("external_tool"));
+        assert!(config.unread_variables(&env).is_empty());
     }
 
     #[test]

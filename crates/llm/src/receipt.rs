@@ -71,7 +71,7 @@ pub enum CostBasis {
 /// Something a receipt warns of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiptWarning {
-    /// What kind of warning: `llm_fallback`.
+    /// What kind of warning: `llm_fallback` or `llm_budget_exhausted`, for one.
     #[serde(rename = "type")]
     pub kind: String,
     /// The warning.
@@ -122,6 +122,15 @@ impl ReceiptWarning {
     #[must_use]
     pub fn fallback(fell_back: &FellBack) -> Self {
         Self { kind: "llm_fallback".to_owned(), message: fell_back.warning() }
+    }
+
+    /// That a budget allowed no further call, where that ended these calls.
+    #[must_use]
+    pub fn exhausted_budget(calls: &LlmReceipt) -> Option<Self> {
+        (calls.budget_exhausted == Some(true)).then(|| Self {
+            kind: "llm_budget_exhausted".to_owned(),
+            message: "a budget allowed no further call; `[llm.budget]` holds the limits".to_owned(),
+        })
     }
 }
 

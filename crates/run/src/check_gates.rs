@@ -118,5 +118,11 @@ fn state(run: &GateRun, end: &str, excerpt: &str) -> GateState {
 /// The names of failed tests, where the runner reports test by test.
 fn failed_tests(run: &GateRun) -> Vec<String> {
     let failed = run.results.iter().flat_map(|results| results.with_status(TestStatus::Failed));
-    failed.take(MAX_FAILED).map(str::to_owned).collect()
+    let names: Vec<&str> = failed.collect();
+    // A group fails with a test in it, and is listed right before what it holds.
+    let holds = |group: &str, next: Option<&&str>| {
+        next.and_then(|next| next.strip_prefix(group)).is_some_and(|rest| rest.starts_with(" > "))
+    };
+    let tests = names.iter().enumerate().filter(|(at, name)| !holds(name, names.get(at + 1)));
+    tests.take(MAX_FAILED).map(|(_, name)| (*name).to_owned()).collect()
 }

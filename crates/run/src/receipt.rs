@@ -72,6 +72,7 @@ fn phase(record: &RunRecord, event: &EventRecord) -> Option<PhaseReceipt> {
     llm.cost = llm.cost.or_else(|| cost_of_council(&event.body));
     let status = if llm.error.is_none() { "success" } else { "failed" }.to_owned();
     let mut warnings = record.warnings.clone();
+    warnings.extend(ReceiptWarning::exhausted_budget(&llm));
     let of_council = event.body.get(COUNCIL).and_then(|told| told.get("warnings")).and_then(Value::as_array);
     warnings.extend(
         of_council.into_iter().flatten().filter_map(Value::as_str).map(|message| ReceiptWarning {
@@ -167,6 +168,9 @@ mod tests {
                     prop_assert!(llm["provider"].is_string() && llm["model_used"].is_string());
                     prop_assert_eq!(phase["status"] == "failed", llm["error"].is_string());
                     prop_assert_eq!(llm["budget_exhausted"] == true, llm["error"] == "budget_exceeded");
+                    let warns = phase["warnings"].as_array().unwrap().iter();
+                    let warned = warns.filter(|warning| warning["type"] == "llm_budget_exhausted").count();
+                    prop_assert_eq!(warned == 1, llm["budget_exhausted"] == true);
                 }
                 // An older or newer reader gets back what it can read.
                 prop_assert_eq!(serde_json::from_value::<RunReceipt>(document).unwrap(), receipt);

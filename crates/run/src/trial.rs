@@ -543,9 +543,8 @@ pub(crate) fn environment(world: &World<'_>) -> Vec<(std::ffi::OsString, std::ff
     let mut env = base_env(world.env);
     env.extend(toolchain_env(world.env));
     env.push(("HOME".into(), CONFINED_HOME.into()));
+    // No setting of colours: the tests of a program that has colours would see it.
     env.push(("CI".into(), "true".into()));
-    env.push(("CARGO_TERM_COLOR".into(), "never".into()));
-    env.push(("NO_COLOR".into(), "1".into()));
     env
 }
 

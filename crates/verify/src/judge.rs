@@ -10,6 +10,7 @@ use crucible_model::{Code, Finding, Verdict};
 use crucible_sandbox::{Captured, Extent, IsolationLevel, Requested};
 
 use crate::canary::CanaryOutcome;
+use crate::classify::{FailureClass, classify};
 use crate::gate::{GateEnd, GateId, GateOutcome, GateRun, NotStarted, builtin_gates};
 use crate::results::{TestResults, TestStatus};
 use crate::runner::no_tests_ran;
@@ -350,13 +351,14 @@ fn failure(run: &GateRun) -> Option<(Code, String)> {
     let command = run.command_line();
     match &run.end {
         GateEnd::Exited(0) => None,
-        GateEnd::Exited(code) => Some((
-            Code::new("verify-gate-failed"),
-            format!(
-                "`{command}` exited with {code} ({}); mend what its output in `logs/` names",
-                crate::classify::classify(run).as_str()
-            ),
-        )),
+        GateEnd::Exited(code) => {
+            let class = match classify(run) {
+                FailureClass::Unknown => String::new(),
+                class => format!(" ({})", class.as_str()),
+            };
+            let hint = format!("`{command}` exited with {code}{class}; its output is in the run's `logs/`");
+            Some((Code::new("verify-gate-failed"), hint))
+        }
         GateEnd::Signalled(signal) => {
             let hint = format!(
                 "`{command}` was ended by signal {signal}; see whether it crashed, or give the machine more memory"

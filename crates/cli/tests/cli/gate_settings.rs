@@ -191,6 +191,7 @@ fn gates_pass_fail_or_could_not_run() {
     insta::assert_snapshot!(text(repo.path(), &ran.stdout), @r##"
     bad fails (N s): exit code 1, 1 test failed
         adds
+        A run may start like this; it refuses a change that makes anything else fail.
     good passes (N s)
     lost could not run: program "no-such-program-here" was not found on PATH
         to do: install "no-such-program-here"

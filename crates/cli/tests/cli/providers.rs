@@ -37,8 +37,9 @@ fn a_provider_that_does_not_exist_is_refused_with_the_ones_that_do() {
 #[test]
 fn models_that_act_by_themselves_are_refused() {
     let (repo, desk) = (small().build(), Desk::new());
-    for spelling in ["external_tool", "external-tool"] {
-        let call = desk.start_call(repo.path()).env("CRUCIBLE_LLM_EXECUTION_STRATEGY", spelling);
+    let (own, short) = ("CRUCIBLE_LLM_EXECUTION_STRATEGY", "CRUCIBLE_EXECUTION_STRATEGY");
+    for (variable, spelling) in [(own, "external_tool"), (own, "external-tool"), (short, "external_tool")] {
+        let call = desk.start_call(repo.path()).env(variable, spelling);
         let message = call.run().exits(2).message();
         assert!(
             message.contains("ExecutionStrategy::ExternalTool not yet supported in this version"),

@@ -46,9 +46,9 @@ pub struct DebateOutcome {
     /// What the executor should know: what was noticed of the debate, then issues that it left open, then what the synthesis
     /// warns of.
     pub warnings: Vec<String>,
-    /// Suggestions that were taken, with their source.
+    /// Suggestions that the plan follows, as its steps show, with their source.
     pub accepted_suggestions: Vec<String>,
-    /// Suggestions that were not, with source and reason.
+    /// Suggestions that it does not follow, with source and reason.
     pub rejected_suggestions: Vec<String>,
     /// Rounds that took place.
     pub rounds: u32,
@@ -93,6 +93,7 @@ pub async fn debate(
         plan = revision;
         critique = claude.critique(&plan, floor).await?;
     }
+    let mut in_the_end = settled.clone();
     settled.unanswered(&critique.0.reply);
     let rounds = floor.round;
     if !critique.is_approval() {
@@ -111,6 +112,8 @@ pub async fn debate(
         floor.note(format!("the final plan's step \"{}\" is in no plan that claude reviewed", step.name));
     }
     let synthesis = last.0.reply;
+    // What the model says of suggestions is a claim; the steps show what became of them.
+    in_the_end.by_last_word(&plan.0.reply.steps, &critique.0.reply, &synthesis.steps);
     let unresolved = critique.issues().iter().map(|issue| format!("unresolved {}", summary::sentence(issue)));
     Ok(DebateOutcome {
         dependencies: synthesis.dependencies,
@@ -121,8 +124,12 @@ pub async fn debate(
             .chain(unresolved)
             .chain(synthesis.warnings)
             .collect(),
-        accepted_suggestions: synthesis.accepted_suggestions,
-        rejected_suggestions: synthesis.rejected_suggestions,
+        accepted_suggestions: in_the_end.accepted.iter().map(summary::with_source).collect(),
+        rejected_suggestions: in_the_end
+            .rejected
+            .iter()
+            .map(|suggestion| format!("{} — the plan does not follow it", summary::with_source(suggestion)))
+            .collect(),
         rounds,
         summary,
         gpt_model,

@@ -15,7 +15,7 @@ pub(super) const MOST_SUMMARY: usize = 1000;
 const CUT: &str = " [cut]";
 
 /// Suggestions, by what became of them.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Settled {
     pub(super) accepted: Vec<Suggestion>,
     pub(super) rejected: Vec<Suggestion>,
@@ -24,8 +24,19 @@ pub(super) struct Settled {
 impl Settled {
     /// Settles the suggestions of a critique by the revision that answered it.
     pub(super) fn by_revision(&mut self, before: &DraftReply, critique: &CritiqueReply, after: &DraftReply) {
+        self.settle(critique, &before.steps, &after.steps);
+    }
+
+    /// Settles the suggestions of the last critique by the final steps, and takes back what those undo.
+    pub(super) fn by_last_word(&mut self, before: &[PlanStep], critique: &CritiqueReply, last: &[PlanStep]) {
+        let undone = self.accepted.extract_if(.., |suggestion| is_undone(suggestion, last));
+        self.rejected.extend(undone);
+        self.settle(critique, before, last);
+    }
+
+    fn settle(&mut self, critique: &CritiqueReply, before: &[PlanStep], after: &[PlanStep]) {
         for suggestion in &critique.suggestions {
-            let taken = was_taken(suggestion, &before.steps, &after.steps);
+            let taken = was_taken(suggestion, before, after);
             if taken { &mut self.accepted } else { &mut self.rejected }.push(suggestion.clone());
         }
     }
@@ -34,6 +45,12 @@ impl Settled {
     pub(super) fn unanswered(&mut self, critique: &CritiqueReply) {
         self.rejected.extend(critique.suggestions.iter().cloned());
     }
+}
+
+/// Whether the final steps lack what was added or changed, or have what was removed.
+fn is_undone(suggestion: &Suggestion, last: &[PlanStep]) -> bool {
+    let stands = last.iter().any(|step| step.name.trim() == suggestion.step_name.trim());
+    stands == (suggestion.action == Action::Remove)
 }
 
 fn was_taken(suggestion: &Suggestion, before: &[PlanStep], after: &[PlanStep]) -> bool {
@@ -66,8 +83,17 @@ pub(super) fn sentence(issue: &Issue) -> String {
 }
 
 fn told(suggestion: &Suggestion) -> String {
+    format!("{} (Claude)", in_words(suggestion))
+}
+
+/// A suggestion as a plan lists it: with its source, in the form of seed 000 §6.3.
+pub(super) fn with_source(suggestion: &Suggestion) -> String {
+    format!("{} — source: Claude", in_words(suggestion))
+}
+
+fn in_words(suggestion: &Suggestion) -> String {
     let Suggestion { action, step_name, description } = suggestion;
-    single_spaced(&format!("{} step \"{step_name}\": {description} (Claude)", action.as_str()))
+    single_spaced(&format!("{} step \"{step_name}\": {description}", action.as_str()))
 }
 
 /// At most so many characters; what is cut says so.

@@ -132,7 +132,9 @@ async fn success_with_exit_code_0_is_believed_only_when_everything_says_so() {
     };
     let cases = [
         ("echo quoted >&2; exit 0".to_owned(), None),
-        ("echo quoted".to_owned(), None),
+        ("echo '{\"response\": \"quoted'".to_owned(), None),
+        ("echo '{\"error\": \"quoted\"}'".to_owned(), None),
+        ("printf 'quoted \\377'".to_owned(), None),
         (with(|out| out["stats"] = json!({})), None),
         (with(|out| out["error"] = json!({"type": "INVALID_STREAM", "message": "quoted"})), None),
         (with(|out| out["stats"]["models"]["gemini-x"]["api"]["totalErrors"] = json!(1)), None),
@@ -155,6 +157,16 @@ async fn success_with_exit_code_0_is_believed_only_when_everything_says_so() {
         assert!(!error.is_transient(), "{script}");
         assert_says_nothing(&error, "gemini-cli");
     }
+}
+
+#[tokio::test]
+async fn plain_text_with_exit_code_0_is_an_answer() {
+    let result = stand("cat > /dev/null; echo 'Warning' >&2; printf 'hello\\nworld'")
+        .call(ask("words"))
+        .await
+        .unwrap();
+    assert_eq!(result.raw_response, "hello\nworld");
+    assert_eq!((result.tokens_input, result.tokens_output), (None, None));
 }
 
 #[tokio::test]

@@ -379,7 +379,9 @@ impl<'a> PhaseRun<'a> {
         // Of a call that nobody waits for any more only its attempts are known.
         let under_way = self.begun.load(Ordering::SeqCst).saturating_sub(self.settled);
         let attempts = self.tally.attempts().saturating_add(under_way);
-        bounded(PhaseEntry { llm: self.tally.receipt(), attempts, ..self.entry.clone() }, self.untold)
+        let mut entry = PhaseEntry { llm: self.tally.receipt(), attempts, ..self.entry.clone() };
+        entry.warnings.extend(entry.llm.as_ref().and_then(ReceiptWarning::exhausted_budget));
+        bounded(entry, self.untold)
     }
 
     fn promote(

@@ -88,7 +88,7 @@ fn every_error_is_a_failure_and_nothing_else_is() {
             (
                 "verify-gate-failed",
                 "unit",
-                "`cargo test` exited with 101 (test_failure); mend what its output in `logs/` names"
+                "`cargo test` exited with 101 (test_failure); its output is in the run's `logs/`"
             ),
             ("patch-path-denied", "patch_check", "src/a.rs: remove it"),
         ]

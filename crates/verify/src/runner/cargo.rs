@@ -9,6 +9,7 @@ use crate::tally::TestRunner;
 pub(super) const SIGNS: &[(&str, &str)] = &[
     ("but --offline was specified", FETCH),
     ("to run without the --offline flag", FETCH),
+    ("error: no matching package named", FETCH),
     ("using offline mode (--offline)", FETCH),
     ("error: failed to download", FETCH),
     ("error: failed to get `", FETCH),

@@ -20,9 +20,9 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, RangedI64ValueParser};
 use crucible_council::{
     CallUsage, CouncilError, CouncilLimits, CouncilRole, Crucible, DeltaChoice, EngineConfig, HintedModels,
-    Observability, Part, Wording,
+    OPENROUTER_MODEL, OPENROUTER_TRIAGE_MODEL, Observability, Part, Wording,
 };
-use crucible_host::config::{Config, variable_of};
+use crucible_host::config::{Config, SettingSource, variable_of};
 use crucible_llm::{Backend, CallBudget, CallWatch, FellBack, Limit, PriceTable, Recording, Selected};
 
 use crate::app::App;
@@ -54,7 +54,7 @@ const FEWEST_CALLS: u64 = 2;
 #[derive(Args, Default)]
 pub(crate) struct CouncilFlags {
     /// Who answers every call; without it council.provider, else llm.provider
-    #[arg(long, value_name = "NAME", value_parser = providers())]
+    #[arg(long, alias = "llm-provider", value_name = "NAME", value_parser = providers())]
     provider: Option<String>,
     /// The recording that answers, for the provider `replay`
     #[arg(long, value_name = "FILE")]
@@ -177,7 +177,7 @@ impl Bench {
         let context = model::context(app, config, &shared_sandbox(app))?;
         let Selected { backend, fell_back, .. } = model::selected_with(app, config, &context, provider)?;
         let mut models = match &fell_back {
-            None => Models::of(config, flags),
+            None => Models::of(config, flags).or_those_of_openrouter(config, backend.provider()),
             Some(_) => Models::none_of(config, flags, app, &backend),
         };
         // What the command line names holds for every phase; what the configuration names, for those without their own.
@@ -295,6 +295,19 @@ impl Models {
             fallback: list(&flags.fallback_models, "council.fallback_models"),
             hinted: list(&flags.hinted_models, "council.hinted_models"),
         }
+    }
+
+    /// Those of seed 001 where OpenRouter answers and nobody named a model: of the council, or of the provider.
+    fn or_those_of_openrouter(self, config: &Config, provider: &str) -> Self {
+        let key = format!("llm.{provider}.model");
+        let is_unnamed =
+            matches!(config.source(&key), Some(SettingSource::Default)) && self.default.is_empty();
+        if provider != "openrouter" || !is_unnamed {
+            return self;
+        }
+        let triage = if self.triage.is_empty() { OPENROUTER_TRIAGE_MODEL.to_owned() } else { self.triage };
+        let hinted = if self.hinted.is_empty() { vec![ANY_MODEL.to_owned()] } else { self.hinted };
+        Self { triage, default: OPENROUTER_MODEL.to_owned(), hinted, ..self }
     }
 
     /// None of those that are configured: the name of a model means nothing to the provider that fell in for another.

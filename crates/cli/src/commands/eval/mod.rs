@@ -67,7 +67,7 @@ struct EvalRun {
     #[arg(value_name = "DIR")]
     directory: PathBuf,
     /// Who answers; without it the configured one (llm.provider, which has no default)
-    #[arg(long, value_name = "NAME", value_parser = providers())]
+    #[arg(long, alias = "llm-provider", value_name = "NAME", value_parser = providers())]
     provider: Option<String>,
     /// The model to ask; without it the provider's configured one
     #[arg(long, value_name = "MODEL")]

@@ -255,6 +255,9 @@ pub(crate) fn show_results(app: &App, checks: &[GateCheck]) {
                 if tests.is_empty() {
                     excerpt.lines().for_each(|line| app.output.line(&format!("    {line}")));
                 }
+                let effect =
+                    "    A run may start like this; it refuses a change that makes anything else fail.";
+                app.output.line(effect);
             }
             GateState::CouldNotRun { cause, remedy } => {
                 app.output.line(&one_line(&format!("{id} could not run: {cause}")));

@@ -42,7 +42,7 @@ pub(crate) struct Options {
     #[arg(long, default_value = ".", value_name = "DIR")]
     pub(crate) repo: PathBuf,
     /// Who answers; without it the configured one (llm.provider, which has no default). Not needed where a person or a command does
-    #[arg(long, value_name = "NAME", value_parser = providers())]
+    #[arg(long, alias = "llm-provider", value_name = "NAME", value_parser = providers())]
     pub(crate) provider: Option<String>,
     /// Who answers where that provider cannot be made ready; without it as configured (llm.fallback_provider, none)
     #[arg(long, value_name = "NAME", value_parser = providers())]

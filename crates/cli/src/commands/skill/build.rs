@@ -62,7 +62,7 @@ pub(crate) struct Build {
     #[arg(long, value_name = "AGENT")]
     agent: Option<Agent>,
     /// Who answers, for `whole-file`; without it the configured one (llm.provider)
-    #[arg(long, value_name = "NAME", value_parser = providers())]
+    #[arg(long, alias = "llm-provider", value_name = "NAME", value_parser = providers())]
     provider: Option<String>,
     /// The recording that answers, for the provider `replay`
     #[arg(long, value_name = "FILE")]

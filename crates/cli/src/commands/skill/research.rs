@@ -43,7 +43,7 @@ pub(crate) struct Research {
     #[arg(long)]
     advice: bool,
     /// Who is asked; without it the configured one (llm.provider, which has no default)
-    #[arg(long, value_name = "NAME", value_parser = providers(), requires = "advice")]
+    #[arg(long, alias = "llm-provider", value_name = "NAME", value_parser = providers(), requires = "advice")]
     provider: Option<String>,
     /// The recording that answers, for the provider `replay`
     #[arg(long, value_name = "FILE", requires = "advice")]

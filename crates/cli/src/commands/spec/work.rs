@@ -57,7 +57,7 @@ pub(crate) struct PhaseFlags {
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Who answers; without it the configured one (llm.provider, which has no default)
-    #[arg(long, value_name = "NAME", value_parser = providers())]
+    #[arg(long, alias = "llm-provider", value_name = "NAME", value_parser = providers())]
     provider: Option<String>,
     /// Who answers where that provider cannot be made ready; without it as configured (llm.fallback_provider, none)
     #[arg(long, value_name = "NAME", value_parser = providers())]

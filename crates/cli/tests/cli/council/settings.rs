@@ -113,6 +113,27 @@ fn fallback_models_go_to_openrouter_and_elsewhere_it_is_said_that_they_do_not() 
 }
 
 #[test]
+fn openrouter_is_asked_with_the_models_of_the_seed_until_somebody_names_one() {
+    let asked = |configured: &str| {
+        let mut triage = triage("parallel", &ROLES);
+        triage["council"][0]["model_hint"] = "openai/gpt-4o".into();
+        let server = council(triage, |_| None);
+        let desk = Desk::with(&server);
+        desk.user_config(configured);
+        let call = desk.call(["ask", QUESTION]).env("CRUCIBLE_OPENROUTER_BASE_URL", server.base_url());
+        call.env("OPENROUTER_API_KEY", "a-key-for-tests").arg("--provider").arg("openrouter").run().ok();
+        models(&server)
+    };
+    let seeds = asked("");
+    assert_eq!(seeds[0], (CouncilCall::Triage, json!("anthropic/claude-sonnet-4-20250514")));
+    let rest: Vec<&Value> = seeds[1..].iter().map(|(_, model)| model).collect();
+    let (hint, auto) = (json!("openai/gpt-4o"), json!("openrouter/auto"));
+    assert!(rest.contains(&&hint) && rest.iter().all(|model| [&hint, &auto].contains(model)), "{rest:?}");
+    let own = asked("[llm.openrouter]\nmodel = \"my/own\"\n");
+    assert!(own.iter().all(|(_, model)| model == "my/own"), "{own:?}");
+}
+
+#[test]
 fn what_decides_about_changes_can_be_chosen() {
     let mut triage = triage("parallel", &ROLES);
     triage["allow_early_exit"] = true.into();

@@ -108,7 +108,7 @@ fn a_debate_gives_a_plan_of_its_schema() {
     assert_eq!(plan["schema"], "viv-git-plan.v1");
     assert_eq!((&plan["debate_rounds"], &plan["safety_validated"]), (&json!(2), &json!(true)));
     assert_eq!(plan["steps"][0]["cmd"], "cargo build --release");
-    assert_eq!(plan["accepted_suggestions"][0], "use --release; source: claude");
+    assert_eq!(plan["accepted_suggestions"][0], "modify step \"build\": use --release — source: Claude");
     assert_eq!(plan["created_at"], NOW);
     assert_eq!(models.asked(), (3, 2));
     // Each question carries its budget, whatever it says.

@@ -96,6 +96,7 @@ fn an_exhausted_budget_is_told_and_recorded() {
         (&phase["llm"]["budget_exhausted"], &phase["error"]["class"]),
         (&json!(true), &json!("budget"))
     );
+    assert_eq!(phase["warnings"][0]["type"], "llm_budget_exhausted");
     assert_eq!(asked(&server).len(), 1);
 }
 

@@ -23,8 +23,9 @@ async fn an_approved_draft_needs_one_round_and_no_revision() {
     assert_eq!(outcome.steps[0].cmd, "cargo build --release");
     assert_eq!(outcome.dependencies.tools, ["cargo"]);
     assert_eq!(outcome.warnings, [""; 0]);
-    assert_eq!(outcome.accepted_suggestions, ["test it - source: Claude"]);
-    assert_eq!(outcome.rejected_suggestions, ["strip it - source: Claude - not needed"]);
+    // The synthesis claims both, and nobody suggested them.
+    assert_eq!(outcome.accepted_suggestions, [""; 0]);
+    assert_eq!(outcome.rejected_suggestions, [""; 0]);
     assert_eq!(outcome.summary, "rounds: 1; the plan was approved");
     assert_eq!((outcome.gpt_model.as_str(), outcome.claude_model.as_str()), ("test-model", "test-model"));
 }
@@ -58,7 +59,33 @@ async fn a_draft_that_is_not_approved_is_revised_and_reviewed_again() {
          accepted: add step \"test\": run the tests (Claude)\n\
          not taken: modify step \"build\": build for debugging (Claude)"
     );
+    assert_eq!(outcome.accepted_suggestions, ["add step \"test\": run the tests — source: Claude"]);
+    assert_eq!(
+        outcome.rejected_suggestions,
+        ["modify step \"build\": build for debugging — source: Claude — the plan does not follow it"]
+    );
     assert_eq!(outcome.warnings, [""; 0]);
+}
+
+#[tokio::test]
+async fn what_becomes_of_a_suggestion_is_read_from_the_final_steps() {
+    let suggesting = |action: &str, step: &str, approved: bool| {
+        let mut reply = critique(&[], approved);
+        reply["suggestions"] = json!([{"action": action, "step_name": step, "description": "so"}]);
+        says(&reply)
+    };
+    // The revision adds the tests and the synthesis leaves them out; it takes the last critic's word instead.
+    let release = step("build", "cargo build --locked");
+    let mut stage = Stage::of(
+        [says(&plan(&[build()])), says(&plan(&[build(), test()])), says(&synthesis(&[release]))],
+        [suggesting("add", "test", false), suggesting("modify", "build", true)],
+    );
+    let outcome = stage.hold(2).await.unwrap();
+    assert_eq!(outcome.accepted_suggestions, ["modify step \"build\": so — source: Claude"]);
+    assert_eq!(
+        outcome.rejected_suggestions,
+        ["add step \"test\": so — source: Claude — the plan does not follow it"]
+    );
 }
 
 #[tokio::test]

@@ -2,7 +2,8 @@
 //!
 //! Success is an exit code of 0 together with JSON that holds text, no error, and statistics of exactly one request of one
 //! model without errors: the program also ends with 0 when it sent nothing, and when it glued together what came
-//! before and after a broken stream. On failure its exit code is the status modulo 256, unless it is one of its own; what
+//! before and after a broken stream. A version or a wrapper that knows no JSON prints the text alone; that is an answer too, of
+//! which no tokens are known. On failure its exit code is the status modulo 256, unless it is one of its own; what
 //! it says on standard error ends in JSON, whose code is the status where there was one. Of the words in there, which
 //! quote the server, only fixed signs are looked for.
 
@@ -82,9 +83,7 @@ pub(super) fn answer(asked: Asked<'_>, stdout: &[u8]) -> Result<LlmResult, LlmEr
         return Err(asked.unreadable("the program ended with code 0 and printed nothing", AGAIN));
     }
     let Ok(output) = serde_json::from_slice::<Output>(stdout) else {
-        return Err(
-            asked.unreadable("the program ended with code 0, and what it printed is not its JSON", AGAIN)
-        );
+        return plain_text(asked, stdout);
     };
     let Output { response, stats: Stats { models }, error } = output;
     let text = response.unwrap_or_default();
@@ -113,6 +112,26 @@ pub(super) fn answer(asked: Asked<'_>, stdout: &[u8]) -> Result<LlmResult, LlmEr
         model_used: model_name(Some(speaker), asked.model),
         tokens_input: Some(tokens.prompt),
         tokens_output: Some(tokens.candidates.saturating_add(tokens.thoughts)),
+        timed_out: Some(false),
+        extensions: BTreeMap::new(),
+    })
+}
+
+/// Reads an answer without statistics. What begins like the program's JSON and is not, was cut off or is an error.
+fn plain_text(asked: Asked<'_>, stdout: &[u8]) -> Result<LlmResult, LlmError> {
+    let text = std::str::from_utf8(stdout).ok().filter(|text| !text.trim_start().starts_with('{'));
+    let Some(text) = text else {
+        return Err(asked.unreadable(
+            "the program ended with code 0, and what it printed is neither its JSON nor plain text",
+            AGAIN,
+        ));
+    };
+    Ok(LlmResult {
+        raw_response: text.to_owned(),
+        provider: asked.provider.to_owned(),
+        model_used: model_name(None, asked.model),
+        tokens_input: None,
+        tokens_output: None,
         timed_out: Some(false),
         extensions: BTreeMap::new(),
     })
