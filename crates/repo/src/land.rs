@@ -7,12 +7,12 @@
 //! that is new already is left alone.
 //!
 //! A file is only ever replaced when it holds exactly what the base holds there; anything else is the user's and is an
-//! error before the branch moves.
+//! error before the branch moves. What the user changed in other files stays as it is, staged or not.
 
 mod work_tree;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crucible_model::{RunId, Timestamp};
@@ -109,8 +109,9 @@ impl Git {
             return Ok(Commit { oid: commit, landed: Landed::Before });
         }
 
-        refuse_dirty(now.changed.into_iter().map(|entry| entry.path).collect())?;
         let changes = self.write_tree(request).await?;
+        let changed = now.changed.into_iter().map(|entry| entry.path).collect();
+        refuse_dirty(in_the_way(changed, changes.iter().map(|change| change.path.as_path())))?;
         // Untracked files are the user's, ignored ones too: a change must not write over one.
         refuse_dirty(work_tree::occupied(self.top(), &changes)?)?;
         let commit = self.write_commit(request).await?;
@@ -119,19 +120,26 @@ impl Git {
         Ok(Commit { oid: commit, landed: Landed::Now })
     }
 
-    /// Refuses what [`Git::land`] would refuse of the branch and the tracked files, before anything is begun.
+    /// Refuses what [`Git::land`] would refuse of the branch and the tracked files, before anything is begun. `touched` are the
+    /// paths of the change.
     ///
     /// # Errors
     ///
     /// [`RepoError::OtherBranch`], [`RepoError::Moved`], [`RepoError::Dirty`] or [`RepoError::IndexLocked`].
-    pub async fn require_landable(&self, base: &Oid, branch: &Branch) -> Result<(), RepoError> {
+    pub async fn require_landable(
+        &self,
+        base: &Oid,
+        branch: &Branch,
+        touched: &[&Path],
+    ) -> Result<(), RepoError> {
         self.await_index().await?;
         let now = self.tracked_state().await?;
         require_branch(branch, &now.branch)?;
         if now.commit != *base {
             return Err(RepoError::Moved { expected: base.clone(), found: now.commit });
         }
-        refuse_dirty(now.changed.into_iter().map(|entry| entry.path).collect())
+        let changed = now.changed.into_iter().map(|entry| entry.path).collect();
+        refuse_dirty(in_the_way(changed, touched.iter().copied()))
     }
 
     /// Waits a little while another git holds the lock of the index: an interrupted landing may have left one that
@@ -248,6 +256,16 @@ fn require_branch(expected: &Branch, found: &Branch) -> Result<(), RepoError> {
         return Ok(());
     }
     Err(RepoError::OtherBranch { expected: expected.to_string(), found: found.to_string() })
+}
+
+/// Of the files that the user changed, those that the change touches, holds or lies in. Attributes always count: they decide
+/// how other files are written.
+fn in_the_way<'c>(changed: Vec<PathBuf>, touched: impl Iterator<Item = &'c Path> + Clone) -> Vec<PathBuf> {
+    let meets = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name == ".gitattributes")
+            || touched.clone().any(|other| path.starts_with(other) || other.starts_with(path))
+    };
+    changed.into_iter().filter(meets).collect()
 }
 
 fn refuse_dirty(paths: Vec<PathBuf>) -> Result<(), RepoError> {

@@ -4,6 +4,8 @@
 //! side effect, so a landing that was cut off is finished with the very same commit, and never made twice. The
 //! trailers tie the commit to the run: its id, the digests of plan and verify report, and the head of the ledger.
 
+use std::path::Path;
+
 use crucible_ledger::Ledger;
 use crucible_model::{ClockSource, Digest, Finding, Timestamp};
 use crucible_repo::{Branch, BranchReach, Git, Identity, LandRequest, Oid, RUN_TRAILER};
@@ -145,8 +147,11 @@ async fn land_recorded(
         None
     } else {
         // Before gates that may take long: what is refused in any case is refused at once.
+        let parsed =
+            crucible_patch::parse(&patch).map_err(|_| RunError::Edited { path: dir.path(layout::PATCH) })?;
+        let touched: Vec<&Path> = parsed.paths().into_iter().map(|path| Path::new(path.as_str())).collect();
         let (landable, identity) =
-            tokio::join!(git.require_landable(&record.base_commit, &record.branch), git.identity());
+            tokio::join!(git.require_landable(&record.base_commit, &record.branch, &touched), git.identity());
         landable?;
         let identity = identity?;
         let passed = Box::pin(pass_full_gates(world, dir, record, journal)).await?;

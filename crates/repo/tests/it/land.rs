@@ -205,10 +205,29 @@ async fn changes_of_the_user_s_are_never_lost() {
     assert_eq!(repo.read("a"), "hidden\n");
     repo.git(["update-index", "--no-assume-unchanged", "a"]);
     clean();
+    repo.write(".gitattributes", "* text eol=crlf\n");
+    repo.git(["add", ".gitattributes"]);
+    refused("changed attributes", ".gitattributes").await;
+    clean();
     // What is in nobody's way stays and does not matter.
     repo.write("notes.txt", "mine\n");
     change.land().await.unwrap();
     assert_eq!(repo.read("notes.txt"), "mine\n");
+}
+
+#[tokio::test]
+async fn changes_of_the_user_s_in_other_files_stay_as_they_are() {
+    let repo = Repo::with(&[FILES, &[("other", "as committed\n"), ("staged", "as committed\n")]].concat());
+    let patch = repo.diff(edit);
+    let change = Change::of(repo, patch).await;
+    let repo = &change.repo;
+    repo.write("other", "mine\n");
+    repo.write("staged", "mine, staged\n");
+    repo.git(["add", "staged"]);
+    change.land().await.unwrap();
+    assert_eq!((repo.read("other"), repo.read("staged")), ("mine\n".to_owned(), "mine, staged\n".to_owned()));
+    assert_eq!(repo.git(["status", "--porcelain=v1"]), " M other\nM  staged\n");
+    assert_eq!(repo.git(["show", "HEAD:other"]), "as committed\n");
 }
 
 #[tokio::test]
