@@ -146,6 +146,21 @@ mod tests {
         );
     }
 
+    /// Doc tests end in any order, and that of a crate's own text has no name but its file's.
+    #[test]
+    fn libtest_names_do_not_depend_on_the_order_of_doc_tests() {
+        let targets = "     Running tests/it.rs (target/debug/deps/it-0123456789abcdef)\n   Doc-tests x\n";
+        let read = |docs: &str| {
+            let unit = "running 1 test\ntest a ... ok\n\ntest result: ok. 1 passed\n\n";
+            let stdout = format!("{unit}running 2 tests\n{docs}\ntest result: ok. 2 passed\n");
+            run_of("cargo test", GateEnd::Exited(0), &stdout, targets).results.unwrap().tests
+        };
+        let (own, named) = ("test src/lib.rs - (line 19) ... ok\n", "test src/lib.rs - f (line 3) ... ok\n");
+        let first = read(&format!("{own}{named}"));
+        assert_eq!(first, read(&format!("{named}{own}")));
+        assert_eq!(first.keys().collect::<Vec<_>>(), ["it::a", "src/lib.rs -", "src/lib.rs - f"]);
+    }
+
     #[test]
     fn unittest_results_are_read() {
         let output = "test_b (test_a.A.test_b) ... ok\ntest_c (test_a.A.test_c) ... FAIL\ntest_d (test_a.A.test_d) ... skipped 'x'\n";

@@ -156,16 +156,17 @@ impl Conversation<'_> {
         match ended {
             Ok(result) => self.show(&result),
             Err(failure) => {
+                // The line ends before standard error is written, which a terminal shows in the same place.
+                output.line(" failed]");
                 tell_in_vain(self.app, &failure);
                 let unrecorded =
                     matches!(*failure.error, CouncilError::Call { source: CallError::Record(_), .. });
                 let error = CommandError::from(failure);
                 if unrecorded {
-                    output.line(" failed]");
                     return Err(error
                         .hint("The conversation ends: what is asked would be paid for and not recorded."));
                 }
-                output.line(" failed]\n");
+                output.line("");
                 self.tell(&error);
             }
         }
@@ -206,13 +207,16 @@ impl Conversation<'_> {
 /// What a line asks for; space around it is no part of it, and the case of a word makes no difference.
 fn wish(line: &str) -> Wish<'_> {
     let line = line.trim();
-    match line.to_ascii_lowercase().as_str() {
-        "" => Wish::Nothing,
-        "exit" => Wish::Exit,
-        "trace on" => Wish::Observe(Observability::On),
-        "trace off" => Wish::Observe(Observability::Off),
-        "trace" => Wish::Usage,
-        "quit" | "help" | "?" | "/exit" | "/quit" | "/help" | "/?" => Wish::Help,
+    let lower = line.to_ascii_lowercase();
+    let mut words = lower.split_whitespace();
+    match [words.next(), words.next(), words.next()] {
+        [None, ..] => Wish::Nothing,
+        [Some("exit"), None, _] => Wish::Exit,
+        [Some("trace"), Some("on"), None] => Wish::Observe(Observability::On),
+        [Some("trace"), Some("off"), None] => Wish::Observe(Observability::Off),
+        // Two words are meant as the switch: nobody pays for a slip of the hand.
+        [Some("trace"), _, None] => Wish::Usage,
+        [Some("quit" | "help" | "?" | "/exit" | "/quit" | "/help" | "/?"), None, _] => Wish::Help,
         _ => Wish::Answer(line),
     }
 }
@@ -239,7 +243,8 @@ mod tests {
         for word in ["quit", " HELP", "?", "/exit", "/Quit\r"] {
             assert_eq!(wish(word), Wish::Help);
         }
-        for question in ["exit?", "help!", "EXITUS", "trace onward", "trace the costs", "how do I exit"] {
+        assert_eq!(["trace maybe", "Trace  on "].map(wish), [Wish::Usage, Wish::Observe(Observability::On)]);
+        for question in ["exit?", "help!", "EXITUS", "trace the costs", "how do I exit"] {
             assert_eq!(wish(question), Wish::Answer(question));
         }
     }

@@ -30,8 +30,9 @@ pub(in crate::runner) fn read(told: &Told<'_>) -> TestResults {
     results
 }
 
+/// Whether a list is one of doc tests: each has the name of its file first. That of a file's own text ends there.
 fn is_of_docs(list: &List) -> bool {
-    list.first().is_some_and(|(name, _)| name.contains(" - "))
+    list.first().is_some_and(|(name, _)| name.contains(" - ") || name.ends_with(" -"))
 }
 
 /// The name of the target that cargo is about to run.
