@@ -15,6 +15,7 @@ mod canary;
 mod classify;
 mod gate;
 mod judge;
+mod makefile;
 mod report;
 mod results;
 mod run;
@@ -37,6 +38,7 @@ pub use judge::{
     Baseline, GateBefore, GateTests, JudgedRun, Requirements, TestFiles, TestList, failed_by_environment,
     judge, judge_run, judge_run_after, judge_set,
 };
+pub use makefile::{MakeRule, Makefile};
 pub use report::{
     CommandRow, Failure, GateIsolation, GateLevel, ReportInput, ReportPaths, ReportVersion, VerifyReport,
     VerifyResult, report,
