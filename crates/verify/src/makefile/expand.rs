@@ -209,7 +209,9 @@ fn apply(function: &str, arguments: &str) -> Option<String> {
     };
     let name = |word: &str| word.rsplit('/').next().unwrap_or(word).to_owned();
     match (function, parts.as_slice()) {
-        ("wildcard" | "strip" | "sort" | "abspath" | "realpath", _) => Some(mapped(arguments, &str::to_owned)),
+        ("wildcard" | "strip" | "sort" | "abspath" | "realpath", _) => {
+            Some(mapped(arguments, &str::to_owned))
+        }
         ("notdir", _) => Some(mapped(arguments, &name)),
         ("dir", _) => Some(mapped(arguments, &|word| match word.rfind('/') {
             Some(at) => word[..=at].to_owned(),
