@@ -127,7 +127,8 @@ pub(crate) fn gate_files(
             for word in command.iter().flat_map(|word| words(word)).filter(|word| !inputs.contains(*word)) {
                 asked.push((word.to_owned(), None));
             }
-            let texts = command.iter().cloned().chain([command.join(" ")]);
+            let texts =
+                command.iter().filter(|word| !inputs.contains(*word)).cloned().chain([command.join(" ")]);
             for text in texts {
                 moves |= moves_away(&text);
                 asked.extend(run_by(&text).into_iter().map(|candidate| (candidate, None)));

@@ -144,7 +144,7 @@ fn program_that_a_script_tests_is_ordinary_source() {
         ("./app 2 3 | diff - expected", ""),
         ("./app 2 3 > out.txt\n\tdiff out.txt expected", ""),
         ("test `./app 2 3` = 5", ""),
-        ("diff <(./app 2 3) expected", ""),
+        ("diff <(./app 2 3) wanted", ""),
     ] {
         let makefile = format!("{all}test: app\n\t{recipe}\n");
         assert_eq!(of_makefile(&makefile, &files(script)), [""; 0], "{recipe}");
