@@ -53,7 +53,8 @@ fn change_of_the_source_that_asserts_lands() {
     let with_app = format!("all: app\napp: main.o add.o\n{MAKEFILE}");
     for makefile in [MAKEFILE, with_app.as_str()] {
         let repo = project(makefile).file("main.c", "int main(void) { return 0; }\n").build();
-        let desk = Desk::with(&answering(whole_file("add.c", &add('+'))));
+        let server = answering(whole_file("add.c", &add('+')));
+        let desk = Desk::with(&server);
         let status = start(&desk, &repo, GOAL).ok().json();
         assert_eq!(status["state"], "verified");
         desk.run(["run", "land", &id_of(&status)]).ok();
@@ -74,7 +75,8 @@ fn program_that_a_script_tests_may_change() {
         .file("main.c", main('-'))
         .file("test.sh", "out=$(./app 2 3)\n[ \"$out\" = 5 ] || { echo \"got $out\"; exit 1; }\n")
         .build();
-    let desk = Desk::with(&answering(whole_file("main.c", &main('+'))));
+    let server = answering(whole_file("main.c", &main('+')));
+    let desk = Desk::with(&server);
     let status = start(&desk, &repo, "app in main.c must print the sum").ok().json();
     assert_eq!(status["state"], "verified");
 }
@@ -87,7 +89,8 @@ fn permitted_change_of_a_gates_file_is_warned_of() {
         .file(".crucible/config.toml", format!("{MAKE}{SCRIPT}"))
         .file("sum.sh", SUM)
         .build();
-    let desk = Desk::with(&answering(answer));
+    let server = answering(answer);
+    let desk = Desk::with(&server);
     let call = desk.call(["run", "start", GOAL, "--json", "--max-iterations", "1"]);
     let call = call.args(["--file", "add.c", "--file", "checks.c", "--repo"]).arg(repo.path());
     let status = call.run().ok().json();
@@ -105,7 +108,8 @@ fn broken() -> RepoBuilder {
 #[test]
 fn gate_that_never_compiles_does_not_block_another() {
     let repo = broken().file(".crucible/config.toml", format!("{MAKE}{SCRIPT}")).file("sum.sh", SUM).build();
-    let desk = Desk::with(&answering(whole_file("add.c", &add('+'))));
+    let server = answering(whole_file("add.c", &add('+')));
+    let desk = Desk::with(&server);
     let ran = start(&desk, &repo, GOAL).ok();
     assert_eq!(ran.json()["state"], "verified");
     assert!(ran.stderr.contains("gate make does not count"), "{}", ran.stderr);
