@@ -44,7 +44,7 @@ fn change_of_the_test_program_is_refused() {
         let desk = Desk::with(&server);
         let status = start(&desk, &repo, "checks.c and add.c must agree on add").exits(1).json();
         assert_eq!(status["attempts"][0]["end"], "refused", "{status:#}");
-        assert_eq!(codes(&status, 1), ["patch-path-outside-scope"]);
+        assert_eq!(codes(&status, 1), ["patch-path-outside-scope", "patch-path-denied"]);
     }
 }
 
