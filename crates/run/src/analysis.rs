@@ -41,6 +41,9 @@ pub struct GateResult {
     /// Whether each red test of it failed for what the sandbox lacks, such as a network.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_environment: bool,
+    /// Why it does not compile, where that has nothing to do with the goal: then it does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cannot_compile: Option<String>,
 }
 
 /// The document.
@@ -61,6 +64,9 @@ pub struct Analysis {
     pub gates: Vec<GateSpec>,
     /// The files of the commit that a gate's command names. A patch may not change them unless the operator names them.
     pub gate_files: Vec<RepoPath>,
+    /// The same for each gate, where there are several; absent in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub gate_files_of: BTreeMap<String, Vec<RepoPath>>,
     /// Whether the commit has a behaviour catalogue (`docs/behaviors/INDEX.md`).
     pub behaviors: BehaviorCatalogue,
     /// How they end before any change.
@@ -106,6 +112,7 @@ impl GateResult {
             tally: self.tally.clone()?,
             results: self.results.clone(),
             environment: self.failure.clone().filter(|_| self.by_environment),
+            cannot_compile: self.cannot_compile.clone(),
             ..GateBefore::default()
         })
     }
@@ -178,6 +185,7 @@ mod tests {
                 results: Some(results),
                 failure: None,
                 by_environment: false,
+                cannot_compile: None,
             }
         };
         assert_eq!(result(0).failing(), "exited with 1");

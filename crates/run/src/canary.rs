@@ -126,7 +126,8 @@ impl Proof {
                 CanaryOutcome::Noticed | CanaryOutcome::Unknown => {}
             }
         }
-        let any_counts = before.runs().any(|run| outcome(run).counts());
+        let counts = |run: &GateRun| outcome(run).counts() && !before.is_set_aside(&run.id);
+        let any_counts = before.runs().any(counts);
         before.runs().find(|run| !any_counts && !outcome(run).counts())
     }
 }
@@ -165,8 +166,11 @@ pub(crate) async fn run_canary(
     if is_mounted(world, on.base.sandbox) {
         look_in_copy(world, on, &tracked, (&broken, &mut gates), before, &mut proof, witness).await?;
     }
+    let is_set_aside = |gate: &CanaryGate| {
+        before.runs().any(|run| run.id.as_str() == gate.id && before.is_set_aside(&run.id))
+    };
     for gate in gates.iter().filter(|gate| gate.outcome == CanaryOutcome::Unknown) {
-        if broken.kind != BrokenFiles::None {
+        if broken.kind != BrokenFiles::None && !is_set_aside(gate) {
             witness.note(&format!(
                 "  note: no test of gate {} passes before any change, so broken sources tell nothing about it; it counts",
                 gate.id

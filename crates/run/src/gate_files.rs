@@ -2,21 +2,24 @@
 //!
 //! A gate is a command; what it runs is followed through shell scripts, makefiles, settings of task runners and the scripts of a
 //! `package.json`, as far as words tell. A file counts when it stands where a program or a script stands, not
-//! when it is merely mentioned: what a gate compiles or reads is what it judges. Programs in other languages
-//! count and are not followed, since what they import is usually the code under test.
+//! when it is merely mentioned: what a gate compiles or reads is what it judges, but for the sources of a program whose exit code is the
+//! verdict ([`compiled`]). Programs in other languages count and are not followed, since what they import is usually the code under test.
 //!
 //! Words do not tell everything: a script changes its directory, keeps a name in a variable, starts a wrapper that nobody
 //! knows. So two rules ask for no reading. Where the directory or a part of a name is not known, every tracked file whose path
 //! ends like the name counts. And once a gate runs anything that can start other programs, every tracked script that a shell would run counts:
 //! by its ending, its name (makefiles and settings of task runners), its first line or its executable bit. Whoever wants one of them changed names it.
 
+mod compiled;
 mod targets;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::Path;
 
+use compiled::{Followed, compiled_by, is_compiler, is_makefile, test_sources};
+use crucible_host::words::shell_word;
 use crucible_model::RepoPath;
-use crucible_verify::{GateSpec, runners};
+use crucible_verify::{GateSpec, Makefile, runners};
 
 /// Programs whose first word that is no option is a script.
 const INTERPRETERS: [&str; 27] = [
@@ -108,6 +111,7 @@ pub(crate) fn gate_files(
     let mut asked: Vec<(String, Option<RepoPath>)> = Vec::new();
     let mut moves = false;
     let mut runs_programs = false;
+    let mut followed: Vec<Followed> = Vec::new();
     for gate in gates {
         // Where a gate runs elsewhere than at the top, so does all that it starts.
         moves |= gate.cwd.is_some();
@@ -117,11 +121,14 @@ pub(crate) fn gate_files(
             asked.push((word.to_owned(), None));
         }
         for command in gate.setup.iter().chain([&gate.command]) {
-            // Every word of the command itself: some of them are scripts in a shape of their own, `sh -c` for one.
-            for word in command.iter().flat_map(|word| words(word)) {
+            // Every word of the command itself: some of them are scripts in a shape of their own, `sh -c` for one. What it compiles
+            // is built, and not run as it is.
+            let inputs = compiled_by(command);
+            for word in command.iter().flat_map(|word| words(word)).filter(|word| !inputs.contains(*word)) {
                 asked.push((word.to_owned(), None));
             }
-            let texts = command.iter().cloned().chain([command.join(" ")]);
+            let texts =
+                command.iter().filter(|word| !inputs.contains(*word)).cloned().chain([command.join(" ")]);
             for text in texts {
                 moves |= moves_away(&text);
                 asked.extend(run_by(&text).into_iter().map(|candidate| (candidate, None)));
@@ -141,7 +148,18 @@ pub(crate) fn gate_files(
         let kind = kind(&path, &text);
         let texts = match kind {
             Kind::Leaf => Vec::new(),
-            Kind::Commands => vec![text.replace("\\\n", " ")],
+            Kind::Commands => {
+                let text = text.replace("\\\n", " ");
+                let is_makefile = is_makefile(path.as_str()) || is_named_by_make(&followed, &path);
+                let directory = directory(&path).to_owned();
+                followed.push(Followed {
+                    path: path.to_string(),
+                    directory,
+                    text: text.clone(),
+                    is_makefile,
+                });
+                if is_makefile { vec![made_from(&followed, &text)] } else { vec![text] }
+            }
             Kind::Package => scripts(&text),
         };
         runs_programs |= kind != Kind::Leaf || STARTS_PROGRAMS.iter().any(|word| text.contains(word));
@@ -155,10 +173,47 @@ pub(crate) fn gate_files(
             next = 0;
         }
     }
+    let commands: Vec<Followed> = gates
+        .iter()
+        .flat_map(|gate| gate.setup.iter().chain([&gate.command]).map(move |command| (gate, command)))
+        .map(|(gate, command)| Followed {
+            path: String::new(),
+            directory: gate.cwd.as_ref().map(ToString::to_string).unwrap_or_default(),
+            is_makefile: false,
+            text: command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
+        })
+        .collect();
+    search.found.extend(test_sources(&commands, &followed, tracked, &mut read));
     if runs_programs {
         search.all_scripts(&mut read);
     }
     search.found.into_iter().collect()
+}
+
+/// The text of a makefile with what its variables stand for, by all makefiles so far.
+fn made_from(followed: &[Followed], text: &str) -> String {
+    let makefiles = followed.iter().filter(|file| file.is_makefile);
+    let made = Makefile::read(makefiles.map(|file| file.text.as_str()));
+    text.lines().map(|line| made.expand(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a makefile includes a file of this name, or a command has make read it.
+fn is_named_by_make(followed: &[Followed], path: &RepoPath) -> bool {
+    let is_name = |word: &str| file_name(word) == path.file_name();
+    followed.iter().any(|file| {
+        file.text.lines().any(|line| {
+            let words: Vec<&str> = words(line).collect();
+            let includes = words
+                .first()
+                .is_some_and(|word| file.is_makefile && word.trim_start_matches(['-', 's']) == "include");
+            let has_name = |pair: &[&str]| pair[0] == "-f" && is_name(pair[1]);
+            includes && words.iter().any(|word| is_name(word)) || words.windows(2).any(has_name)
+        })
+    })
+}
+
+fn directory(path: &RepoPath) -> &str {
+    path.as_str().rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
 /// What was found, and what is still to be looked into.
@@ -285,8 +340,6 @@ fn scripts(text: &str) -> Vec<String> {
 /// What stands where a program or a script stands in lines of shell commands.
 fn run_by(text: &str) -> Vec<String> {
     let mut reading = Reading::default();
-    // How a makefile starts another one.
-    let text = text.replace("$(MAKE)", "make").replace("${MAKE}", "make");
     for line in text.lines() {
         let line = line.trim_start().trim_start_matches(['@', '-', '+']);
         if !line.starts_with('#') {
@@ -311,19 +364,21 @@ impl Reading {
         let reads = read_into(line);
         let spreads = words(line).any(|word| SPREADERS.contains(&word));
         let pipes = line.contains('|');
-        // How a makefile writes a variable; what is no name stays a command of its own.
-        let line = variables(line);
         for command in line.split(SEPARATORS) {
             let all: Vec<&str> = words(command).filter(|word| !word.is_empty()).collect();
-            self.mentioned(&all);
             self.assigned(&all);
+            // What a compiler is given is built, and not run as it is.
+            if is_compiled(&all) {
+                continue;
+            }
+            self.mentioned(&all);
             // Where nothing else says so, a variable that stands behind a pipe is what a program is given.
             let named = || all.iter().any(|word| is_interpreter(file_name(word)) && !word.starts_with('$'));
             if (spreads || pipes && named()) && hands_on(&all) {
-                self.found.extend(spread(&line));
+                self.found.extend(spread(line));
             }
             if let Some(name) = reads {
-                self.values.extend(spread(&line).map(|value| (name.to_owned(), value)));
+                self.values.extend(spread(line).map(|value| (name.to_owned(), value)));
             }
             self.command(all);
         }
@@ -452,28 +507,6 @@ fn variable(word: &str) -> Option<&str> {
     is_name(name).then_some(name)
 }
 
-/// The line with `$(NAME)` written as `$NAME`.
-fn variables(line: &str) -> String {
-    let mut written = String::with_capacity(line.len());
-    let mut rest = line;
-    while let Some((before, inner)) = rest.split_once("$(") {
-        written.push_str(before);
-        match inner.split_once(')') {
-            Some((name, after)) if is_name(name) => {
-                written.push('$');
-                written.push_str(name);
-                rest = after;
-            }
-            _ => {
-                written.push_str("$(");
-                rest = inner;
-            }
-        }
-    }
-    written.push_str(rest);
-    written
-}
-
 /// Whether a command ends with an interpreter that gets its scripts from elsewhere: `xargs sh`, `-exec python3 {} +`.
 fn hands_on(words: &[&str]) -> bool {
     let first = words.iter().position(|word| is_interpreter(file_name(word)));
@@ -500,6 +533,13 @@ fn read_into(line: &str) -> Option<&str> {
     let mut words = words(line).skip_while(|word| *word != "read");
     words.next()?;
     words.find(|word| !word.starts_with('-')).filter(|word| is_name(word))
+}
+
+/// Whether a command compiles.
+fn is_compiled(words: &[&str]) -> bool {
+    let is_before =
+        |word: &str| PREFIXES.contains(&word) || word.starts_with(['-', '@', '+']) || setting(word).is_some();
+    words.iter().find(|word| !is_before(word)).is_some_and(|program| is_compiler(program))
 }
 
 /// What stands between two commands.

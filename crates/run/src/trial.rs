@@ -16,8 +16,9 @@ use crucible_sandbox::{CONFINED_HOME, Strength, base_env, toolchain_env};
 use crucible_verify::{
     Baseline, BehaviorCatalogCheck, CanaryOutcome, FailureEvidence, Gate, GateBefore, GateEnd, GateId,
     GateInput, GateLevel, GateObserver, GateOutcome, GateRun, GateSpec, JudgedRun, Normaliser, PatchCheck,
-    PlanCheck, ReportInput, ReportPaths, Requirements, TestFiles, TestTally, VerifyReport, could_not_run,
-    excerpt, failed_by_environment, judge_run, judge_run_after, judge_set, logs, report, run_gates,
+    PlanCheck, ReportInput, ReportPaths, Requirements, TestFiles, TestTally, VerifyReport, cannot_compile,
+    concerns_compiling, could_not_run, excerpt, failed_by_environment, judge_run, judge_run_after, judge_set,
+    logs, report, run_gates,
 };
 
 use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
@@ -154,6 +155,7 @@ pub(crate) async fn verify(
     let mut gates = by.analysis.before();
     gates.extend(full.baseline.iter().filter_map(GateResult::before).map(|gate| full.proof.judged(gate)));
     only_of_its_own_files(by.analysis, change, &mut gates);
+    note_touched(by, change, &mut gates);
     let python_paths = full.proof.python_paths.iter().chain(&by.analysis.python_paths);
     let python_paths: PythonPaths = python_paths.map(|(gate, path)| (gate.clone(), path.clone())).collect();
     let base = TrialBase { python_paths: &python_paths, ..TrialBase::of(by.record, by.surveys) };
@@ -173,7 +175,7 @@ pub(crate) async fn verify(
         trial.judge(Some(&baseline));
         trial.keep_output(&reruns);
     }
-    if by.analysis.baseline.iter().all(|gate| gate.passed) {
+    if by.analysis.baseline.iter().all(|gate| gate.passed || gate.cannot_compile.is_some()) {
         let hint = "Every gate passed before the change, too: they show that nothing broke, not that the goal is reached.";
         outcome.findings.push(Finding::warning(PASSED_BEFORE, "the gates", hint));
         witness.note(&format!("  warning: {hint}"));
@@ -250,6 +252,20 @@ fn only_of_its_own_files(analysis: &Analysis, change: &Change, gates: &mut [Gate
     if is_of_gates && !analysis.gate_files.iter().any(touches) {
         let noticed = gates.iter_mut().filter(|gate| gate.canary == CanaryOutcome::Noticed);
         noticed.for_each(|gate| gate.canary = CanaryOutcome::Unnoticed);
+    }
+}
+
+/// Notes for each gate which of its own files the change touches, where a person or the goal named them.
+fn note_touched(by: Yardstick<'_>, change: &Change, gates: &mut [GateBefore]) {
+    let Analysis { gate_files, gate_files_of, .. } = by.analysis;
+    for gate in gates {
+        let own = gate_files_of.get(&gate.id).unwrap_or(gate_files);
+        let touched = change.tree.changes.iter().filter_map(|changed| changed.path.to_str());
+        let is_own = |path: &&str| {
+            own.iter().any(|file| file.as_str() == *path)
+                && by.plan.names.iter().any(|name| name.as_str() == *path)
+        };
+        gate.touched = touched.filter(is_own).map(str::to_owned).collect();
     }
 }
 
@@ -395,6 +411,40 @@ impl Trial {
         })
     }
 
+    /// Sets the gates aside that stop at a compiler for something that the goal is not about.
+    ///
+    /// # Errors
+    ///
+    /// Fails where no other gate is left.
+    pub(crate) fn set_aside(&mut self, goal: &str, witness: &mut dyn Witness) -> Result<(), RunError> {
+        let mut broken = Vec::new();
+        for run in self.runs() {
+            let cause = cannot_compile(run)
+                .map(|found| (beginning(&self.normaliser.apply(found.cause.as_bytes())), found.remedy));
+            if let Some((cause, remedy)) = cause.filter(|(cause, _)| !concerns_compiling(goal, cause)) {
+                broken.push((run.id.to_string(), run.command_line(), cause, remedy));
+            }
+        }
+        if broken.len() == self.results.len()
+            && let Some((gate, command, cause, remedy)) = broken.pop()
+        {
+            return Err(RunError::GateCouldNotRun { gate, command, cause, remedy });
+        }
+        for (gate, _, cause, remedy) in broken {
+            witness.note(&format!("  warning: gate {gate} does not count for a change: {cause}; {remedy}"));
+            let result = self.results.iter_mut().find(|result| result.id == gate);
+            if let Some(result) = result {
+                result.cannot_compile = Some(cause);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a gate was set aside.
+    pub(crate) fn is_set_aside(&self, gate: &GateId) -> bool {
+        self.results.iter().any(|result| result.id == gate.as_str() && result.cannot_compile.is_some())
+    }
+
     /// Puts later results of gates in place of the first ones.
     pub(crate) fn replace(&mut self, later: &[GateResult]) {
         for result in &mut self.results {
@@ -437,6 +487,9 @@ impl Trial {
         let end = match judged.verdict.errors().next() {
             Some(first) => first.hint.clone(),
             None if run.end == GateEnd::Exited(0) => "passed".to_owned(),
+            None if cannot_compile(run).is_some() => {
+                "does not compile, before and after the change".to_owned()
+            }
             None => "passed: every test that fails is flaky or failed before the change".to_owned(),
         };
         GateResult {
@@ -447,6 +500,7 @@ impl Trial {
             tally: Some(TestTally::read(run)),
             results: run.results.clone(),
             by_environment: !judged.verdict.passes() && failed_by_environment(run, &log),
+            cannot_compile: None,
             failure: (!judged.verdict.passes()).then(|| FailureEvidence::read(&log)),
         }
     }

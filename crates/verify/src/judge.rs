@@ -13,7 +13,7 @@ use crate::canary::CanaryOutcome;
 use crate::classify::{FailureClass, classify};
 use crate::gate::{GateEnd, GateId, GateOutcome, GateRun, NotStarted, builtin_gates};
 use crate::results::{TestResults, TestStatus};
-use crate::runner::no_tests_ran;
+use crate::runner::{cannot_compile, no_tests_ran};
 use crate::tally::{self, TestTally};
 use crate::text::FailureEvidence;
 
@@ -59,6 +59,17 @@ pub struct GateBefore {
     pub canary: CanaryOutcome,
     /// Where its red tests failed, where each of them failed for what the sandbox lacks.
     pub environment: Option<FailureEvidence>,
+    /// Why it did not compile, where that has nothing to do with the goal.
+    pub cannot_compile: Option<String>,
+    /// Files that it consists of, that the change touches and that the plan names.
+    pub touched: Vec<String>,
+}
+
+impl GateBefore {
+    /// Whether it compiled neither before nor now, so that it says nothing about the change.
+    fn is_set_aside(&self, run: &GateRun) -> bool {
+        self.cannot_compile.is_some() && cannot_compile(run).is_some()
+    }
 }
 
 /// What a gate's run on a change comes to.
@@ -187,12 +198,14 @@ pub fn judge_set<'r>(
 ) -> Verdict {
     let mut verdict = Verdict::default();
     let before = |run: &GateRun| baseline.before(run);
-    let counts = |run: &GateRun| before(run).is_none_or(|before| before.canary.counts());
+    let is_set_aside = |run: &GateRun| before(run).is_some_and(|before| before.is_set_aside(run));
+    let counts =
+        |run: &GateRun| !is_set_aside(run) && before(run).is_none_or(|before| before.canary.counts());
     if runs.clone().next().is_some() && !runs.clone().any(|(run, _)| counts(run)) {
         verdict.push(Finding::error(
             Code::new("verify-no-gate-counts"),
             "gates",
-            "every gate stayed green on deliberately broken sources, so none of them tests the change",
+            "every gate stayed green on deliberately broken sources or does not compile, so none of them tests the change",
         ));
     }
     let has_failed = |results: &TestResults| {
@@ -204,7 +217,9 @@ pub fn judge_set<'r>(
     });
     let progress = runs.clone().any(|(run, judged)| match &judged.tests {
         Some(tests) => !tests.fixed.is_empty(),
-        None => judged.verdict.passes() && before(run).is_some_and(|before| !before.passed),
+        None => {
+            judged.verdict.passes() && !is_set_aside(run) && before(run).is_some_and(|before| !before.passed)
+        }
     });
     if failed_before && !progress {
         let code = Code::new("verify-nothing-fixed");
@@ -255,6 +270,14 @@ fn is_environment<'r>(
 #[must_use]
 pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> JudgedRun {
     let before = baseline.before(run);
+    if let Some(before) = before.filter(|before| before.is_set_aside(run)) {
+        let cause = before.cannot_compile.as_deref().unwrap_or_default();
+        let hint = format!("it compiles neither before nor after the change, so it does not count: {cause}");
+        let warning = Finding::warning(Code::new("verify-gate-cannot-compile"), run.id.as_str(), hint);
+        let mut verdict = Verdict::new(vec![warning]);
+        verdict.merge(remarks(run));
+        return JudgedRun { verdict, tests: None };
+    }
     let mut judged = per_test(run, before, baseline).unwrap_or_else(|| {
         let mut verdict = judge_run(run);
         if run.end == GateEnd::Exited(0) {
@@ -267,6 +290,16 @@ pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> JudgedRun {
             Code::new("verify-gate-not-counted"),
             run.id.as_str(),
             "it stayed green on deliberately broken sources, so it does not count for the change",
+        ));
+    }
+    if let Some(before) = before.filter(|before| !before.touched.is_empty()) {
+        judged.verdict.push(Finding::warning(
+            Code::new("verify-gate-touched"),
+            run.id.as_str(),
+            format!(
+                "the change touches what this gate consists of ({}), which the plan names; see that the gate still tests it",
+                before.touched.join(", ")
+            ),
         ));
     }
     if before.is_some_and(|before| before.canary == CanaryOutcome::Off) {

@@ -15,6 +15,7 @@ mod canary;
 mod classify;
 mod gate;
 mod judge;
+mod makefile;
 mod report;
 mod results;
 mod run;
@@ -37,6 +38,7 @@ pub use judge::{
     Baseline, GateBefore, GateTests, JudgedRun, Requirements, TestFiles, TestList, failed_by_environment,
     judge, judge_run, judge_run_after, judge_set,
 };
+pub use makefile::{MakeRule, Makefile};
 pub use report::{
     CommandRow, Failure, GateIsolation, GateLevel, ReportInput, ReportPaths, ReportVersion, VerifyReport,
     VerifyResult, report,
@@ -45,7 +47,7 @@ pub use results::{MAX_TESTS, TestResults, TestStatus};
 pub use run::{GateObserver, GateSetting, Logs, Silent, logs, run_gates};
 pub use runner::{
     Call, CouldNotRun, DetectError, DetectedGate, Influence, ReportAt, ReportPlace, Reporting, Runner, Told,
-    Tool, TreeView, could_not_run, detect, runner_of, runners,
+    Tool, TreeView, cannot_compile, concerns_compiling, could_not_run, detect, runner_of, runners,
 };
 pub use tally::{TallyBasis, TestCounts, TestRunner, TestTally};
 pub use text::{FailureEvidence, Normaliser, StackFrame, excerpt, normalise};

@@ -31,6 +31,7 @@ mod hostile_text;
 mod interrupt;
 mod landing;
 mod links_in_runs;
+mod makefiles;
 mod messages;
 mod models;
 mod more_files;

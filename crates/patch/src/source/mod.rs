@@ -9,6 +9,7 @@ mod grammar;
 mod mask;
 mod python;
 mod rust_tests;
+mod signs;
 mod token;
 mod tricks;
 
@@ -18,6 +19,7 @@ use crucible_model::RepoPath;
 
 pub(crate) use definitions::{Definition, definitions};
 pub(crate) use doctests::{doctests, may_be_doctest};
+pub use signs::{Asserts, SourceSigns, defines_assertions, source_signs};
 pub(crate) use tricks::{Role, Sight, Trick, Weight, may_matter, sights};
 
 /// The languages whose definitions are known.

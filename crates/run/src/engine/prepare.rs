@@ -1,6 +1,6 @@
 //! Before any plan: the repository is looked at, files are asked for, and the librarian packs them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::unix::ffi::OsStrExt;
 
 use crucible_host::fs::read_prefix;
@@ -15,7 +15,7 @@ use crate::contract::{FindMode, Guardrails, RunRecord, RunRole};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::find::{FindResult, RepoFacts, Workflows, check_web, externals, quotes_others, resolve};
-use crate::gate_files::{Mode, gate_files};
+use crate::gate_files::{Mode, gate_files as files_of_gates};
 use crate::layout;
 use crate::role::chair::{self, NotAsked};
 use crate::role::librarian::pack_context;
@@ -44,7 +44,9 @@ impl Engine<'_> {
             if let Some(error) = trial.could_not_run() {
                 return Err(error);
             }
-            for gate in trial.results.iter().filter(|gate| !gate.passed) {
+            let goal = self.record.goal.clone();
+            trial.set_aside(&goal, self.journal.witness()?)?;
+            for gate in trial.results.iter().filter(|gate| !gate.passed && gate.cannot_compile.is_none()) {
                 self.journal.note(&format!(
                     "  gate {} fails before any change: {}",
                     gate.id,
@@ -71,7 +73,12 @@ impl Engine<'_> {
                     Some(read_prefix(&place, GATE_FILE_READ).map(|read| read.bytes).unwrap_or_default())
                 }
             };
-            let gate_files = gate_files(&self.record.settings.gates, &modes, beginning);
+            let gate_files = files_of_gates(&self.record.settings.gates, &modes, beginning);
+            let mut gate_files_of = BTreeMap::new();
+            for gate in self.record.settings.gates.iter().filter(|_| self.record.settings.gates.len() > 1) {
+                let own = files_of_gates(std::slice::from_ref(gate), &modes, beginning);
+                gate_files_of.insert(gate.id.to_string(), own);
+            }
             let proof = self.canary(&gate_files, &trial).await?;
             trial.replace(&proof.again);
             let analysis = Analysis {
@@ -81,6 +88,7 @@ impl Engine<'_> {
                 tracked_bytes: tracked.iter().map(|file| file.size).sum(),
                 left_out: trial.left_out,
                 gate_files,
+                gate_files_of,
                 behaviors: if is_tracked(BEHAVIOR_INDEX) {
                     BehaviorCatalogue::Unchecked
                 } else {

@@ -101,6 +101,8 @@ pub(super) fn sources(program: &str, rest: &[&str]) -> Vec<String> {
     match (program, command) {
         ("go", "run") => plain
             .next()
+            // Files are compiled into a program, and count by what they hold.
+            .filter(|package| !package.ends_with(".go"))
             .map(|package| vec![format!("{}/*.go", package.trim_end_matches('/')), package.to_owned()])
             .unwrap_or_default(),
         ("cargo", "run" | "r") => cargo_targets(rest),

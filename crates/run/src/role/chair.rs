@@ -506,6 +506,7 @@ mod tests {
             tracked_bytes: 0,
             left_out: Vec::new(),
             gate_files: Vec::new(),
+            gate_files_of: BTreeMap::new(),
             behaviors: BehaviorCatalogue::Absent,
             gates: Vec::new(),
             canary: None,

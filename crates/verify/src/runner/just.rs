@@ -1,6 +1,7 @@
 //! just: a justfile with a recipe `test` or `check` that is not just another gate of the same tree.
 
 use super::{Call, CouldNotRun, Influence, Runner, Told, Tool, TreeView, command, recipe};
+use crate::makefile::Makefile;
 
 /// The names of justfiles.
 const FILES: [&str; 3] = ["justfile", "Justfile", ".justfile"];
@@ -25,7 +26,7 @@ impl Runner for Just {
         let text = view.text(name)?;
         let (recipe, commands) =
             ["test", "check"].into_iter().find_map(|name| Some((name, commands(text, name)?)))?;
-        if recipe::runs_known_suite(&commands, view) {
+        if recipe::runs_known_suite(&commands, &Makefile::default(), view) {
             return None;
         }
         Some((command(&["just", recipe]), format!("{name} has a recipe `{recipe}`")))

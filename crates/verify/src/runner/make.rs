@@ -2,6 +2,7 @@
 
 use super::scripts::test_script;
 use super::{Call, CouldNotRun, Influence, Runner, Told, Tool, TreeView, command, recipe};
+use crate::makefile::Makefile;
 
 /// The names of makefiles, in the order in which make takes them; it reads the first one only.
 const FILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
@@ -26,10 +27,10 @@ impl Runner for Make {
 
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
         let name = view.first(&FILES)?;
-        let text = view.text(name)?;
-        let target = TARGETS.into_iter().find(|target| text.lines().any(|line| is_rule(line, target)))?;
+        let made = Makefile::read([view.text(name)?]);
+        let target = TARGETS.into_iter().find(|target| made.has_target(target))?;
         let is_script = test_script(view).is_some_and(|script| script == format!("make {target}"));
-        if is_script || recipe::runs_known_suite(&commands(text, target), view) {
+        if is_script || recipe::runs_known_suite(&made.commands(target), &made, view) {
             return None;
         }
         Some((command(&["make", target]), format!("{name} has a target `{target}`")))
@@ -65,47 +66,6 @@ impl Runner for Make {
         let program = line.rsplit(": ").nth(1).unwrap_or_default();
         Some(CouldNotRun::says(line, format!("install {program:?}, which the makefile runs")))
     }
-}
-
-/// Whether a line begins a rule that makes the target: targets, a colon, and not the `:=` of a variable.
-fn is_rule(line: &str, target: &str) -> bool {
-    let Some((targets, rest)) = line.split_once(':') else {
-        return false;
-    };
-    let is_rule = !rest.starts_with('=') && !rest.starts_with(":=") && !line.starts_with([' ', '\t', '#']);
-    is_rule && targets.split_whitespace().any(|name| name == target)
-}
-
-/// The lines of the target's recipe; where it has none, those of what it depends on.
-fn commands(text: &str, target: &str) -> Vec<String> {
-    let text = text.replace("\\\n", " ");
-    let own = recipe_of(&text, target);
-    if !own.is_empty() {
-        return own;
-    }
-    let rules = text.lines().filter(|line| is_rule(line, target));
-    let needs = rules.filter_map(|line| Some(line.split_once(':')?.1)).flat_map(str::split_whitespace);
-    needs.take(32).flat_map(|need| recipe_of(&text, need)).collect()
-}
-
-fn recipe_of(text: &str, target: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut lines = text.lines().peekable();
-    while let Some(line) = lines.next() {
-        if !is_rule(line, target) {
-            continue;
-        }
-        if let Some((_, command)) = line.split_once(';') {
-            found.push(command.trim().to_owned());
-        }
-        while let Some(command) = lines.next_if(|line| line.starts_with('\t') || line.trim().is_empty()) {
-            let command = command.trim();
-            if !command.is_empty() && !command.starts_with('#') {
-                found.push(command.to_owned());
-            }
-        }
-    }
-    found
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 
 mod call;
 mod cargo;
+mod compiling;
 mod could_not_run;
 mod ctest;
 mod dotnet;
@@ -46,6 +47,7 @@ use crate::results::TestResults;
 use crate::tally::TestRunner;
 
 pub use call::Call;
+pub use compiling::{cannot_compile, concerns_compiling};
 pub use could_not_run::{CouldNotRun, could_not_run};
 pub use prepare::{ReportAt, ReportPlace, Reporting};
 pub use told::Told;

@@ -1,0 +1,137 @@
+//! Projects in C whose gate is a makefile: what of them a change may touch, and what a broken build means. With the real make and cc.
+
+use crucible_testkit::{RepoBuilder, TestRepo};
+
+use crate::support::{Desk, Ran, answering, codes, id_of, whole_file};
+
+const CHECKS: &str = "#include <assert.h>\n#include \"add.h\"\n\nint main(void) {\n    assert(add(2, 3) == 5);\n    return 0;\n}\n";
+const HEADER: &str = "int add(int a, int b);\n";
+const MAKEFILE: &str = "test: ; cc checks.c add.c -o checks && ./checks\n";
+const MAKE: &str = "[gates.make]\ncommand = [\"make\", \"test\"]\n";
+const SCRIPT: &str = "[gates.script]\ncommand = [\"sh\", \"sum.sh\"]\n";
+const SUM: &str = "cc -c add.c -o add.o && grep -q 'a + b' add.c\n";
+
+fn add(operator: char) -> String {
+    format!(
+        "#include <assert.h>\n#include \"add.h\"\n\nint add(int a, int b) {{\n    assert(a != -1);\n    return a {operator} b;\n}}\n"
+    )
+}
+
+fn project(makefile: &str) -> RepoBuilder {
+    RepoBuilder::new().files([
+        (".crucible/config.toml", MAKE),
+        ("Makefile", makefile),
+        ("checks.c", CHECKS),
+        ("add.c", add('-').as_str()),
+        ("add.h", HEADER),
+    ])
+}
+
+fn start(desk: &Desk, repo: &TestRepo, goal: &str) -> Ran {
+    let call = desk.call(["run", "start", goal, "--json", "--max-iterations", "1", "--repo"]);
+    call.arg(repo.path()).run()
+}
+
+const GOAL: &str = "add in add.c must return the sum of a and b";
+
+#[test]
+fn change_of_the_test_program_is_refused() {
+    let easy = CHECKS.replacen("== 5", "== -1", 1);
+    let variables = "SRC = $(wildcard *.c)\nBIN = ./checks\ntest: $(BIN)\n\t$(BIN)\n$(BIN): $(SRC:.c=.o)\n\t$(CC) $^ -o $@\n";
+    for makefile in [MAKEFILE, variables] {
+        let repo = project(makefile).build();
+        let server = answering(whole_file("checks.c", &easy));
+        let desk = Desk::with(&server);
+        let status = start(&desk, &repo, "checks.c and add.c must agree on add").exits(1).json();
+        assert_eq!(status["attempts"][0]["end"], "refused", "{status:#}");
+        assert_eq!(codes(&status, 1), ["patch-path-outside-scope", "patch-path-denied"]);
+    }
+}
+
+#[test]
+fn change_of_the_source_that_asserts_lands() {
+    let with_app = format!("all: app\napp: main.o add.o\n{MAKEFILE}");
+    for makefile in [MAKEFILE, with_app.as_str()] {
+        let repo = project(makefile).file("main.c", "int main(void) { return 0; }\n").build();
+        let server = answering(whole_file("add.c", &add('+')));
+        let desk = Desk::with(&server);
+        let status = start(&desk, &repo, GOAL).ok().json();
+        assert_eq!(status["state"], "verified");
+        desk.run(["run", "land", &id_of(&status)]).ok();
+        assert!(std::fs::read_to_string(repo.path().join("add.c")).unwrap().contains("a + b"));
+    }
+}
+
+#[test]
+fn program_that_a_script_tests_may_change() {
+    let main = |operator: char| {
+        format!(
+            "#include <stdio.h>\n#include <stdlib.h>\n\nint main(int n, char **v) {{\n    if (n < 3) return 2;\n    printf(\"%d\\n\", atoi(v[1]) {operator} atoi(v[2]));\n    return 0;\n}}\n"
+        )
+    };
+    let makefile = "all: app\napp: main.o\n\t$(CC) -o $@ $^\ntest: app\n\tsh test.sh\n";
+    let repo = RepoBuilder::new()
+        .file("Makefile", makefile)
+        .file("main.c", main('-'))
+        .file("test.sh", "out=$(./app 2 3)\n[ \"$out\" = 5 ] || { echo \"got $out\"; exit 1; }\n")
+        .build();
+    let server = answering(whole_file("main.c", &main('+')));
+    let desk = Desk::with(&server);
+    let status = start(&desk, &repo, "app in main.c must print the sum").ok().json();
+    assert_eq!(status["state"], "verified");
+}
+
+#[test]
+fn permitted_change_of_a_gates_file_is_warned_of() {
+    let more = CHECKS.replacen("    return", "    assert(add(0, 0) == 0);\n    return", 1);
+    let answer = format!("{}\n{}", whole_file("add.c", &add('+')), whole_file("checks.c", &more));
+    let repo = project(MAKEFILE)
+        .file(".crucible/config.toml", format!("{MAKE}{SCRIPT}"))
+        .file("sum.sh", SUM)
+        .build();
+    let server = answering(answer);
+    let desk = Desk::with(&server);
+    let call = desk.call(["run", "start", GOAL, "--json", "--max-iterations", "1"]);
+    let call = call.args(["--file", "add.c", "--file", "checks.c", "--repo"]).arg(repo.path());
+    let status = call.run().ok().json();
+    assert_eq!(status["state"], "verified");
+    let report = std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap();
+    assert_eq!(report.matches("\"verify-gate-touched\"").count(), 1, "{report}");
+}
+
+/// A makefile whose warnings are errors, with a warning in the checks.
+fn broken() -> RepoBuilder {
+    let checks = CHECKS.replacen("assert(add", "float f = 1; assert(f == 1.0f); assert(add", 1);
+    project("test: ; cc -Werror=float-equal checks.c add.c -o checks && ./checks\n").file("checks.c", checks)
+}
+
+#[test]
+fn gate_that_never_compiles_does_not_block_another() {
+    let repo = broken().file(".crucible/config.toml", format!("{MAKE}{SCRIPT}")).file("sum.sh", SUM).build();
+    let server = answering(whole_file("add.c", &add('+')));
+    let desk = Desk::with(&server);
+    let ran = start(&desk, &repo, GOAL).ok();
+    assert_eq!(ran.json()["state"], "verified");
+    assert!(ran.stderr.contains("gate make does not count"), "{}", ran.stderr);
+    let report = std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap();
+    assert!(report.contains("verify-gate-cannot-compile") && report.contains("float-equal"), "{report}");
+    // The gate that works still refuses what is wrong.
+    let server = answering(whole_file("add.c", &add('*')));
+    let desk = Desk::with(&server);
+    start(&desk, &repo, GOAL).exits(1);
+}
+
+#[test]
+fn only_gate_that_never_compiles_stops_the_run() {
+    let repo = broken().build();
+    let server = answering(whole_file("add.c", &add('+')));
+    let desk = Desk::with(&server);
+    let error = start(&desk, &repo, GOAL).exits(2).error().to_string();
+    assert!(error.contains("float-equal") && error.contains("-Wno-error"), "{error}");
+    assert!(server.requests().is_empty(), "a model was asked");
+    // A goal that is about the build goes on.
+    let server = answering("no");
+    let desk = Desk::with(&server);
+    start(&desk, &repo, "make add.c compile").exits(1);
+    assert!(!server.requests().is_empty());
+}
