@@ -41,9 +41,9 @@ pub struct GateResult {
     /// Whether each red test of it failed for what the sandbox lacks, such as a network.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_environment: bool,
-    /// Why it does not compile, where that has nothing to do with the goal: then it does not count.
+    /// Why it could not run or does not compile, where that has nothing to do with the goal: then it does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cannot_compile: Option<String>,
+    pub set_aside: Option<String>,
 }
 
 /// The document.
@@ -112,7 +112,7 @@ impl GateResult {
             tally: self.tally.clone()?,
             results: self.results.clone(),
             environment: self.failure.clone().filter(|_| self.by_environment),
-            cannot_compile: self.cannot_compile.clone(),
+            set_aside: self.set_aside.clone(),
             ..GateBefore::default()
         })
     }
@@ -185,7 +185,7 @@ mod tests {
                 results: Some(results),
                 failure: None,
                 by_environment: false,
-                cannot_compile: None,
+                set_aside: None,
             }
         };
         assert_eq!(result(0).failing(), "exited with 1");

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crucible_model::RepoPath;
-use crucible_verify::GateSpec;
+use crucible_verify::{GateOrigin, GateSpec};
 
 use crate::error::RunError;
 
@@ -33,7 +33,7 @@ pub fn found_gates(
                 None => found.why,
             };
             let spec = GateSpec::new(id, found.command, timeout, why);
-            gates.push(GateSpec { cwd: directory.clone(), ..spec });
+            gates.push(GateSpec { cwd: directory.clone(), origin: GateOrigin::Found, ..spec });
         }
         match directory {
             Some(inside) if gates.is_empty() => {

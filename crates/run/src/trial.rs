@@ -14,11 +14,11 @@ use crucible_patch::{FileMode, is_test_path};
 use crucible_repo::{DirtyEntry, Git, Oid, Omission, SnapshotOptions, Untracked, snapshot};
 use crucible_sandbox::{CONFINED_HOME, Strength, base_env, toolchain_env};
 use crucible_verify::{
-    Baseline, BehaviorCatalogCheck, CanaryOutcome, FailureEvidence, Gate, GateBefore, GateEnd, GateId,
-    GateInput, GateLevel, GateObserver, GateOutcome, GateRun, GateSpec, JudgedRun, Normaliser, PatchCheck,
-    PlanCheck, ReportInput, ReportPaths, Requirements, TestFiles, TestTally, VerifyReport, cannot_compile,
-    concerns_compiling, could_not_run, excerpt, failed_by_environment, judge_run, judge_run_after, judge_set,
-    logs, report, run_gates,
+    Baseline, BehaviorCatalogCheck, CanaryOutcome, CouldNotRun, FailureEvidence, Gate, GateBefore, GateEnd,
+    GateId, GateInput, GateLevel, GateObserver, GateOrigin, GateOutcome, GateRun, GateSpec, JudgedRun,
+    Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements, TestFiles, TestTally,
+    VerifyReport, cannot_compile, concerns_compiling, could_not_run, excerpt, failed_by_environment,
+    judge_run, judge_run_after, judge_set, logs, report, run_gates,
 };
 
 use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
@@ -175,7 +175,7 @@ pub(crate) async fn verify(
         trial.judge(Some(&baseline));
         trial.keep_output(&reruns);
     }
-    if by.analysis.baseline.iter().all(|gate| gate.passed || gate.cannot_compile.is_some()) {
+    if by.analysis.baseline.iter().all(|gate| gate.passed || gate.set_aside.is_some()) {
         let hint = "Every gate passed before the change, too: they show that nothing broke, not that the goal is reached.";
         outcome.findings.push(Finding::warning(PASSED_BEFORE, "the gates", hint));
         witness.note(&format!("  warning: {hint}"));
@@ -397,44 +397,50 @@ pub(crate) async fn or_base_gone(git: &Git, record: &RunRecord, failed: RunError
 }
 
 impl Trial {
-    /// Why the first gate that could not run could not.
-    pub(crate) fn could_not_run(&self) -> Option<RunError> {
-        // A gate without tests can still be one: its compiler has judged the change.
-        self.runs().filter(|run| run.end != GateEnd::Exited(0)).find_map(|run| {
-            let found = could_not_run(run)?;
-            Some(RunError::GateCouldNotRun {
-                gate: run.id.to_string(),
-                command: run.command_line(),
-                cause: beginning(&self.normaliser.apply(found.cause.as_bytes())),
-                remedy: found.remedy,
-            })
-        })
-    }
-
-    /// Sets the gates aside that stop at a compiler for something that the goal is not about.
+    /// Sets the gates aside that say nothing about a change: those that stop at a compiler for something that the goal is not
+    /// about, and those that could not run and that nobody named.
     ///
     /// # Errors
     ///
-    /// Fails where no other gate is left.
-    pub(crate) fn set_aside(&mut self, goal: &str, witness: &mut dyn Witness) -> Result<(), RunError> {
-        let mut broken = Vec::new();
+    /// Fails where a gate that somebody named could not run, and where no other gate is left.
+    pub(crate) fn set_aside(
+        &mut self,
+        specs: &[GateSpec],
+        goal: &str,
+        witness: &mut dyn Witness,
+    ) -> Result<(), RunError> {
+        let is_found =
+            |run: &GateRun| specs.iter().any(|spec| spec.id == run.id && spec.origin == GateOrigin::Found);
+        let mut aside = Vec::new();
         for run in self.runs() {
-            let cause = cannot_compile(run)
-                .map(|found| (beginning(&self.normaliser.apply(found.cause.as_bytes())), found.remedy));
-            if let Some((cause, remedy)) = cause.filter(|(cause, _)| !concerns_compiling(goal, cause)) {
-                broken.push((run.id.to_string(), run.command_line(), cause, remedy));
+            let told = |found: CouldNotRun| {
+                (beginning(&self.normaliser.apply(found.cause.as_bytes())), found.remedy)
+            };
+            // A gate without tests can still be one: its compiler has judged the change.
+            let lacking = could_not_run(run).filter(|_| run.end != GateEnd::Exited(0)).map(told);
+            let broken =
+                || cannot_compile(run).map(told).filter(|(cause, _)| !concerns_compiling(goal, cause));
+            let has_to_run = lacking.is_some() && !is_found(run);
+            if let Some((cause, remedy)) = lacking.or_else(broken) {
+                let (gate, command) = (run.id.to_string(), run.command_line());
+                let error = RunError::GateCouldNotRun { gate, command, cause, remedy };
+                if has_to_run {
+                    return Err(error);
+                }
+                aside.push((run.id.clone(), error));
             }
         }
-        if broken.len() == self.results.len()
-            && let Some((gate, command, cause, remedy)) = broken.pop()
+        if aside.len() == self.results.len()
+            && let Some((_, error)) = aside.drain(..).next()
         {
-            return Err(RunError::GateCouldNotRun { gate, command, cause, remedy });
+            return Err(error);
         }
-        for (gate, _, cause, remedy) in broken {
+        for (id, error) in aside {
+            let RunError::GateCouldNotRun { gate, cause, remedy, .. } = error else { continue };
             witness.note(&format!("  warning: gate {gate} does not count for a change: {cause}; {remedy}"));
-            let result = self.results.iter_mut().find(|result| result.id == gate);
+            let result = self.results.iter_mut().find(|result| result.id == id.as_str());
             if let Some(result) = result {
-                result.cannot_compile = Some(cause);
+                result.set_aside = Some(cause);
             }
         }
         Ok(())
@@ -442,7 +448,7 @@ impl Trial {
 
     /// Whether a gate was set aside.
     pub(crate) fn is_set_aside(&self, gate: &GateId) -> bool {
-        self.results.iter().any(|result| result.id == gate.as_str() && result.cannot_compile.is_some())
+        self.results.iter().any(|result| result.id == gate.as_str() && result.set_aside.is_some())
     }
 
     /// Puts later results of gates in place of the first ones.
@@ -487,8 +493,8 @@ impl Trial {
         let end = match judged.verdict.errors().next() {
             Some(first) => first.hint.clone(),
             None if run.end == GateEnd::Exited(0) => "passed".to_owned(),
-            None if cannot_compile(run).is_some() => {
-                "does not compile, before and after the change".to_owned()
+            None if cannot_compile(run).is_some() || could_not_run(run).is_some() => {
+                "runs neither before nor after the change".to_owned()
             }
             None => "passed: every test that fails is flaky or failed before the change".to_owned(),
         };
@@ -500,7 +506,7 @@ impl Trial {
             tally: Some(TestTally::read(run)),
             results: run.results.clone(),
             by_environment: !judged.verdict.passes() && failed_by_environment(run, &log),
-            cannot_compile: None,
+            set_aside: None,
             failure: (!judged.verdict.passes()).then(|| FailureEvidence::read(&log)),
         }
     }

@@ -16,7 +16,9 @@ use crucible_model::Verdict;
 pub use behavior_catalog_check::BehaviorCatalogCheck;
 pub use id::{GateId, GateIdError};
 pub use lite::Lite;
-pub use outcome::{GateCanary, GateEnd, GateInput, GateOutcome, GateRun, GateSpec, NotStarted, RunnerReport};
+pub use outcome::{
+    GateCanary, GateEnd, GateInput, GateOrigin, GateOutcome, GateRun, GateSpec, NotStarted, RunnerReport,
+};
 pub use patch_check::PatchCheck;
 pub use plan_check::PlanCheck;
 pub use variable::{VariableError, check_variable};

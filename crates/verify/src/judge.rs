@@ -13,7 +13,7 @@ use crate::canary::CanaryOutcome;
 use crate::classify::{FailureClass, classify};
 use crate::gate::{GateEnd, GateId, GateOutcome, GateRun, NotStarted, builtin_gates};
 use crate::results::{TestResults, TestStatus};
-use crate::runner::{cannot_compile, no_tests_ran};
+use crate::runner::{cannot_compile, could_not_run, no_tests_ran};
 use crate::tally::{self, TestTally};
 use crate::text::FailureEvidence;
 
@@ -59,16 +59,16 @@ pub struct GateBefore {
     pub canary: CanaryOutcome,
     /// Where its red tests failed, where each of them failed for what the sandbox lacks.
     pub environment: Option<FailureEvidence>,
-    /// Why it did not compile, where that has nothing to do with the goal.
-    pub cannot_compile: Option<String>,
+    /// Why it could not run or did not compile, where that has nothing to do with the goal.
+    pub set_aside: Option<String>,
     /// Files that it consists of, that the change touches and that the plan names.
     pub touched: Vec<String>,
 }
 
 impl GateBefore {
-    /// Whether it compiled neither before nor now, so that it says nothing about the change.
+    /// Whether it ran or compiled neither before nor now, so that it says nothing about the change.
     fn is_set_aside(&self, run: &GateRun) -> bool {
-        self.cannot_compile.is_some() && cannot_compile(run).is_some()
+        self.set_aside.is_some() && (cannot_compile(run).is_some() || could_not_run(run).is_some())
     }
 }
 
@@ -205,7 +205,7 @@ pub fn judge_set<'r>(
         verdict.push(Finding::error(
             Code::new("verify-no-gate-counts"),
             "gates",
-            "every gate stayed green on deliberately broken sources or does not compile, so none of them tests the change",
+            "every gate stayed green on deliberately broken sources or could not run, so none of them tests the change",
         ));
     }
     let has_failed = |results: &TestResults| {
@@ -271,9 +271,9 @@ fn is_environment<'r>(
 pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> JudgedRun {
     let before = baseline.before(run);
     if let Some(before) = before.filter(|before| before.is_set_aside(run)) {
-        let cause = before.cannot_compile.as_deref().unwrap_or_default();
-        let hint = format!("it compiles neither before nor after the change, so it does not count: {cause}");
-        let warning = Finding::warning(Code::new("verify-gate-cannot-compile"), run.id.as_str(), hint);
+        let cause = before.set_aside.as_deref().unwrap_or_default();
+        let hint = format!("it runs neither before nor after the change, so it does not count: {cause}");
+        let warning = Finding::warning(Code::new("verify-gate-set-aside"), run.id.as_str(), hint);
         let mut verdict = Verdict::new(vec![warning]);
         verdict.merge(remarks(run));
         return JudgedRun { verdict, tests: None };

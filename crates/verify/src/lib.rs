@@ -30,8 +30,8 @@ pub use bundle::{
 pub use canary::{CanaryOutcome, is_canary_telling, judge_canary};
 pub use classify::{FailureClass, classify};
 pub use gate::{
-    BehaviorCatalogCheck, Gate, GateCanary, GateEnd, GateId, GateIdError, GateInput, GateOutcome, GateRun,
-    GateSpec, Lite, NotStarted, PatchCheck, PlanCheck, RunnerReport, VariableError, builtin_gates,
+    BehaviorCatalogCheck, Gate, GateCanary, GateEnd, GateId, GateIdError, GateInput, GateOrigin, GateOutcome,
+    GateRun, GateSpec, Lite, NotStarted, PatchCheck, PlanCheck, RunnerReport, VariableError, builtin_gates,
     check_variable,
 };
 pub use judge::{

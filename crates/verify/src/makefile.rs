@@ -118,7 +118,7 @@ impl Makefile {
         }
         let value = without_comment(value).trim().to_owned();
         let values = self.variables.entry(name.to_owned()).or_default();
-        if !values.contains(&value) && !(is_weak && !values.is_empty()) {
+        if !values.contains(&value) && (!is_weak || values.is_empty()) {
             values.push(value);
         }
         true

@@ -114,11 +114,41 @@ fn gate_that_never_compiles_does_not_block_another() {
     assert_eq!(ran.json()["state"], "verified");
     assert!(ran.stderr.contains("gate make does not count"), "{}", ran.stderr);
     let report = std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap();
-    assert!(report.contains("verify-gate-cannot-compile") && report.contains("float-equal"), "{report}");
+    assert!(report.contains("verify-gate-set-aside") && report.contains("float-equal"), "{report}");
     // The gate that works still refuses what is wrong.
     let server = answering(whole_file("add.c", &add('*')));
     let desk = Desk::with(&server);
     start(&desk, &repo, GOAL).exits(1);
+}
+
+/// A makefile that needs a program which is not there, beside a suite that a build file names.
+fn lacking() -> RepoBuilder {
+    RepoBuilder::new()
+        .file("Makefile", "test:\n\tno-such-program-here --check\n")
+        .file("package.json", "{\"name\": \"a\", \"scripts\": {\"test\": \"node --test\"}}\n")
+        .file("add.js", "exports.add = (a, b) => a - b;\n")
+        .file(
+            "add.test.js",
+            "const { test } = require('node:test');\nconst { add } = require('./add.js');\n\
+             test('adds', () => require('node:assert').equal(add(2, 3), 5));\n",
+        )
+}
+
+#[test]
+fn found_gate_that_cannot_run_does_not_block_another() {
+    let repo = lacking().build();
+    let server = answering(whole_file("add.js", "exports.add = (a, b) => a + b;\n"));
+    let desk = Desk::with(&server);
+    let call = |desk: &Desk| {
+        let call = desk.call(["run", "start", "add must return the sum", "--json", "--max-iterations", "1"]);
+        call.args(["--file", "add.js", "--repo"]).arg(repo.path())
+    };
+    let ran = call(&desk).run().ok();
+    assert_eq!(ran.json()["state"], "verified");
+    assert!(ran.stderr.contains("gate make-test does not count"), "{}", ran.stderr);
+    // Somebody who names it wants it to run.
+    let named = call(&desk).args(["--test", "node --test", "--test", "make test"]).run().exits(2);
+    assert!(named.error().to_string().contains("no-such-program-here"), "{:?}", named.error());
 }
 
 #[test]

@@ -41,12 +41,9 @@ impl Engine<'_> {
             let what = format!("running {gates} before any change");
             self.journal.working("verifier", &what)?;
             let mut trial = self.trial().await?;
-            if let Some(error) = trial.could_not_run() {
-                return Err(error);
-            }
-            let goal = self.record.goal.clone();
-            trial.set_aside(&goal, self.journal.witness()?)?;
-            for gate in trial.results.iter().filter(|gate| !gate.passed && gate.cannot_compile.is_none()) {
+            let (goal, gates) = (self.record.goal.clone(), self.record.settings.gates.clone());
+            trial.set_aside(&gates, &goal, self.journal.witness()?)?;
+            for gate in trial.results.iter().filter(|gate| !gate.passed && gate.set_aside.is_none()) {
                 self.journal.note(&format!(
                     "  gate {} fails before any change: {}",
                     gate.id,

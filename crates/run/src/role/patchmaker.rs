@@ -302,7 +302,7 @@ mod tests {
     fn a_question_begins_with_the_goal_and_ends_with_the_form_of_the_answer() {
         let pack = pack(vec![file("src/a.py", PYTHON), file("README.md", "# Area\n")]);
         let failing = GateResult {
-            cannot_compile: None,
+            set_aside: None,
             id: "tests".into(),
             passed: false,
             end: "exit 1".into(),

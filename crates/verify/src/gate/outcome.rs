@@ -25,6 +25,9 @@ pub struct GateSpec {
     pub timeout: Duration,
     /// Where it was found: `Cargo.toml`, `.crucible/config.toml`.
     pub source: String,
+    /// Whether somebody named it.
+    #[serde(default, skip_serializing_if = "GateOrigin::is_named")]
+    pub origin: GateOrigin,
     /// Which set it belongs to: the quick one, which every attempt at a change is tried with, or only the full one.
     #[serde(default, skip_serializing_if = "GateLevel::is_lite")]
     pub level: GateLevel,
@@ -40,6 +43,25 @@ pub struct GateSpec {
     /// Whether it is run on broken sources before a model is asked.
     #[serde(default, skip_serializing_if = "GateCanary::is_on")]
     pub canary: GateCanary,
+}
+
+/// Where a gate comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GateOrigin {
+    /// Somebody named it: on the command line or in a configuration. It has to run.
+    #[default]
+    Named,
+    /// A build file of the repository speaks of it. Beside another gate that runs, it may fail to run.
+    Found,
+}
+
+impl GateOrigin {
+    /// Returns whether somebody named it.
+    #[must_use]
+    pub fn is_named(&self) -> bool {
+        *self == Self::Named
+    }
 }
 
 /// Whether a gate has to be seen to test the sources.
@@ -70,6 +92,7 @@ impl GateSpec {
             command,
             timeout,
             source: source.into(),
+            origin: GateOrigin::Named,
             level: GateLevel::Lite,
             env: BTreeMap::new(),
             cwd: None,
