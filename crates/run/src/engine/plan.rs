@@ -135,6 +135,13 @@ impl Engine<'_> {
         let (key, signed) = (self.allowances.key("plan"), self.allowances.key(SIGNED));
         if !self.is_made(&key, layout::PLAN) {
             self.dir.write_recorded(layout::PLAN, text.as_bytes())?;
+            if !plan.scope_sources.is_empty() {
+                let places: Vec<String> = plan.scope_sources.iter().map(ToString::to_string).collect();
+                self.journal.note(&format!(
+                    "  the goal names no file for certain: any source in {} may change",
+                    places.join(", ")
+                ))?;
+            }
         }
         if self.dir.read(layout::PLAN)? != text.as_bytes() {
             return Err(RunError::Edited { path: self.dir.path(layout::PLAN) });

@@ -11,6 +11,7 @@
 mod excerpt;
 pub(crate) mod explained;
 pub(crate) mod lookup;
+mod package;
 mod pointers;
 mod portion;
 mod survey;
@@ -43,6 +44,7 @@ use crate::scope::{GoalScope, Tree, additions, read_goal};
 pub use explained::{
     ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome, request_for_goal,
 };
+use package::package_of;
 use pointers::{Pointers, imports_of};
 use portion::show_parts;
 use survey::{Listed, SECRET, Seen, survey};
@@ -301,6 +303,7 @@ pub(crate) fn draft(
     let mut scope: Vec<PathPrefix> = settings.named.iter().cloned().map(PathPrefix::from).collect();
     scope.extend(settings.directories.iter().cloned());
     let mut names = settings.named.clone();
+    let mut sources = Vec::new();
     if !settings.names_places() {
         let lifted = goal.names.iter().filter(|path| is_plain(path) && !is_unseen(path));
         names.extend(lifted.cloned());
@@ -312,21 +315,28 @@ pub(crate) fn draft(
         let plain = |place: &&PathPrefix| place.to_string().parse().is_ok_and(|path| is_plain(&path));
         scope.extend(goal.directories.iter().filter(plain).cloned());
         let holds = |scope: &[PathPrefix], path: &RepoPath| scope.iter().any(|place| place.contains(path));
-        let best = ranked.needs.iter().filter_map(|need| need.path.parse::<RepoPath>().ok()).filter(is_open);
+        let best: Vec<RepoPath> =
+            ranked.needs.iter().filter_map(|need| need.path.parse().ok()).filter(is_open).collect();
         let told_of = told_of_by_gates(analysis, tracked);
         let (mut of_rank, mut of_gates) = (0, 0);
-        for path in best {
-            if holds(&scope, &path) {
+        for path in &best {
+            if holds(&scope, path) {
                 continue;
             }
             if of_rank < MAX_RANKED {
                 of_rank += 1;
-            } else if of_gates < MAX_TOLD_OF && told_of.contains(&path) {
+            } else if of_gates < MAX_TOLD_OF && told_of.contains(path) {
                 of_gates += 1;
             } else {
                 continue;
             }
-            scope.push(path.into());
+            scope.push(path.clone().into());
+        }
+        if !goal.is_certain {
+            let is_new = |path: &RepoPath| {
+                !holds(&scope, path) && !goal.denies(path) && !analysis.gate_files.contains(path)
+            };
+            sources.extend(package_of(&best, tracked, is_new));
         }
     }
     let may_add = with_tree(record, tracked, |tree| additions(&scope, &goal.tests, tree));
@@ -336,6 +346,7 @@ pub(crate) fn draft(
         status: PlanStatus::Draft,
         goal: single_spaced(&record.goal),
         scope_allow: scope,
+        scope_sources: sources,
         scope_deny: goal.denied.clone(),
         gates: required_gates().map(str::to_owned).collect(),
         stop: format!("verified, or {} attempts", record.settings.max_iterations),
@@ -426,6 +437,7 @@ fn room_beside(budget: &Budget, files: usize, bytes: u64) -> RankLimits {
     RankLimits {
         max_files: FileLimit(budget.max_files.0.saturating_sub(files).min(most)),
         max_total_bytes: ByteLimit(budget.max_total_bytes.0.saturating_sub(bytes)),
+        outlines: true,
     }
 }
 
@@ -454,7 +466,11 @@ fn ranking(
         max_files: FileLimit(settings.max_files),
         max_total_bytes: ByteLimit(settings.max_total_bytes),
     };
-    let limits = room_beside(&budget, free.len(), room.bytes);
+    let limits = RankLimits {
+        // Who names the files wants to see these.
+        outlines: !settings.names_places(),
+        ..room_beside(&budget, free.len(), room.bytes)
+    };
     let listed: Vec<Listed> =
         tracked.iter().map(|(path, size)| Listed { path: path.clone(), size: Some(*size) }).collect();
     let (mut unread, mut candidates) = (HashSet::new(), Vec::with_capacity(tracked.len()));

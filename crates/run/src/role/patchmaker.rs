@@ -70,6 +70,8 @@ fn user(
 ) -> PromptText {
     let mine = in_scope(plan, pack);
     let others = pack.files.iter().filter(|file| !mine.iter().any(|own| own.path == file.path));
+    let may_change = |file: &&PackedFile| file.path.parse().is_ok_and(|path| plan.may_change(&path));
+    let (beside, others): (Vec<&PackedFile>, Vec<&PackedFile>) = others.partition(may_change);
     let mut prompt = PromptBuilder::new().ours("Goal: ").operator(&plan.goal).ours("\n");
     for gate in baseline.iter().filter(|gate| !gate.passed) {
         prompt = prompt
@@ -79,11 +81,16 @@ fn user(
     if let Some(brief) = brief {
         prompt = refused(prompt, brief);
     }
-    let mut heading = "\nFiles for reading only:\n";
-    for file in others {
-        let shown = Untrusted::new(file.shown().into_owned());
-        prompt = prompt.ours(heading).untrusted(&file.path, &shown);
-        heading = "";
+    let groups = [
+        ("\nFiles for reading only:\n", others),
+        ("\nOther sources of the same directory, to change only where the goal needs it:\n", beside),
+    ];
+    for (mut heading, files) in groups {
+        for file in files {
+            let shown = Untrusted::new(file.shown().into_owned());
+            prompt = prompt.ours(heading).untrusted(&file.path, &shown);
+            heading = "";
+        }
     }
     // The files to change stand right before the form of the answer: small models copy what they read last.
     prompt = prompt.ours("\nThe files that you may change, as they are now:\n");
@@ -138,6 +145,9 @@ fn answer_form(
     prompt = prompt.ours("\nYou may change these files and no others:\n");
     for scope in &plan.scope_allow {
         prompt = prompt.operator(&scope.to_string().escape_debug().to_string()).ours("\n");
+    }
+    for place in &plan.scope_sources {
+        prompt = prompt.operator(&place.to_string().escape_debug().to_string()).ours(" (any source there)\n");
     }
     if !plan.names.iter().any(is_test_path) {
         prompt = prompt.ours("Leave existing tests as they are.\n");
