@@ -16,7 +16,8 @@ use crate::contract::{
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::layout;
-use crate::role::{chair, reviewers};
+use crate::role::chair::{self, NotAsked};
+use crate::role::reviewers;
 use crate::status::SIGNED;
 
 impl Engine<'_> {
@@ -37,7 +38,11 @@ impl Engine<'_> {
             self.dir.write_recorded(layout::PLAN_DRAFT, plan.render().as_bytes())?;
         } else if !self.is_made(&key, layout::PLAN_DRAFT) {
             let (tracked, _) = chair::candidates(self.git.tracked_files().await?);
-            let by_code = chair::draft(&self.record, analysis, pack, request, &tracked);
+            let not_asked: NotAsked = match self.dir.has(layout::LEFT_OUT) {
+                true => self.dir.read_document(layout::LEFT_OUT)?,
+                false => NotAsked::default(),
+            };
+            let by_code = chair::draft(&self.record, analysis, pack, request, &not_asked, &tracked);
             let mut plan = match self.served_by(RunRole::Chair) {
                 None => by_code,
                 Some(name) => match self.ask_for_plan(clients, &name, analysis, found, &by_code, pack).await?

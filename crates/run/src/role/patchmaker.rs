@@ -146,8 +146,12 @@ fn answer_form(
     for scope in &plan.scope_allow {
         prompt = prompt.operator(&scope.to_string().escape_debug().to_string()).ours("\n");
     }
+    let told = match requests.left {
+        0 => " (any source there)\n",
+        _ => " (any source there; ask first for one that you do not see whole)\n",
+    };
     for place in &plan.scope_sources {
-        prompt = prompt.operator(&place.to_string().escape_debug().to_string()).ours(" (any source there)\n");
+        prompt = prompt.operator(&place.to_string().escape_debug().to_string()).ours(told);
     }
     if !plan.names.iter().any(is_test_path) {
         prompt = prompt.ours("Leave existing tests as they are.\n");
@@ -418,6 +422,40 @@ mod tests {
         assert_eq!(
             offered.replacen("\nIf a file is missing", "\0", 1).split_once('\0').unwrap().0,
             plain.split_once("\nHow to answer").unwrap().0
+        );
+    }
+
+    #[test]
+    fn sources_of_a_package_are_named_by_one_line_and_shown_before_the_files_in_scope() {
+        let outline = PackedFile {
+            ranges: vec![crucible_pack::LineRange { start: 1, end: 1 }],
+            ..file("lib/outlined.py", "def far():\n")
+        };
+        let pack = pack(vec![
+            file("src/a.py", PYTHON),
+            file("lib/near.py", "near = 1\n"),
+            file("lib/test_near.py", "test = 1\n"),
+            outline,
+        ]);
+        let plan = Plan { scope_sources: vec!["lib/**".parse().unwrap()], ..plan() };
+        let asked = |left: u64| {
+            let requests = Requests { answered: Vec::new(), left };
+            user(EditFormat::WholeFile, &plan, &pack, &[], None, &requests).as_str().to_owned()
+        };
+        let order = [
+            "Files for reading only",
+            "test = 1",
+            "Other sources of the same directory",
+            "near = 1",
+            "def far",
+            "The files that you may change, as they are now",
+            "def area",
+            "You may change these files and no others:\nsrc\nlib/** (any source there",
+        ];
+        in_order(&asked(0), &order);
+        assert!(asked(0).contains("lib/** (any source there)\n"));
+        assert!(
+            asked(2).contains("lib/** (any source there; ask first for one that you do not see whole)\n")
         );
     }
 
