@@ -196,7 +196,7 @@ pub fn rank_with(
                     room.take(&file, allowance);
                 }
                 package.chosen(&file.candidate.path);
-                ranking.chosen.push(choose(goal, file, allowance));
+                ranking.chosen.push(choose(goal, file, allowance, false));
             }
             (None, None) => left.push((file, "is larger than what is left of the budget")),
             (Some(reason), _) => left.push((file, reason)),
@@ -205,10 +205,7 @@ pub fn rank_with(
     for (file, reason) in left {
         if package.holds(&file.candidate.path) && room.takes_outline(&mut package, file.candidate.size) {
             let allowance = file.candidate.size.min(package::OUTLINE);
-            let mut choice = choose(goal, file, allowance);
-            choice.is_outline = true;
-            choice.reason.push_str(", lies beside the best source");
-            ranking.chosen.push(choice);
+            ranking.chosen.push(choose(goal, file, allowance, true));
         } else {
             ranking.left_out.push(leave(goal, file, reason));
         }
@@ -308,8 +305,11 @@ fn shared_words(goal: &Goal, file: &Scored) -> Vec<String> {
     shares
 }
 
-fn choose(goal: &Goal, file: Scored, allowance: u64) -> Choice {
+fn choose(goal: &Goal, file: Scored, allowance: u64, is_outline: bool) -> Choice {
     let mut reasons = shared_words(goal, &file);
+    if is_outline {
+        reasons.push("lies beside the best source".to_owned());
+    }
     if reasons.is_empty() {
         reasons.push(match file.candidate.standing {
             Standing::AlreadyIn => "is in the pack anyway".to_owned(),
@@ -321,7 +321,7 @@ fn choose(goal: &Goal, file: Scored, allowance: u64) -> Choice {
     Choice {
         need: Need { path, mode: Mode::Full, line_ranges: Vec::new() },
         allowance,
-        is_outline: false,
+        is_outline,
         score: file.parts.score(),
         class,
         parts: file.parts,

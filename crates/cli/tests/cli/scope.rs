@@ -202,7 +202,7 @@ fn fix_in_two_files_of_one_package_lands() {
 fn what_judges_or_builds_stays_closed_in_a_package() {
     let repo = package().build();
     for (path, before, codes_of_it) in [
-        ("src/test_zone.py", "def test_zone():", &["patch-path-outside-scope", "patch-test-edited"][..]),
+        ("src/test_zone.py", "def test_zone():", &["patch-test-edited", "patch-definition-dropped"][..]),
         ("src/conftest.py", "x = 1", &["patch-path-outside-scope", "patch-test-edited"]),
         ("src/Makefile", "x = 1", &["patch-path-outside-scope", "patch-manifest-edited"]),
         ("src/words.txt", "x = 1", &["patch-path-outside-scope"]),
