@@ -204,7 +204,11 @@ fn what_judges_or_builds_stays_closed_in_a_package() {
     for (path, before, codes_of_it) in [
         ("src/test_zone.py", "def test_zone():", &["patch-test-edited", "patch-definition-dropped"][..]),
         ("src/conftest.py", "x = 1", &["patch-path-outside-scope", "patch-test-edited"]),
-        ("src/Makefile", "x = 1", &["patch-path-outside-scope", "patch-manifest-edited"]),
+        (
+            "src/Makefile",
+            "x = 1",
+            &["patch-path-outside-scope", "patch-path-denied", "patch-manifest-edited"],
+        ),
         ("src/words.txt", "x = 1", &["patch-path-outside-scope"]),
         ("src/gate.py", "x = 1", &["patch-path-denied"]),
     ] {
