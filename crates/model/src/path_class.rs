@@ -89,6 +89,12 @@ impl PathRoles {
         self.0 & (1 << role as u16) != 0
     }
 
+    /// Whether nothing is known of the path but that it is there, as of the product's own source.
+    #[must_use]
+    pub(crate) fn has_none(self) -> bool {
+        self.0 == 0
+    }
+
     fn add(&mut self, role: PathRole) {
         self.0 |= 1 << role as u16;
     }

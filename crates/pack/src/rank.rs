@@ -14,6 +14,7 @@ mod evidence;
 mod goal;
 mod history;
 mod occurrences;
+mod package;
 mod parts;
 mod shares;
 mod words;
@@ -23,7 +24,7 @@ use std::sync::LazyLock;
 
 use crucible_model::{ByteLimit, Denial, FileLimit, PathRole, PathRoles, RepoPath, denied_place};
 
-pub use class::{FileClass, is_filler};
+pub use class::{FileClass, is_beside, is_filler};
 pub use evidence::Evidence;
 pub use goal::{Candidate, Goal, TextMark};
 pub use history::{History, PastChange};
@@ -41,6 +42,8 @@ pub struct RankLimits {
     pub max_files: FileLimit,
     /// The sum of their sizes in bytes.
     pub max_total_bytes: ByteLimit,
+    /// Whether a share of both is kept for outlines of the sources that lie beside the best one.
+    pub outlines: bool,
 }
 
 /// Every candidate, chosen or left out.
@@ -70,6 +73,8 @@ pub struct Choice {
     pub need: Need,
     /// How many bytes of it may be shown: all of them, or fewer of a large file.
     pub allowance: u64,
+    /// Whether only its outline is worth showing: it lies beside the best source.
+    pub is_outline: bool,
     /// What it scored; comparable within one ranking only.
     pub score: u64,
     /// What it is: a source, a test, a manifest.
@@ -139,7 +144,8 @@ pub fn rank(goal: &Goal, candidates: Vec<Candidate>, limits: &RankLimits) -> Ran
 /// Where everything that people wrote is small and fits the limits, all of it is chosen. Otherwise only files that share
 /// enough with the goal or that failing gates point at are, and the manifests at the root; if no file shares anything,
 /// sources in the order of their paths. A file gets a share of the bytes by its score: what is larger is shown in part. A
-/// file that does not fit at all is passed over and the next one is tried. Tests come after everything else that is chosen,
+/// file that does not fit at all is passed over and the next one is tried. Where the limits say so, of the other sources beside
+/// the best one outlines are chosen. Tests come after everything else that is chosen,
 /// unless the goal names them.
 #[must_use]
 pub fn rank_with(
@@ -156,11 +162,14 @@ pub fn rank_with(
     }
     let nothing_shared = scored.iter().all(|file| file.parts.relevance() == 0);
     let mut room = shares::Room::new(limits, &scored);
+    let mut package = package::Package::of(&scored, limits, limits.outlines && !everything);
+    let mut left = Vec::new();
     let mut ranking = Ranking { chosen: Vec::new(), left_out: Vec::new(), goal_cut: goal.cut() };
     for file in scored {
         let relevance = file.parts.relevance();
         let is_named = file.parts.mentioned > 0;
         let is_free = file.candidate.standing == Standing::AlreadyIn;
+        let (kept_files, kept_bytes) = package.kept(&file.candidate.path);
         let refusal = if denied_place(&file.candidate.path, Denial::Shown).is_some() {
             Some("lies in a directory that is never shown")
         } else if let Standing::Withheld(why) = file.candidate.standing {
@@ -175,23 +184,30 @@ pub fn rank_with(
             Some("shares nothing with the goal")
         } else if !everything && room.is_too_weak(goal, &file) {
             Some("shares much less with the goal than the best files")
-        } else if room.files == 0 {
+        } else if room.files <= kept_files {
             Some("comes after as many files as are allowed")
         } else {
             None
         };
-        let allowance = if is_free { Some(file.candidate.size) } else { room.allowance(&file) };
+        let allowance = if is_free { Some(file.candidate.size) } else { room.allowance(&file, kept_bytes) };
         match (refusal, allowance) {
             (None, Some(allowance)) => {
                 if !is_free {
                     room.take(&file, allowance);
                 }
-                ranking.chosen.push(choose(goal, file, allowance));
+                package.chosen(&file.candidate.path);
+                ranking.chosen.push(choose(goal, file, allowance, false));
             }
-            (None, None) => {
-                ranking.left_out.push(leave(goal, file, "is larger than what is left of the budget"))
-            }
-            (Some(reason), _) => ranking.left_out.push(leave(goal, file, reason)),
+            (None, None) => left.push((file, "is larger than what is left of the budget")),
+            (Some(reason), _) => left.push((file, reason)),
+        }
+    }
+    for (file, reason) in left {
+        if package.holds(&file.candidate.path) && room.takes_outline(&mut package, file.candidate.size) {
+            let allowance = file.candidate.size.min(package::OUTLINE);
+            ranking.chosen.push(choose(goal, file, allowance, true));
+        } else {
+            ranking.left_out.push(leave(goal, file, reason));
         }
     }
     // The sort is stable: within both parts the best stay first.
@@ -289,8 +305,11 @@ fn shared_words(goal: &Goal, file: &Scored) -> Vec<String> {
     shares
 }
 
-fn choose(goal: &Goal, file: Scored, allowance: u64) -> Choice {
+fn choose(goal: &Goal, file: Scored, allowance: u64, is_outline: bool) -> Choice {
     let mut reasons = shared_words(goal, &file);
+    if is_outline {
+        reasons.push("lies beside the best source".to_owned());
+    }
     if reasons.is_empty() {
         reasons.push(match file.candidate.standing {
             Standing::AlreadyIn => "is in the pack anyway".to_owned(),
@@ -302,6 +321,7 @@ fn choose(goal: &Goal, file: Scored, allowance: u64) -> Choice {
     Choice {
         need: Need { path, mode: Mode::Full, line_ranges: Vec::new() },
         allowance,
+        is_outline,
         score: file.parts.score(),
         class,
         parts: file.parts,
@@ -327,7 +347,7 @@ mod tests {
     use super::*;
 
     const ROOMY: RankLimits =
-        RankLimits { max_files: FileLimit(1000), max_total_bytes: ByteLimit(10_000_000) };
+        RankLimits { max_files: FileLimit(1000), max_total_bytes: ByteLimit(10_000_000), outlines: false };
 
     fn ranked(goal: &str, files: &[(&str, &str)], limits: &RankLimits) -> Ranking {
         let goal = Goal::new(goal);
@@ -389,7 +409,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_passed_over_and_said() {
-        let limits = RankLimits { max_files: FileLimit(2), max_total_bytes: ByteLimit(80) };
+        let limits = RankLimits { max_files: FileLimit(2), max_total_bytes: ByteLimit(80), outlines: false };
         let ranking = ranked("parser", &PROJECT, &limits);
         assert_eq!(ranking.chosen.len(), 2);
         assert_eq!(ranking.chosen.len() + ranking.left_out.len(), PROJECT.len());
@@ -399,10 +419,68 @@ mod tests {
     fn in_a_large_repository_only_what_shares_something_is_chosen() {
         let mut files = PROJECT.to_vec();
         files.push(("src/unrelated.rs", "mod nothing;\n"));
-        let limits = RankLimits { max_files: FileLimit(6), max_total_bytes: ByteLimit(1000) };
+        let limits =
+            RankLimits { max_files: FileLimit(6), max_total_bytes: ByteLimit(1000), outlines: false };
         let ranking = ranked("parser", &files, &limits);
         assert!(!paths(&ranking).contains(&"src/unrelated.rs"));
         assert!(paths(&ranking).contains(&"Cargo.toml"));
+    }
+
+    #[test]
+    fn outlines_of_the_best_sources_package_are_chosen_within_their_share() {
+        let text = "fn unrelated() {}\n".repeat(200);
+        let names: Vec<String> = (0..12).map(|at| format!("src/core/part_{at}.rs")).collect();
+        let mut files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), text.as_str())).collect();
+        files.extend([
+            ("src/core/parser.rs", "pub fn parse() {}\n"),
+            ("src/core/tests.rs", "fn t() {}\n"),
+            ("src/core/words.csv", "a\n"),
+            ("other/a.rs", text.as_str()),
+        ]);
+        let limits = |files, bytes, outlines| RankLimits {
+            max_files: FileLimit(files),
+            max_total_bytes: ByteLimit(bytes),
+            outlines,
+        };
+        let outlined = |limits: &RankLimits| -> Vec<String> {
+            let ranking = ranked("parser", &files, limits);
+            assert!(
+                ranking
+                    .chosen
+                    .iter()
+                    .filter(|choice| choice.is_outline)
+                    .all(|choice| choice.allowance < 1024)
+            );
+            assert_eq!(ranking.chosen.len() + ranking.left_out.len(), files.len());
+            assert_eq!(ranking.chosen[0].need.path, "src/core/parser.rs");
+            let outlines = ranking.chosen.into_iter().filter(|choice| choice.is_outline);
+            outlines.map(|choice| choice.need.path).collect()
+        };
+        let mut all = names.clone();
+        all.sort();
+        assert_eq!(outlined(&limits(40, 60_000, true)), all);
+        // Nobody else wants the files.
+        assert_eq!(outlined(&limits(10, 60_000, true)), all[..9]);
+        assert_eq!(outlined(&limits(40, 6 * 768 * 3, true)), all[..3]);
+        assert!(outlined(&limits(40, 60_000, false)).is_empty());
+    }
+
+    #[test]
+    fn room_for_outlines_is_kept_from_other_places() {
+        let text = "fn parser() {}\n".repeat(100);
+        let far: Vec<String> = (0..9).map(|at| format!("far/{at}/parser.rs")).collect();
+        let mut files: Vec<(&str, &str)> = far.iter().map(|name| (name.as_str(), text.as_str())).collect();
+        let best = text.clone() + "fn scan() {}\n";
+        files.extend([("src/scan.rs", best.as_str()), ("src/a.rs", "mod x;\n"), ("src/b.rs", "mod y;\n")]);
+        let limits =
+            RankLimits { max_files: FileLimit(6), max_total_bytes: ByteLimit(60_000), outlines: true };
+        let ranking = ranked("scan must call parser in src/scan.rs", &files, &limits);
+        let chosen = paths(&ranking);
+        assert_eq!(chosen.len(), 6);
+        assert!(
+            chosen[0] == "src/scan.rs" && chosen.contains(&"src/a.rs") && chosen.contains(&"src/b.rs"),
+            "{chosen:?}"
+        );
     }
 
     #[test]
@@ -425,7 +503,8 @@ mod tests {
         let mut files = PROJECT.to_vec();
         files.push((".npmrc", "a=b\n"));
         files.push(("big.rs", "mod nothing_of_this;\n"));
-        let limits = RankLimits { max_files: FileLimit(7), max_total_bytes: ByteLimit(1000) };
+        let limits =
+            RankLimits { max_files: FileLimit(7), max_total_bytes: ByteLimit(1000), outlines: false };
         let ranking = ranked("parser", &files, &limits);
         assert!(paths(&ranking).contains(&"Cargo.toml") && !paths(&ranking).contains(&".npmrc"));
     }
@@ -455,7 +534,8 @@ mod tests {
             let class = FileClass::of(&path);
             goal.look_at(path, class, text.len() as u64, Some(text.as_bytes()))
         };
-        let limits = RankLimits { max_files: FileLimit(7), max_total_bytes: ByteLimit(1000) };
+        let limits =
+            RankLimits { max_files: FileLimit(7), max_total_bytes: ByteLimit(1000), outlines: false };
         let history = History { commits };
         let around = Surroundings { history: &history, ..Surroundings::default() };
         rank_with(&goal, files.iter().map(look).collect(), &limits, &around)
@@ -518,7 +598,7 @@ mod tests {
             let class = FileClass::of(&path);
             goal.look_at(path, class, 40, None)
         };
-        let limits = RankLimits { max_files: FileLimit(1), max_total_bytes: ByteLimit(40) };
+        let limits = RankLimits { max_files: FileLimit(1), max_total_bytes: ByteLimit(40), outlines: false };
         let candidates = vec![
             look("parser.env").withheld("holds a secret"),
             look("docs/parser.md").already_in(),
@@ -541,7 +621,7 @@ mod tests {
                 seed in any::<prop::sample::Index>(),
                 max_files in 0u64..6,
             ) {
-                let limits = RankLimits { max_files: FileLimit(max_files), max_total_bytes: ByteLimit(60) };
+                let limits = RankLimits { max_files: FileLimit(max_files), max_total_bytes: ByteLimit(60), outlines: false };
                 let mut list: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
                 let one = ranked(&goal, &list, &limits);
                 if !list.is_empty() {

@@ -4,7 +4,7 @@
 //! policy lies a floor: places that are no source code and endings that are no text. Only a
 //! path that the plan names word for word reaches below that floor; a policy's own denials are never lifted.
 
-use crucible_model::{Denial, PathPrefix, RepoPath};
+use crucible_model::{Denial, PathPrefix, RepoPath, SourcePlace};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -22,12 +22,15 @@ const DENIED_SUFFIXES: [&str; 18] = [
 ];
 
 /// The rules that a patch is judged by. As JSON: the five keys of seed 003 H, of which only `allow_roots` has to be
-/// there, and five more.
+/// there, and six more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
     /// The places that may change. None means that nothing may.
     pub allow_roots: Vec<PathPrefix>,
+    /// The directories whose sources may change beside these; nothing else of them may.
+    #[serde(default)]
+    pub allow_sources: Vec<SourcePlace>,
     /// Places in these that may not change, on top of the built-in ones. Naming a path does not lift these.
     #[serde(default)]
     pub deny_prefixes: Vec<PathPrefix>,
@@ -61,8 +64,9 @@ pub struct Policy {
 }
 
 /// A policy as it is written, before its values are judged: one with the wrong shape is told in words of JSON.
-const KEYS: [(&str, Shape); 10] = [
+const KEYS: [(&str, Shape); 11] = [
     ("allow_roots", Shape::Texts),
+    ("allow_sources", Shape::Texts),
     ("deny_prefixes", Shape::Texts),
     ("deny_suffixes", Shape::Texts),
     ("max_files", Shape::Number),
@@ -151,6 +155,7 @@ impl Policy {
 
     pub(crate) fn allows_place(&self, path: &RepoPath) -> bool {
         self.allow_roots.iter().any(|root| root.contains(path))
+            || self.allow_sources.iter().any(|place| place.contains(path))
     }
 
     /// The denied place that holds `path`, if one does.
@@ -180,6 +185,7 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             allow_roots: Vec::new(),
+            allow_sources: Vec::new(),
             deny_prefixes: Vec::new(),
             deny_suffixes: Vec::new(),
             max_files: DEFAULT_MAX_FILES,

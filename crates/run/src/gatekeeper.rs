@@ -147,6 +147,7 @@ fn deny(policy: &mut Policy, plan: &Plan, gate_files: &[RepoPath]) {
 #[must_use]
 pub fn plan_policy(plan: &Plan, limits: PatchLimits) -> Policy {
     Policy {
+        allow_sources: plan.scope_sources.clone(),
         deny_prefixes: plan.scope_deny.clone(),
         max_files: limits.max_files,
         max_added_lines: limits.max_added_lines,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crucible_ledger::{EventRecord, Ledger};
-use crucible_model::{ClockSource, Digest, Finding};
+use crucible_model::{ClockSource, Digest, Finding, SourcePlace};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::allow::{Allowances, is_allowance, permission_of};
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
 use crate::budget::allowed;
 use crate::call_book::Booked;
-use crate::contract::{Review, ReviewVerdict, RunRecord, Signature};
+use crate::contract::{Plan, Review, ReviewVerdict, RunRecord, Signature};
 use crate::error::RunError;
 use crate::event_kind::{EventKind, answered_key, prompted_step};
 use crate::journal::{self, is_pinned};
@@ -138,6 +138,9 @@ pub struct RunStatus {
     /// What somebody owes the run, where it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owed: Option<Owed>,
+    /// The directories whose sources its plan lets change, beside the files that the plan lists.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scope_sources: Vec<SourcePlace>,
     /// How much of its budgets is used.
     pub budgets: BudgetStatus,
     /// Its attempts so far.
@@ -233,7 +236,10 @@ pub(crate) fn status_of(
         outbox_prompts: laid.count() as u64,
         max_outbox_prompts: run.settings.dispatch().budgets.max_outbox_prompts,
     };
+    let plan = dir.read_if_there(layout::PLAN)?;
+    let plan = plan.and_then(|bytes| Plan::parse(std::str::from_utf8(&bytes).ok()?).ok());
     Ok(RunStatus {
+        scope_sources: plan.map(|plan| plan.scope_sources).unwrap_or_default(),
         missing: missing(dir, owed.as_ref().map(|owed| owed.target.as_str())),
         owed,
         budgets,

@@ -188,7 +188,7 @@ fn a_goal_asks_for_what_shares_something_with_it_and_explains_every_file() {
         "source before tests"
     );
     assert!(names(&pack["files"]).contains(&"src/table.rs"), "{pack:#}");
-    assert!(!names(&pack["files"]).contains(&"src/other_00.rs"));
+    assert!(!names(&pack["files"]).contains(&"src/other_29.rs"));
     assert_eq!(omitted(&pack), [("conf/parser.env", "denied")]);
     assert_eq!(names(&request["needs"]).len(), names(&pack["files"]).len() + 1);
     assert_eq!(names(&ranking["files"]).len(), 36, "every tracked file has its row");
@@ -206,7 +206,12 @@ fn a_goal_asks_for_what_shares_something_with_it_and_explains_every_file() {
     assert_eq!(row("conf/parser.env")["outcome"], "withheld");
     assert_eq!(row("conf/parser.env")["searched"], 0);
     assert_eq!(row("link.rs")["reason"], "is a symbolic link");
-    assert_eq!(row("src/other_00.rs")["outcome"], "left_out");
+    assert_eq!(row("src/other_29.rs")["outcome"], "left_out");
+    // Of the sources beside the best one, as many as have room are shown as outlines.
+    let beside = row("src/other_00.rs");
+    assert!(beside["reason"].as_str().unwrap().ends_with("lies beside the best source"), "{beside}");
+    let outline = pack["files"].as_array().unwrap().iter().find(|file| file["path"] == "src/other_00.rs");
+    assert!(outline.unwrap()["content"].as_str().unwrap().len() <= 640, "{outline:?}");
     for row in ranking["files"].as_array().unwrap().iter().filter(|row| row["parts"].is_object()) {
         let part = |name: &str| row["parts"][name].as_i64().unwrap();
         let shared: i64 = ["names", "paths", "symbols", "text", "history", "imports"].map(part).iter().sum();

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crucible_testkit::{FakeOpenAi, Reply};
+use crucible_testkit::{FakeOpenAi, Reply, RepoBuilder, TestRepo};
 
-use crate::support::{Desk, GOOD_DIFF, WRONG, codes, id_of, small};
+use crate::support::{CHECK, Call, Desk, GOOD_DIFF, WRONG, codes, id_of, small};
 
 /// A second file that changes.
 const OTHER_DIFF: &str = "\
@@ -138,6 +138,99 @@ fn a_directory_and_a_glob_open_what_is_in_them() {
     {
         let ran = desk.start_call(repo.path()).args(["--file", file]).run().exits(2);
         assert!(ran.message().contains(says), "{file}: {}", ran.message());
+    }
+}
+
+/// A package in which more sources lie than rank best for any goal.
+fn package() -> RepoBuilder {
+    let rest = (0..9).map(|at| (format!("src/part_{at}.py"), format!("value = {at}\n")));
+    rest.fold(small(), |repo, (path, text)| repo.file(path, text))
+        .file("src/zone.py", "zone = 1\n")
+        .file("src/test_zone.py", "def test_zone():\n    assert 1 + 1 == 2\n")
+        .file("src/conftest.py", "x = 1\n")
+        .file("src/Makefile", "x = 1\n")
+        .file("src/words.txt", "x = 1\n")
+        .file("src/gate.py", "x = 1\n")
+        .file("check.sh", &format!("{CHECK}python3 src/gate.py\n"))
+}
+
+/// A change of one line of a file.
+fn line_diff(path: &str, before: &str, after: &str) -> String {
+    format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-{before}\n+{after}\n")
+}
+
+/// Starts a run whose model gives this diff.
+fn changed_with(desk: &Desk, repo: &TestRepo, goal: &str) -> Call {
+    let call = desk.call([
+        "run",
+        "start",
+        goal,
+        "--max-iterations",
+        "1",
+        "--provider",
+        "gateway",
+        "--json",
+        "--repo",
+    ]);
+    call.arg(repo.path()).env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff")
+}
+
+#[test]
+fn fix_in_two_files_of_one_package_lands() {
+    let repo = package().build();
+    let diff = format!("{GOOD_DIFF}{}", line_diff("src/zone.py", "zone = 1", "zone = 2"));
+    let server = FakeOpenAi::start([Reply::Answer(diff)]);
+    let desk = Desk::with(&server);
+    let ran = changed_with(&desk, &repo, "the area of a rectangle is wrong").run().ok();
+    let status = ran.json();
+    let id = id_of(&status);
+    assert!(!line(&desk, &id, "Scope-Allow").contains("src/zone.py"), "{}", line(&desk, &id, "Scope-Allow"));
+    assert_eq!(line(&desk, &id, "Scope-Sources"), "src/**");
+    assert_eq!(status["scope_sources"], serde_json::json!(["src/**"]));
+    assert!(ran.stderr.contains("any source in src/** may change"), "{}", ran.stderr);
+    let told = desk.run(["run", "status", &id]).ok();
+    assert!(told.stdout.contains("any source in src/**"), "{}", told.stdout);
+    let question = server.requests()[0].body["messages"][1]["content"].as_str().unwrap().to_owned();
+    assert!(question.contains("\nsrc/** (any source there"), "{question}");
+    desk.run(["run", "land", &id]).ok();
+    assert_eq!(repo.git(["show", "HEAD:src/zone.py"]), "zone = 2");
+    desk.run(["run", "verify-record", &id]).ok();
+    desk.run(["run", "replay", &id]).ok();
+}
+
+#[test]
+fn what_judges_or_builds_stays_closed_in_a_package() {
+    let repo = package().build();
+    for (path, before, codes_of_it) in [
+        ("src/test_zone.py", "def test_zone():", &["patch-test-edited", "patch-definition-dropped"][..]),
+        ("src/conftest.py", "x = 1", &["patch-path-outside-scope", "patch-test-edited"]),
+        (
+            "src/Makefile",
+            "x = 1",
+            &["patch-path-outside-scope", "patch-path-denied", "patch-manifest-edited"],
+        ),
+        ("src/words.txt", "x = 1", &["patch-path-outside-scope"]),
+        ("src/gate.py", "x = 1", &["patch-path-denied"]),
+    ] {
+        let server =
+            FakeOpenAi::start([Reply::Answer(format!("{GOOD_DIFF}{}", line_diff(path, before, "x = 2")))]);
+        let desk = Desk::with(&server);
+        let status = changed_with(&desk, &repo, "the area of a rectangle is wrong").run().exits(1).json();
+        assert_eq!(line(&desk, &id_of(&status), "Scope-Sources"), "src/**");
+        assert_eq!(codes(&status, 1), codes_of_it, "{path}");
+    }
+}
+
+#[test]
+fn goal_that_names_a_file_keeps_the_scope_narrow() {
+    let repo = package().build();
+    let diff = format!("{GOOD_DIFF}{}", line_diff("src/zone.py", "zone = 1", "zone = 2"));
+    for goal in ["src/area.py must multiply", "`perimeter` and area() must be right"] {
+        let server = FakeOpenAi::start([Reply::Answer(diff.clone())]);
+        let desk = Desk::with(&server);
+        let status = changed_with(&desk, &repo, goal).run().exits(1).json();
+        assert_eq!(line(&desk, &id_of(&status), "Scope-Sources"), "", "{goal}");
+        assert_eq!(codes(&status, 1), ["patch-path-outside-scope"], "{goal}");
     }
 }
 

@@ -62,7 +62,8 @@ impl FileClass {
 }
 
 /// Whether a file shows how the product is used, declared or measured instead of being a part of it.
-pub(super) fn is_beside(path: &RepoPath) -> bool {
+#[must_use]
+pub fn is_beside(path: &RepoPath) -> bool {
     const BESIDE: [&str; 16] = [
         "bench",
         "benches",

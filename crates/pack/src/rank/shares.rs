@@ -7,6 +7,7 @@ use crucible_model::RepoPath;
 
 use super::class::{self, FileClass};
 use super::goal::Goal;
+use super::package::{OUTLINE, Package};
 use super::{RankLimits, Scored, is_root_manifest};
 
 /// A file that is larger than its share is shown in part, but never less of it than this.
@@ -119,9 +120,9 @@ impl Room {
         file.parts.relevance().saturating_mul(self.weakest) < self.best
     }
 
-    /// How many bytes of a file may be shown; nothing where there is no room for it.
-    pub(super) fn allowance(&self, file: &Scored) -> Option<u64> {
-        let (size, left) = (file.candidate.size, self.bytes);
+    /// How many bytes of a file may be shown, beside those that are kept; nothing where there is no room for it.
+    pub(super) fn allowance(&self, file: &Scored, kept: u64) -> Option<u64> {
+        let (size, left) = (file.candidate.size, self.bytes.saturating_sub(kept));
         let relevance = file.parts.relevance();
         let share = match file.candidate.class {
             _ if file.parts.mentioned >= 1000 => self.whole / 2,
@@ -142,6 +143,17 @@ impl Room {
         };
         let allowance = size.min(share.max(LEAST)).min(left);
         (allowance == size || allowance >= LEAST).then_some(allowance)
+    }
+
+    /// Takes the outline of a file of this size, where there is room for it.
+    pub(super) fn takes_outline(&mut self, package: &mut Package, size: u64) -> bool {
+        let bytes = size.min(OUTLINE);
+        let fits = self.files > 0 && bytes <= self.bytes && package.take_outline();
+        if fits {
+            self.files -= 1;
+            self.bytes -= bytes;
+        }
+        fits
     }
 
     /// Takes a file into the pack.

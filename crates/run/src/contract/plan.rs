@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
-use crucible_model::{Code, Finding, PathPrefix, RepoPath, Verdict, single_spaced};
+use crucible_model::{Code, Finding, PathPrefix, RepoPath, SourcePlace, Verdict, single_spaced};
 use crucible_verify::{GateId, builtin_gates};
 
 use crate::contract::ids::{IdKind, is_id};
@@ -37,6 +37,7 @@ const KEYS: Keys = Keys {
         "Status",
         "Goal",
         "Scope-Allow",
+        "Scope-Sources",
         "Scope-Deny",
         "Names",
         "Gates",
@@ -53,7 +54,7 @@ const KEYS: Keys = Keys {
 /// Those whose value is a list.
 const LISTS: [&str; 5] = ["Gates", "Behaviors", "Results", "May-Drop", "Renames"];
 /// Those whose value is a list of paths.
-const PATHS: [&str; 4] = ["Scope-Allow", "Scope-Deny", "Names", "May-Add"];
+const PATHS: [&str; 5] = ["Scope-Allow", "Scope-Sources", "Scope-Deny", "Names", "May-Add"];
 /// Those whose value cannot be left out.
 const FILLED: [&str; 3] = ["Status", "Stop", "Budgets"];
 
@@ -80,6 +81,8 @@ pub struct Plan {
     pub goal: String,
     /// Where the patch may change files.
     pub scope_allow: Vec<PathPrefix>,
+    /// The directories whose sources may change beside these; a line of the plan only where there are any.
+    pub scope_sources: Vec<SourcePlace>,
     /// Where it may not, even below an allowed place.
     pub scope_deny: Vec<PathPrefix>,
     /// The gates that must have run.
@@ -103,6 +106,13 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether the scope lets this file change.
+    pub(crate) fn may_change(&self, path: &RepoPath) -> bool {
+        (self.scope_allow.iter().any(|place| place.contains(path))
+            || self.scope_sources.iter().any(|place| place.contains(path)))
+            && !self.scope_deny.iter().any(|place| place.contains(path))
+    }
+
     /// The plan's text.
     #[must_use]
     pub fn render(&self) -> String {
@@ -114,11 +124,17 @@ impl Plan {
             list.iter().map(|prefix| key_lines::quoted(&prefix.to_string())).collect::<Vec<_>>().join(", ")
         };
         let names: Vec<String> = self.names.iter().map(|name| key_lines::quoted(name.as_str())).collect();
+        let sources: Vec<String> =
+            self.scope_sources.iter().map(|place| key_lines::quoted(&place.to_string())).collect();
         let mut text = format!("# Plan\n\nStatus: {status}\n");
         let goal = single_spaced(&self.goal);
+        for (key, value) in [("Goal", goal), ("Scope-Allow", prefixes(&self.scope_allow))] {
+            let _infallible = writeln!(text, "{}", format!("{key}: {value}").trim_end());
+        }
+        if !sources.is_empty() {
+            let _infallible = writeln!(text, "Scope-Sources: {}", sources.join(", "));
+        }
         for (key, value) in [
-            ("Goal", goal),
-            ("Scope-Allow", prefixes(&self.scope_allow)),
             ("Scope-Deny", prefixes(&self.scope_deny)),
             ("Names", names.join(", ")),
             ("Gates", self.gates.join(", ")),
@@ -175,6 +191,8 @@ impl Plan {
             }
         };
         let scope_allow: Vec<PathPrefix> = places(&allow, &BAD_SCOPE, &mut verdict);
+        let sources = lines.values.get("Scope-Sources").map(String::as_str).unwrap_or_default();
+        let scope_sources = places(sources, &BAD_SCOPE, &mut verdict);
         let scope_deny: Vec<PathPrefix> = places(&deny, &BAD_SCOPE, &mut verdict);
         if scope_allow.iter().any(PathPrefix::is_everything) {
             verdict.push(wide_scope());
@@ -217,6 +235,7 @@ impl Plan {
             status,
             goal,
             scope_allow,
+            scope_sources,
             scope_deny,
             gates,
             stop,
@@ -343,6 +362,7 @@ mod tests {
             status: PlanStatus::Signed,
             goal: "fix it".into(),
             scope_allow: vec!["src/".parse().unwrap()],
+            scope_sources: vec![],
             scope_deny: vec![],
             gates: required_gates().map(str::to_owned).collect(),
             stop: "after three attempts".into(),
@@ -387,6 +407,26 @@ mod tests {
         let broken = some.render().replace("Old", "a b");
         let verdict = Plan::parse(&broken).unwrap_err();
         assert_eq!(verdict.findings()[0].code.as_str(), "plan-may-drop-invalid");
+    }
+
+    #[test]
+    fn sources_of_a_directory_are_read_back_and_take_a_line_only_where_there_are_any() {
+        assert!(!plan().render().contains("Scope-Sources"));
+        let some = Plan {
+            scope_sources: ["lib/**", "a, b/*", "*"].map(|place| place.parse().unwrap()).into(),
+            scope_deny: vec!["lib/c.py".parse().unwrap()],
+            ..plan()
+        };
+        let text = some.render();
+        assert!(text.contains("\nScope-Sources: lib/**, \"a, b/*\", *\nScope-Deny: "), "{text}");
+        assert_eq!(Plan::parse(&text), Ok(some.clone()));
+        let may_change = |path: &str| some.may_change(&path.parse().unwrap());
+        assert!(may_change("lib/a.py") && may_change("src/b.txt") && may_change("top.py"));
+        assert!(!may_change("lib/b.txt") && !may_change("lib/c.py") && !may_change("other/top.py"));
+        for bad in ["**", "lib", "lib/", "../**", "lib/**,"] {
+            let broken = text.replace("lib/**, \"a, b/*\", *", bad);
+            assert!(Plan::parse(&broken).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -16,7 +16,8 @@ use crate::contract::{
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::layout;
-use crate::role::{chair, reviewers};
+use crate::role::chair::{self, NotAsked};
+use crate::role::reviewers;
 use crate::status::SIGNED;
 
 impl Engine<'_> {
@@ -37,7 +38,11 @@ impl Engine<'_> {
             self.dir.write_recorded(layout::PLAN_DRAFT, plan.render().as_bytes())?;
         } else if !self.is_made(&key, layout::PLAN_DRAFT) {
             let (tracked, _) = chair::candidates(self.git.tracked_files().await?);
-            let by_code = chair::draft(&self.record, analysis, pack, request, &tracked);
+            let not_asked: NotAsked = match self.dir.has(layout::LEFT_OUT) {
+                true => self.dir.read_document(layout::LEFT_OUT)?,
+                false => NotAsked::default(),
+            };
+            let by_code = chair::draft(&self.record, analysis, pack, request, &not_asked, &tracked);
             let mut plan = match self.served_by(RunRole::Chair) {
                 None => by_code,
                 Some(name) => match self.ask_for_plan(clients, &name, analysis, found, &by_code, pack).await?
@@ -135,6 +140,13 @@ impl Engine<'_> {
         let (key, signed) = (self.allowances.key("plan"), self.allowances.key(SIGNED));
         if !self.is_made(&key, layout::PLAN) {
             self.dir.write_recorded(layout::PLAN, text.as_bytes())?;
+            if !plan.scope_sources.is_empty() {
+                let places: Vec<String> = plan.scope_sources.iter().map(ToString::to_string).collect();
+                self.journal.note(&format!(
+                    "  the goal names no file for certain: any source in {} may change",
+                    places.join(", ")
+                ))?;
+            }
         }
         if self.dir.read(layout::PLAN)? != text.as_bytes() {
             return Err(RunError::Edited { path: self.dir.path(layout::PLAN) });

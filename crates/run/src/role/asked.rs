@@ -154,7 +154,7 @@ pub(crate) fn read_plan(
     }
     let fixed = by_code.render();
     let ours = key_lines::read(&fixed);
-    for key in ["Names", "May-Drop", "May-Add", "Renames", "Gates", "Budgets", "Results"] {
+    for key in ["Scope-Sources", "Names", "May-Drop", "May-Add", "Renames", "Gates", "Budgets", "Results"] {
         let said = lines.values.get(key);
         if said.is_some_and(|said| ours.values.get(key) != Some(said)) {
             verdict.push(Finding::error(
@@ -199,6 +199,7 @@ pub(crate) fn read_plan(
     let behaviors = said("Behaviors").unwrap_or_default();
     let plan = Plan {
         scope_allow,
+        scope_sources: Vec::new(),
         scope_deny,
         stop: said("Stop").unwrap_or_else(|| by_code.stop.clone()),
         behaviors: key_lines::list(&behaviors).into_iter().map(str::to_owned).collect(),

@@ -11,6 +11,7 @@
 mod excerpt;
 pub(crate) mod explained;
 pub(crate) mod lookup;
+mod package;
 mod pointers;
 mod portion;
 mod survey;
@@ -43,6 +44,7 @@ use crate::scope::{GoalScope, Tree, additions, read_goal};
 pub use explained::{
     ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome, request_for_goal,
 };
+use package::package_of;
 use pointers::{Pointers, imports_of};
 use portion::show_parts;
 use survey::{Listed, SECRET, Seen, survey};
@@ -65,11 +67,14 @@ const RANK_READ_ALL: ByteLimit = ByteLimit(256 * 1024 * 1024);
 /// so many of them.
 const MAX_SECRET: usize = 100;
 
+/// What is said of a file of which the pack holds no more than an outline.
+const OUTLINED: &str = "is shown as an outline";
+
 /// Why a file is left out that nobody looked into.
 const UNREAD: &str = "was not looked into, because too much came before it";
 
-/// `artifacts/left_out.json`: the tracked files that the model is not shown because nobody asks for them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// `artifacts/left_out.json`: the tracked files that the model is not shown because nobody asks for them, or for more than an outline.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NotAsked {
     /// Which version of the document this is.
@@ -163,26 +168,28 @@ fn fit(name: &Path, mode: FileMode) -> Result<RepoPath, NotAskedFile> {
 pub(crate) fn told_of(pack: &ContextPack, not_asked: &NotAsked) -> Option<String> {
     let cut = pack.files.iter().filter(|file| file.truncated).count();
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
-    for file in &not_asked.files {
+    for file in not_asked.files.iter().filter(|file| file.reason != OUTLINED) {
         *reasons.entry(file.reason.clone()).or_default() += 1;
     }
+    let outlines = not_asked.files.iter().filter(|file| file.reason == OUTLINED).count();
     for omitted in &pack.omitted {
         *reasons.entry(omitted.reason.as_str().replace('_', " ")).or_default() += 1;
     }
     if cut > 0 {
         reasons.insert("the rest of a file that is cut".to_owned(), cut);
     }
-    if reasons.is_empty() {
+    if reasons.is_empty() && outlines == 0 {
         return None;
     }
     let reasons: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count} ({reason})")).collect();
-    let seen = counted(pack.files.len() as u64, "file");
-    Some(format!(
-        "  the model sees {seen}; not shown: {}; see {} and {}",
-        reasons.join(", "),
-        layout::LEFT_OUT,
-        layout::CONTEXT_PACK
-    ))
+    let mut told = format!("  the model sees {}", counted(pack.files.len() as u64, "file"));
+    if outlines > 0 {
+        told.push_str(&format!(", {outlines} of them as an outline"));
+    }
+    if !reasons.is_empty() {
+        told.push_str(&format!("; not shown: {}", reasons.join(", ")));
+    }
+    Some(format!("{told}; see {} and {}", layout::LEFT_OUT, layout::CONTEXT_PACK))
 }
 
 /// The files to ask for: those the operator named first, then those the goal names, then the best ranked. Git's history counts for `crucible context build
@@ -204,7 +211,10 @@ pub(crate) fn file_request(
         let reason = if unread.contains(&file.path) { UNREAD } else { file.reason };
         NotAskedFile { path: file.path.to_string(), reason: reason.to_owned() }
     });
-    let not_asked = NotAsked { schema_version: LeftOutVersion::V1, files: files.collect() };
+    let outlines = ranking.chosen.iter().filter(|choice| choice.is_outline);
+    let outlines =
+        outlines.map(|choice| NotAskedFile { path: choice.need.path.clone(), reason: OUTLINED.to_owned() });
+    let not_asked = NotAsked { schema_version: LeftOutVersion::V1, files: outlines.chain(files).collect() };
     let request = FileRequest {
         schema_version: RequestVersion::V1,
         goal: record.goal.clone(),
@@ -272,6 +282,7 @@ pub(crate) fn draft(
     analysis: &Analysis,
     pack: &ContextPack,
     ranked: &FileRequest,
+    not_asked: &NotAsked,
     tracked: &[(RepoPath, u64)],
 ) -> Plan {
     let settings = &record.settings;
@@ -288,6 +299,8 @@ pub(crate) fn draft(
         pack.omitted.iter().any(|row| row.path == path.as_str())
             || shown(path).is_some_and(|file| file.truncated)
     };
+    let outlines = not_asked.files.iter().filter(|file| file.reason == OUTLINED);
+    let outlines: HashSet<&str> = outlines.map(|file| file.path.as_str()).collect();
     let is_open = |path: &RepoPath| {
         FileClass::of(path) == FileClass::Source
             && !is_protected(path)
@@ -296,11 +309,13 @@ pub(crate) fn draft(
             && !is_hidden(path)
             && !goal.denies(path)
             && shown(path).is_some()
+            && !outlines.contains(path.as_str())
             && may_change(path)
     };
     let mut scope: Vec<PathPrefix> = settings.named.iter().cloned().map(PathPrefix::from).collect();
     scope.extend(settings.directories.iter().cloned());
     let mut names = settings.named.clone();
+    let mut sources = Vec::new();
     if !settings.names_places() {
         let lifted = goal.names.iter().filter(|path| is_plain(path) && !is_unseen(path));
         names.extend(lifted.cloned());
@@ -312,21 +327,28 @@ pub(crate) fn draft(
         let plain = |place: &&PathPrefix| place.to_string().parse().is_ok_and(|path| is_plain(&path));
         scope.extend(goal.directories.iter().filter(plain).cloned());
         let holds = |scope: &[PathPrefix], path: &RepoPath| scope.iter().any(|place| place.contains(path));
-        let best = ranked.needs.iter().filter_map(|need| need.path.parse::<RepoPath>().ok()).filter(is_open);
+        let best: Vec<RepoPath> =
+            ranked.needs.iter().filter_map(|need| need.path.parse().ok()).filter(is_open).collect();
         let told_of = told_of_by_gates(analysis, tracked);
         let (mut of_rank, mut of_gates) = (0, 0);
-        for path in best {
-            if holds(&scope, &path) {
+        for path in &best {
+            if holds(&scope, path) {
                 continue;
             }
             if of_rank < MAX_RANKED {
                 of_rank += 1;
-            } else if of_gates < MAX_TOLD_OF && told_of.contains(&path) {
+            } else if of_gates < MAX_TOLD_OF && told_of.contains(path) {
                 of_gates += 1;
             } else {
                 continue;
             }
-            scope.push(path.into());
+            scope.push(path.clone().into());
+        }
+        if !goal.is_certain {
+            let is_new = |path: &RepoPath| {
+                !holds(&scope, path) && !goal.denies(path) && !analysis.gate_files.contains(path)
+            };
+            sources.extend(package_of(&best, tracked, is_new));
         }
     }
     let may_add = with_tree(record, tracked, |tree| additions(&scope, &goal.tests, tree));
@@ -336,6 +358,7 @@ pub(crate) fn draft(
         status: PlanStatus::Draft,
         goal: single_spaced(&record.goal),
         scope_allow: scope,
+        scope_sources: sources,
         scope_deny: goal.denied.clone(),
         gates: required_gates().map(str::to_owned).collect(),
         stop: format!("verified, or {} attempts", record.settings.max_iterations),
@@ -426,6 +449,7 @@ fn room_beside(budget: &Budget, files: usize, bytes: u64) -> RankLimits {
     RankLimits {
         max_files: FileLimit(budget.max_files.0.saturating_sub(files).min(most)),
         max_total_bytes: ByteLimit(budget.max_total_bytes.0.saturating_sub(bytes)),
+        outlines: true,
     }
 }
 
@@ -454,7 +478,11 @@ fn ranking(
         max_files: FileLimit(settings.max_files),
         max_total_bytes: ByteLimit(settings.max_total_bytes),
     };
-    let limits = room_beside(&budget, free.len(), room.bytes);
+    let limits = RankLimits {
+        // Who names the files wants to see these.
+        outlines: !settings.names_places(),
+        ..room_beside(&budget, free.len(), room.bytes)
+    };
     let listed: Vec<Listed> =
         tracked.iter().map(|(path, size)| Listed { path: path.clone(), size: Some(*size) }).collect();
     let (mut unread, mut candidates) = (HashSet::new(), Vec::with_capacity(tracked.len()));
@@ -497,6 +525,7 @@ mod tests {
     use super::*;
     use crate::analysis::{AnalysisVersion, BehaviorCatalogue};
     use crate::gatekeeper::tests::record;
+    use crate::role::librarian::pack_context;
 
     fn analysis() -> Analysis {
         Analysis {
@@ -562,6 +591,51 @@ mod tests {
         assert!(score("src/a.rs").is_some_and(|score| score > 0), "{all:?}");
         // Two files of fifteen bytes fit; the others are ranked by their paths.
         assert_eq!(looked_into(30).1, ["src/c.rs", "src/parser.rs"]);
+    }
+
+    #[test]
+    fn uncertain_goal_opens_the_package_of_the_best_source() {
+        let room = tempfile::tempdir().unwrap();
+        let mut paths: Vec<String> = (0..9).map(|at| format!("src/p/part_{at}.rs")).collect();
+        paths.extend(["src/p/parser.rs".to_owned(), "src/p/words.txt".to_owned(), "far/a.rs".to_owned()]);
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let tracked = lay(room.path(), &paths, &"fn unrelated() {}\n".repeat(300));
+        let mut record = record(room.path(), &[]);
+        (record.settings.max_files, record.settings.max_total_bytes) = (20, 60_000);
+        let planned = |record: &RunRecord, analysis: &Analysis| {
+            let (request, not_asked) = file_request(record, analysis, &tracked);
+            let pack = pack_context(room.path(), "r", &record.settings.context, &request).unwrap();
+            let plan = draft(record, analysis, &pack, &request, &not_asked, &tracked);
+            (pack, plan, not_asked)
+        };
+        let scope = |record: &RunRecord, analysis: &Analysis| {
+            let plan = planned(record, analysis).1;
+            let allowed: Vec<String> = plan.scope_allow.iter().map(ToString::to_string).collect();
+            let sources: Vec<String> = plan.scope_sources.iter().map(ToString::to_string).collect();
+            format!("{} {}", allowed.join(","), sources.join(","))
+        };
+        record.goal = "the parser is slow".to_owned();
+        assert_eq!(scope(&record, &analysis()), "src/p/parser.rs src/p/**");
+        let (pack, plan, not_asked) = planned(&record, &analysis());
+        let part = pack.files.iter().find(|file| file.path == "src/p/part_8.rs").unwrap();
+        assert!(!part.ranges.is_empty() && part.content.len() < 1024, "{part:?}");
+        assert!(!pack.files.iter().any(|file| file.path == "far/a.rs"));
+        assert!(told_of(&pack, &not_asked).unwrap().contains(", 9 of them as an outline"));
+        let again = planned(&record, &analysis());
+        assert_eq!(
+            (again.0.to_bytes().unwrap(), again.1.render()),
+            (pack.to_bytes().unwrap(), plan.render())
+        );
+
+        let gate_files = tracked.iter().map(|(path, _)| path.clone());
+        let gate_files = gate_files.filter(|path| path.as_str().contains("part")).collect();
+        assert_eq!(scope(&record, &Analysis { gate_files, ..analysis() }), "src/p/parser.rs ");
+        record.goal = "src/p/parser.rs is slow".to_owned();
+        assert_eq!(scope(&record, &analysis()), "src/p/parser.rs ");
+        record.settings.named = vec!["far/a.rs".parse().unwrap()];
+        record.goal = "the parser is slow".to_owned();
+        assert_eq!(scope(&record, &analysis()), "far/a.rs ");
+        assert!(planned(&record, &analysis()).2.files.iter().all(|file| file.reason != OUTLINED));
     }
 
     #[test]

@@ -70,6 +70,8 @@ fn user(
 ) -> PromptText {
     let mine = in_scope(plan, pack);
     let others = pack.files.iter().filter(|file| !mine.iter().any(|own| own.path == file.path));
+    let may_change = |file: &&PackedFile| file.path.parse().is_ok_and(|path| plan.may_change(&path));
+    let (beside, others): (Vec<&PackedFile>, Vec<&PackedFile>) = others.partition(may_change);
     let mut prompt = PromptBuilder::new().ours("Goal: ").operator(&plan.goal).ours("\n");
     for gate in baseline.iter().filter(|gate| !gate.passed) {
         prompt = prompt
@@ -79,11 +81,16 @@ fn user(
     if let Some(brief) = brief {
         prompt = refused(prompt, brief);
     }
-    let mut heading = "\nFiles for reading only:\n";
-    for file in others {
-        let shown = Untrusted::new(file.shown().into_owned());
-        prompt = prompt.ours(heading).untrusted(&file.path, &shown);
-        heading = "";
+    let groups = [
+        ("\nFiles for reading only:\n", others),
+        ("\nOther sources of the same directory, to change only where the goal needs it:\n", beside),
+    ];
+    for (mut heading, files) in groups {
+        for file in files {
+            let shown = Untrusted::new(file.shown().into_owned());
+            prompt = prompt.ours(heading).untrusted(&file.path, &shown);
+            heading = "";
+        }
     }
     // The files to change stand right before the form of the answer: small models copy what they read last.
     prompt = prompt.ours("\nThe files that you may change, as they are now:\n");
@@ -138,6 +145,13 @@ fn answer_form(
     prompt = prompt.ours("\nYou may change these files and no others:\n");
     for scope in &plan.scope_allow {
         prompt = prompt.operator(&scope.to_string().escape_debug().to_string()).ours("\n");
+    }
+    let told = match requests.left {
+        0 => " (any source there)\n",
+        _ => " (any source there; ask first for one that you do not see whole)\n",
+    };
+    for place in &plan.scope_sources {
+        prompt = prompt.operator(&place.to_string().escape_debug().to_string()).ours(told);
     }
     if !plan.names.iter().any(is_test_path) {
         prompt = prompt.ours("Leave existing tests as they are.\n");
@@ -409,6 +423,40 @@ mod tests {
         assert_eq!(
             offered.replacen("\nIf a file is missing", "\0", 1).split_once('\0').unwrap().0,
             plain.split_once("\nHow to answer").unwrap().0
+        );
+    }
+
+    #[test]
+    fn sources_of_a_package_are_named_by_one_line_and_shown_before_the_files_in_scope() {
+        let outline = PackedFile {
+            ranges: vec![crucible_pack::LineRange { start: 1, end: 1 }],
+            ..file("lib/outlined.py", "def far():\n")
+        };
+        let pack = pack(vec![
+            file("src/a.py", PYTHON),
+            file("lib/near.py", "near = 1\n"),
+            file("lib/test_near.py", "test = 1\n"),
+            outline,
+        ]);
+        let plan = Plan { scope_sources: vec!["lib/**".parse().unwrap()], ..plan() };
+        let asked = |left: u64| {
+            let requests = Requests { answered: Vec::new(), left };
+            user(EditFormat::WholeFile, &plan, &pack, &[], None, &requests).as_str().to_owned()
+        };
+        let order = [
+            "Files for reading only",
+            "test = 1",
+            "Other sources of the same directory",
+            "near = 1",
+            "def far",
+            "The files that you may change, as they are now",
+            "def area",
+            "You may change these files and no others:\nsrc\nlib/** (any source there",
+        ];
+        in_order(&asked(0), &order);
+        assert!(asked(0).contains("lib/** (any source there)\n"));
+        assert!(
+            asked(2).contains("lib/** (any source there; ask first for one that you do not see whole)\n")
         );
     }
 

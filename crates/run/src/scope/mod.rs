@@ -59,6 +59,9 @@ pub(crate) struct GoalScope {
     pub(crate) renames: Vec<(String, String)>,
     /// What the goal names and what is more than a plan takes.
     pub(crate) problems: Vec<Finding>,
+    /// Whether the goal says where the change goes: by a path, a directory, a glob, a rename, or a name that stands in one file
+    /// alone. Other names are guesses.
+    pub(crate) is_certain: bool,
 }
 
 impl GoalScope {
@@ -71,6 +74,12 @@ impl GoalScope {
     /// Whether the goal says to leave this file alone.
     pub(crate) fn denies(&self, path: &RepoPath) -> bool {
         self.denied.iter().any(|place| place.contains(path))
+    }
+
+    /// Opens what a name stands for; where it stands for one source alone, the goal says where the change goes.
+    fn open_named(&mut self, paths: &[RepoPath]) {
+        paths.iter().for_each(|path| self.open(path));
+        self.is_certain |= matches!(paths, [only] if self.files.contains(only) && is_source(only));
     }
 
     fn open(&mut self, path: &RepoPath) {
@@ -106,8 +115,8 @@ pub(crate) fn read_goal(goal: &str, tree: &Tree<'_>) -> GoalScope {
             symbols.push(mention.text.as_str());
         }
     }
-    for path in names::defining(&symbols, tree, MAX_DEFINING) {
-        scope.open(&path);
+    for files in names::defining(&symbols, tree, MAX_DEFINING) {
+        scope.open_named(&files);
     }
     names::dependencies(&mentions, tree, &mut scope);
     names::documents(&mentions, tree, &mut scope);
@@ -132,6 +141,7 @@ fn read_place(mention: &Mention, tree: &Tree<'_>, scope: &mut GoalScope) -> bool
             }
             Expanded::Files(files) => {
                 files.iter().for_each(|path| open_or_deny(mention, path, scope));
+                scope.is_certain |= files.iter().any(|path| scope.files.contains(path));
                 !files.is_empty()
             }
             Expanded::Directory(_) | Expanded::New(_) | Expanded::NotAPath(_) => false,
@@ -142,6 +152,7 @@ fn read_place(mention: &Mention, tree: &Tree<'_>, scope: &mut GoalScope) -> bool
             scope.denied.push(place);
         } else if !scope.directories.contains(&place) && !is_guarded_place(&place) {
             scope.directories.push(place);
+            scope.is_certain = true;
         }
         return true;
     }
@@ -149,6 +160,9 @@ fn read_place(mention: &Mention, tree: &Tree<'_>, scope: &mut GoalScope) -> bool
     if !files.is_empty() {
         if files.len() <= MAX_SAME_NAME {
             files.iter().for_each(|path| open_or_deny(mention, path, scope));
+            let is_certain =
+                |path: &RepoPath| scope.names.contains(path) || scope.files.contains(path) && is_source(path);
+            scope.is_certain |= matches!(files.as_slice(), [only] if is_certain(only));
         }
         return true;
     }
@@ -165,7 +179,7 @@ fn read_place(mention: &Mention, tree: &Tree<'_>, scope: &mut GoalScope) -> bool
         return true;
     }
     let module = tree.module(text);
-    module.iter().for_each(|path| scope.open(path));
+    scope.open_named(&module);
     !module.is_empty()
 }
 
@@ -192,6 +206,7 @@ fn read_renames(goal: &str, mentions: &[Mention], tree: &Tree<'_>, scope: &mut G
             continue;
         }
         speaking.iter().for_each(|path| scope.open(path));
+        scope.is_certain = true;
         scope.renames.push((old, new));
     }
 }
@@ -202,6 +217,10 @@ fn too_wide(what: &str, count: usize, most: usize) -> Finding {
          one directory after the other."
     );
     Finding::error(TOO_WIDE, what, hint)
+}
+
+fn is_source(path: &RepoPath) -> bool {
+    FileClass::of(path) == FileClass::Source
 }
 
 /// Places that no mention opens: only --file and --allow do.

@@ -8,7 +8,7 @@ use crucible_patch::{defined_names, is_lockfile};
 use memchr::memmem;
 
 use super::mention::{Mention, is_one_of};
-use super::{GoalScope, Tree, push};
+use super::{GoalScope, Tree};
 
 /// How much is read of all files together to find where symbols stand, in bytes.
 const MAX_READ: usize = 64 << 20;
@@ -50,8 +50,8 @@ const CHANGING: [&str; 11] = [
 ];
 const DEPENDENCIES: [&str; 5] = ["dependency", "dependencies", "deps", "requirement", "requirements"];
 
-/// The sources that define these symbols. One that too many files define opens none of them.
-pub(super) fn defining(symbols: &[&str], tree: &Tree<'_>, most: usize) -> Vec<RepoPath> {
+/// The sources that define each of these symbols. One that too many files define opens none of them.
+pub(super) fn defining(symbols: &[&str], tree: &Tree<'_>, most: usize) -> Vec<Vec<RepoPath>> {
     let wanted: Vec<(&str, Vec<&str>)> = symbols
         .iter()
         .take(MAX_SYMBOLS)
@@ -81,15 +81,12 @@ pub(super) fn defining(symbols: &[&str], tree: &Tree<'_>, most: usize) -> Vec<Re
             }
         }
     }
-    let mut paths = Vec::new();
-    for mut files in found {
+    let best = |files: Vec<(RepoPath, usize)>| {
         let best = files.iter().map(|(_, owners)| *owners).max().unwrap_or(0);
-        files.retain(|(_, owners)| *owners == best);
-        if files.len() <= most {
-            files.iter().for_each(|(path, _)| push(&mut paths, path));
-        }
-    }
-    paths
+        let best = files.into_iter().filter(|(_, owners)| *owners == best).map(|(path, _)| path);
+        best.collect::<Vec<RepoPath>>()
+    };
+    found.into_iter().map(best).filter(|files| files.len() <= most).collect()
 }
 
 /// The files in which `name` stands as a word, but for those that a program wrote.

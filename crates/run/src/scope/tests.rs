@@ -121,6 +121,38 @@ fn goals_open_what_they_name() {
 }
 
 #[test]
+fn goal_is_certain_where_a_name_stands_for_one_place() {
+    let is_certain = |goal: &str| on(FILES, |tree| read_goal(goal, tree).is_certain);
+    for goal in [
+        "fix pkg/area.py",
+        "fix shape.py:12",
+        "crash in pkg.shape.parse_shape",
+        "`parse_expr` is wrong",
+        "tokenize() is wrong",
+        "fix the parser in src/parser/",
+        "src/*.rs: use the new error",
+        "bump the version in Cargo.toml",
+        "rename `helper` to `assist`",
+        "remove the file pkg/shape.py",
+    ] {
+        assert!(is_certain(goal), "{goal}");
+    }
+    for goal in [
+        "the parser loses the last token",
+        "fix index.ts",
+        "`load` and `next` are wrong",
+        "tests/test_area.py::test_helper fails",
+        "document it in the README",
+        "see docs/guide.md",
+        "do not touch pkg/area.py",
+        "see Cargo.toml",
+        "",
+    ] {
+        assert!(!is_certain(goal), "{goal}");
+    }
+}
+
+#[test]
 fn a_rename_of_many_files_says_how_to_go_on() {
     let names: Vec<String> = (0..=MAX_RENAMED).map(|number| format!("src/a{number}.py")).collect();
     let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "legacy()\n")).collect();

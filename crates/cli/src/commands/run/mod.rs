@@ -177,6 +177,10 @@ fn summary(status: &RunStatus) -> Vec<String> {
         format!("state     {}", status.state.name()),
         format!("attempts  {} of {}", status.budgets.iterations, status.run.settings.max_iterations),
     ];
+    if !status.scope_sources.is_empty() {
+        let places: Vec<String> = status.scope_sources.iter().map(ToString::to_string).collect();
+        lines.push(format!("scope     the plan's files and any source in {}", places.join(", ")));
+    }
     if let Some(failure) = &status.failure {
         lines.push(format!("failed    {failure}"));
     }

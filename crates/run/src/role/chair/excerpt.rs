@@ -46,9 +46,8 @@ pub(super) fn lines_to_show(
     wanted: &Wanted<'_>,
     allowance: u64,
 ) -> Vec<LineRange> {
-    let lines: Vec<u64> = text.split_inclusive('\n').map(|line| line.len() as u64).collect();
     let items = outline(path, text).unwrap_or_default();
-    let mut shown = Shown { chosen: vec![false; lines.len()], lines, left: allowance };
+    let mut shown = Shown::new(text, allowance);
     let mut headers = shown.outline(&items, allowance / OUTLINE_PART);
     for (range, _) in places(&items, wanted, &shown.lines, allowance) {
         shown.take(range);
@@ -64,6 +63,16 @@ pub(super) fn lines_to_show(
     shown.ranges()
 }
 
+/// The first lines of a file's definitions that fit `allowance` bytes, the outer ones before those in them; none where it has no
+/// outline.
+pub(super) fn signatures(path: &RepoPath, text: &str, allowance: u64) -> Vec<LineRange> {
+    let items = outline(path, text).unwrap_or_default();
+    let definitions: Vec<OutlineItem> = items.into_iter().filter(|item| !item.names.is_empty()).collect();
+    let mut shown = Shown::new(text, allowance);
+    shown.outline(&definitions, allowance);
+    shown.ranges()
+}
+
 struct Shown {
     /// The bytes of each line.
     lines: Vec<u64>,
@@ -72,6 +81,11 @@ struct Shown {
 }
 
 impl Shown {
+    fn new(text: &str, left: u64) -> Self {
+        let lines: Vec<u64> = text.split_inclusive('\n').map(|line| line.len() as u64).collect();
+        Self { chosen: vec![false; lines.len()], lines, left }
+    }
+
     /// Takes the lines of a range where all of them fit; tells whether they did.
     fn take(&mut self, range: LineRange) -> bool {
         let (from, to) = (range.start.saturating_sub(1) as usize, (range.end as usize).min(self.lines.len()));
@@ -206,6 +220,19 @@ mod tests {
         assert_eq!(ranges[0], (1, 1));
         assert!(ranges.contains(&(14, 23)), "{ranges:?}");
         assert!(ranges.contains(&(3, 3)) && ranges.contains(&(25, 25)), "{ranges:?}");
+    }
+
+    #[test]
+    fn signatures_are_first_lines_of_definitions_outer_ones_first() {
+        let text =
+            "import os\nX = 1\n\n\nclass A:\n    def a(self):\n        pass\n\n\ndef b(x):\n    return x\n";
+        let ranges = |allowance: u64| {
+            let ranges = signatures(&"a.py".parse().unwrap(), text, allowance);
+            ranges.iter().map(|range| (range.start, range.end)).collect::<Vec<_>>()
+        };
+        assert_eq!(ranges(1000), [(2, 2), (5, 6), (10, 10)]);
+        assert_eq!(ranges(30), [(2, 2), (5, 5), (10, 10)]);
+        assert!(signatures(&"a.txt".parse().unwrap(), text, 1000).is_empty());
     }
 
     #[test]

@@ -26,7 +26,11 @@ pub(crate) fn search(top: &Path, words: &str, tracked: &[&(RepoPath, u64)], max_
         tracked.iter().map(|(path, size)| Listed { path: path.clone(), size: Some(*size) }).collect();
     let looks = survey(top, &goal, &listed, RANK_READ_ALL, &HashSet::new());
     let candidates = looks.into_iter().map(|look| look.candidate).collect();
-    let limits = RankLimits { max_files: FileLimit(MOST_FOUND), max_total_bytes: ByteLimit(max_bytes) };
+    let limits = RankLimits {
+        max_files: FileLimit(MOST_FOUND),
+        max_total_bytes: ByteLimit(max_bytes),
+        outlines: false,
+    };
     let paths: Vec<&RepoPath> = tracked.iter().map(|(path, _)| path).collect();
     let imports = imports_of(top, &paths);
     let around = Surroundings { imports: &imports, ..Surroundings::default() };

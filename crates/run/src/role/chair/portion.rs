@@ -6,7 +6,7 @@ use crucible_model::{ByteLimit, RepoPath};
 use crucible_pack::{Choice, FileClass, Goal, Mode, Ranking};
 use crucible_repo::TreeReader;
 
-use super::excerpt::{Wanted, lines_to_show};
+use super::excerpt::{Wanted, lines_to_show, signatures};
 use super::pointers::Pointers;
 
 /// How much of a file is read to choose lines of it.
@@ -37,7 +37,11 @@ fn show_part(goal: &Goal, pointers: &Pointers, path: &RepoPath, text: &str, choi
         frames: pointers.lines.get(path),
         tests: is_test.then_some(&pointers.tests),
     };
-    let ranges = lines_to_show(path, text, &wanted, choice.allowance);
+    let outlined = if choice.is_outline { signatures(path, text, choice.allowance) } else { Vec::new() };
+    let ranges = match outlined.is_empty() {
+        true => lines_to_show(path, text, &wanted, choice.allowance),
+        false => outlined,
+    };
     if !ranges.is_empty() {
         choice.need.mode = Mode::Snippets;
         choice.need.line_ranges = ranges;

@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use crucible_model::{ByteLimit, Code, Denial, FileLimit, Finding, PathPrefix, RepoPath, denied_place};
+use crucible_model::{ByteLimit, Code, Denial, FileLimit, Finding, RepoPath, denied_place};
 use crucible_pack::{
     Budget, ContextPack, FileClass, FileRequest, Goal, LineRange, Mandatory, Mode, Need, OmittedReason,
     PackedFile, RequestVersion, build, is_filler,
@@ -197,9 +197,7 @@ impl Shelf<'_> {
     fn told(&self, pack: &ContextPack, line: &str, path: &RepoPath) -> Finding {
         if let Some(file) = pack.files.iter().find(|file| file.path == path.as_str()) {
             let part = if is_whole(file) { "" } else { "a part of " };
-            let is_in = |scope: &[PathPrefix]| scope.iter().any(|place| place.contains(path));
-            let may_change = is_in(&self.plan.scope_allow) && !is_in(&self.plan.scope_deny);
-            let scope = if may_change { "and you may change it" } else { "for reading only" };
+            let scope = if self.plan.may_change(path) { "and you may change it" } else { "for reading only" };
             return Finding::info(FILES_SHOWN, subject(line), format!("{part}{path} is shown, {scope}"));
         }
         let omitted = pack.omitted.iter().find(|row| row.path == path.as_str());

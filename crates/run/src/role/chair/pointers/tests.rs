@@ -41,7 +41,11 @@ fn failing_test_leads_to_what_it_imports_and_uses() {
         let text = FILES.iter().find(|(name, _)| *name == path.as_str()).unwrap().1;
         goal.look_at(path.clone(), FileClass::of(path), 30_000, Some(text.as_bytes()))
     };
-    let limits = RankLimits { max_files: crucible_model::FileLimit(20), max_total_bytes: ByteLimit(60_000) };
+    let limits = RankLimits {
+        max_files: crucible_model::FileLimit(20),
+        max_total_bytes: ByteLimit(60_000),
+        outlines: false,
+    };
     let candidates = paths.iter().map(look).collect();
     let ranking = {
         let around = Surroundings { evidence: &pointers.evidence, ..Surroundings::default() };

@@ -1,0 +1,198 @@
+//! Where the sources of a directory may change: `src/a/**`, or `src/a/*` without what lies below, or `*` for those at the top.
+//!
+//! A source here is a program's text and nothing else: by its name no test, no setting, not generated, no document, and in no hidden place.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Denial, PathPrefix, PathRoles, RepoPath, RepoPathError, denied_place};
+
+/// Endings of programs. Scripts of shells are none: they build and judge more often than they are a part of the product.
+const LANGUAGES: [&str; 54] = [
+    "adb", "ads", "c", "cc", "cjs", "clj", "cljs", "cpp", "cr", "cs", "cts", "cxx", "d", "dart", "elm",
+    "erl", "ex", "f90", "fs", "go", "groovy", "h", "hh", "hpp", "hrl", "hs", "hxx", "java", "jl", "js",
+    "jsx", "kt", "lua", "m", "mjs", "ml", "mm", "mts", "nim", "php", "pl", "pm", "py", "pyi", "pyx", "rb",
+    "rs", "scala", "svelte", "swift", "ts", "tsx", "vue", "zig",
+];
+
+/// The sources of a directory.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SourcePlace {
+    /// The directory; [`PathPrefix::ALL`] is the top.
+    directory: PathPrefix,
+    /// Whether what lies below its directories counts.
+    is_deep: bool,
+}
+
+/// Why a text names no such place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SourcePlaceError {
+    /// It does not end as one.
+    #[error("the sources of a directory are written as `src/**`, or as `src/*` without what lies below")]
+    NoPattern,
+    /// It is everything.
+    #[error("name a directory: `**` is every source of the repository")]
+    Everything,
+    /// The directory is no path.
+    #[error(transparent)]
+    Path(#[from] RepoPathError),
+}
+
+impl SourcePlace {
+    /// The sources of a directory and of everything below it.
+    #[must_use]
+    pub fn below(directory: RepoPath) -> Self {
+        Self { directory: directory.into(), is_deep: true }
+    }
+
+    /// The sources of a directory without what lies below it; of the top with `None`.
+    #[must_use]
+    pub fn directly_in(directory: Option<RepoPath>) -> Self {
+        Self { directory: directory.map_or(PathPrefix::ALL, PathPrefix::from), is_deep: false }
+    }
+
+    /// Whether `path` is one of these sources.
+    #[must_use]
+    pub fn contains(&self, path: &RepoPath) -> bool {
+        self.directory.contains(path) && (self.is_deep || self.is_parent_of(path)) && is_source(path)
+    }
+
+    fn is_parent_of(&self, path: &RepoPath) -> bool {
+        let parent = path.as_str().rsplit_once('/').map(|(parent, _)| parent);
+        match parent {
+            None => self.directory.is_everything(),
+            Some(parent) => !self.directory.is_everything() && self.directory.to_string() == parent,
+        }
+    }
+}
+
+/// Whether a file is by its name a program's text, and no test, no setting, not generated, not hidden and not denied.
+#[must_use]
+pub fn is_source(path: &RepoPath) -> bool {
+    let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
+    LANGUAGES.contains(&extension.as_str())
+        && PathRoles::of(path).has_none()
+        && !path.segments().any(|name| name.starts_with('.'))
+        && denied_place(path, Denial::Changed).is_none()
+}
+
+impl FromStr for SourcePlace {
+    type Err = SourcePlaceError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "*" => return Ok(Self::directly_in(None)),
+            "**" => return Err(SourcePlaceError::Everything),
+            _ => {}
+        }
+        if let Some(directory) = text.strip_suffix("/**") {
+            return Ok(Self::below(directory.parse()?));
+        }
+        let directory = text.strip_suffix("/*").ok_or(SourcePlaceError::NoPattern)?;
+        Ok(Self::directly_in(Some(directory.parse()?)))
+    }
+}
+
+impl TryFrom<String> for SourcePlace {
+    type Error = SourcePlaceError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<SourcePlace> for String {
+    fn from(place: SourcePlace) -> Self {
+        place.to_string()
+    }
+}
+
+impl fmt::Display for SourcePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.directory.is_everything() {
+            write!(f, "{}/", self.directory)?;
+        }
+        f.write_str(if self.is_deep { "**" } else { "*" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds(place: &str, path: &str) -> bool {
+        place.parse::<SourcePlace>().unwrap().contains(&path.parse().unwrap())
+    }
+
+    #[test]
+    fn place_holds_the_sources_of_its_directory() {
+        for (place, path) in [
+            ("src/a/**", "src/a/b.py"),
+            ("src/a/**", "src/a/deep/er/b.rs"),
+            ("src/a/**", "src/a/Main.java"),
+            ("src/a/*", "src/a/b.py"),
+            ("*", "main.go"),
+        ] {
+            assert!(holds(place, path), "{place} {path}");
+        }
+        for (place, path) in [
+            ("src/a/**", "src/ab/c.py"),
+            ("src/a/**", "src/b.py"),
+            ("src/a/*", "src/a/deep/b.py"),
+            ("*", "src/a.py"),
+        ] {
+            assert!(!holds(place, path), "{place} {path}");
+        }
+    }
+
+    #[test]
+    fn place_holds_nothing_that_judges_builds_or_hides() {
+        for name in [
+            "test_a.py",
+            "a_test.go",
+            "a.spec.ts",
+            "tests/helper.py",
+            "conftest.py",
+            "noxfile.py",
+            "jest.config.js",
+            "setup.py",
+            "build.rs",
+            "sitecustomize.py",
+            "Makefile",
+            "CMakeLists.txt",
+            "Dockerfile",
+            "Cargo.lock",
+            "check.sh",
+            "run.sh",
+            ".hidden/a.py",
+            ".pylintrc.py",
+            ".github/workflows/a.py",
+            ".gitattributes",
+            "vendor/b.py",
+            "b_pb2.py",
+            "a.min.js",
+            "LICENSE",
+            "README.md",
+            "words.txt",
+            "expected.csv",
+            "data.json",
+            "fixtures/b.py",
+        ] {
+            assert!(!holds("src/a/**", &format!("src/a/{name}")), "{name}");
+        }
+        assert!(!holds("dist/**", "dist/a.js") && !holds("*", "setup.py"));
+    }
+
+    #[test]
+    fn places_are_read_back_and_others_are_refused() {
+        for text in ["src/a/**", "src/a/*", "*", "a b, c/**"] {
+            assert_eq!(text.parse::<SourcePlace>().unwrap().to_string(), text);
+        }
+        for text in ["**", "src", "src/", "src/a.py", "", "/**", "../**", "src//**", "./*", ".git/**"] {
+            assert!(text.parse::<SourcePlace>().is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The package of the best source: the files of its directory, and below it, that a change of it may need as well.
+//!
+//! What of it is not worth its bytes is shown as an outline, so that a model knows that it is there and can ask for it. Room for
+//! outlines is kept from the files of other places, up to a share of the limits.
+
+use std::collections::BTreeSet;
+
+use crucible_model::{Denial, RepoPath, denied_place, is_source};
+
+use super::class::is_beside;
+use super::goal::Standing;
+use super::{RankLimits, Scored};
+
+/// The most bytes of one outline.
+pub(super) const OUTLINE: u64 = 640;
+
+/// What all outlines together may take of the files, and of the bytes, as one part in so many.
+const PART_OF_FILES: u64 = 2;
+const PART_OF_BYTES: u64 = 6;
+
+/// The sources of the best one's directory that are not chosen yet.
+pub(super) struct Package {
+    waiting: BTreeSet<RepoPath>,
+    /// How many files are kept for outlines, and for how many of them bytes are.
+    files: u64,
+    most: u64,
+}
+
+impl Package {
+    /// The package of the best of these files, which are sorted; of none where nothing shares anything with the goal, or where
+    /// outlines are not asked for.
+    pub(super) fn of(scored: &[Scored], limits: &RankLimits, has_outlines: bool) -> Self {
+        let most = limits.max_total_bytes.0 / PART_OF_BYTES / OUTLINE;
+        let files = limits.max_files.0 / PART_OF_FILES;
+        let is_source = |file: &&Scored| {
+            let (path, standing) = (&file.candidate.path, file.candidate.standing);
+            is_source(path)
+                && !is_beside(path)
+                && denied_place(path, Denial::Shown).is_none()
+                && !matches!(standing, Standing::Withheld(_))
+        };
+        let best = scored.iter().filter(is_source).find(|file| file.parts.relevance() > 0);
+        let (Some(best), true) = (best, has_outlines) else {
+            return Self { waiting: BTreeSet::new(), files: 0, most: 0 };
+        };
+        let directory = best.candidate.path.as_str().rsplit_once('/').map(|(directory, _)| directory);
+        let is_inside = |file: &&Scored| {
+            let path = file.candidate.path.as_str();
+            let is_in = match directory {
+                None => !path.contains('/'),
+                Some(directory) => path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/')),
+            };
+            is_in && file.candidate.standing == Standing::Asked
+        };
+        let inside = scored.iter().filter(is_source).filter(is_inside);
+        Self { waiting: inside.map(|file| file.candidate.path.clone()).collect(), files, most }
+    }
+
+    /// Whether a file is one of those that wait.
+    pub(super) fn holds(&self, path: &RepoPath) -> bool {
+        self.waiting.contains(path)
+    }
+
+    /// A file is chosen.
+    pub(super) fn chosen(&mut self, path: &RepoPath) {
+        self.waiting.remove(path);
+    }
+
+    /// Takes one of the outlines; tells whether there was one left.
+    pub(super) fn take_outline(&mut self) -> bool {
+        let is_left = self.most > 0;
+        self.most = self.most.saturating_sub(1);
+        is_left
+    }
+
+    /// The files and bytes that are kept for what waits beside `path`.
+    pub(super) fn kept(&self, path: &RepoPath) -> (u64, u64) {
+        let others = self.waiting.len() - usize::from(self.holds(path));
+        let outlines = self.most.min(others as u64);
+        (outlines.min(self.files), outlines * OUTLINE)
+    }
+}

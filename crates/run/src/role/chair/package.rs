@@ -1,0 +1,75 @@
+//! The package of the best-ranked source: where a goal names no file for certain, the fix may need any source of it.
+
+use crucible_model::{RepoPath, SourcePlace, is_source};
+use crucible_pack::is_beside;
+
+use super::is_plain;
+
+/// A directory with more sources than this below it is no package; its own sources may be one.
+const MAX_SOURCES: usize = 400;
+
+/// The sources of the directory of the best of these files, which are sorted: with what lies below it, or without where it is the top
+/// of the repository or holds too many. Nothing where none of them `is_new` to the scope.
+pub(super) fn package_of(
+    best: &[RepoPath],
+    tracked: &[(RepoPath, u64)],
+    is_new: impl Fn(&RepoPath) -> bool,
+) -> Option<SourcePlace> {
+    let mut best = best.iter().filter(|path| is_source(path));
+    let best = best.clone().find(|path| !is_beside(path)).or_else(|| best.next())?;
+    let directory =
+        best.as_str().rsplit_once('/').map(|(directory, _)| directory.parse()).transpose().ok()?;
+    let sources_of = |place: &SourcePlace| tracked.iter().filter(|(path, _)| place.contains(path)).count();
+    let place = match directory {
+        None => SourcePlace::directly_in(None),
+        Some(directory) if !is_plain(&directory) => return None,
+        Some(directory) => {
+            let below = SourcePlace::below(directory.clone());
+            match sources_of(&below) > MAX_SOURCES {
+                true => SourcePlace::directly_in(Some(directory)),
+                false => below,
+            }
+        }
+    };
+    let adds = tracked.iter().any(|(path, _)| place.contains(path) && is_new(path));
+    adds.then_some(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(best: &[&str], tracked: &[String], is_new: impl Fn(&RepoPath) -> bool) -> String {
+        let best: Vec<RepoPath> = best.iter().map(|path| path.parse().unwrap()).collect();
+        let tracked: Vec<(RepoPath, u64)> = tracked.iter().map(|path| (path.parse().unwrap(), 1)).collect();
+        package_of(&best, &tracked, is_new).map_or_else(String::new, |place| place.to_string())
+    }
+
+    #[test]
+    fn package_is_the_directory_of_the_best_source_that_is_part_of_the_product() {
+        let tracked: Vec<String> =
+            ["LICENSE.MIT", "a.py", "b.py", "docs/conf.py", "src/p/a.py", "src/p/deep/b.py", "a,b/c.py"]
+                .map(Into::into)
+                .into();
+        let any = |_: &RepoPath| true;
+        assert_eq!(told(&["src/p/a.py", "a.py"], &tracked, any), "src/p/**");
+        assert_eq!(told(&["LICENSE.MIT", "docs/conf.py", "src/p/deep/b.py"], &tracked, any), "src/p/deep/**");
+        assert_eq!(told(&["docs/conf.py"], &tracked, any), "docs/**");
+        assert_eq!(told(&["a.py"], &tracked, any), "*");
+        assert_eq!(told(&["a,b/c.py"], &tracked, any), "");
+        assert_eq!(told(&[], &tracked, any), "");
+        let is_new = |path: &RepoPath| path.as_str() != "src/p/deep/b.py";
+        assert_eq!(told(&["src/p/deep/b.py"], &tracked, is_new), "");
+        assert_eq!(told(&["src/p/a.py"], &tracked, is_new), "src/p/**");
+    }
+
+    #[test]
+    fn directory_with_too_much_below_it_is_taken_alone() {
+        let mut tracked: Vec<String> = (0..MAX_SOURCES).map(|at| format!("src/deep/{at}.py")).collect();
+        tracked.extend(["src/README.md".to_owned(), "src/tests/a.py".to_owned()]);
+        assert_eq!(told(&["src/a.py"], &tracked, |_| true), "src/**");
+        tracked.extend(["src/a.py".to_owned(), "src/b.py".to_owned()]);
+        assert_eq!(told(&["src/a.py"], &tracked, |_| true), "src/*");
+        assert_eq!(told(&["src/deep/1.py"], &tracked, |_| true), "src/deep/**");
+    }
+}
