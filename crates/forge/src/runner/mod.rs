@@ -55,6 +55,7 @@ const STALE: Duration = Duration::from_secs(24 * 60 * 60);
 const LEFT_SOMETHING: &str = "it left behind what other programs obey or take for a secret";
 /// Memory, files, threads: enough for what one skill does.
 const RESOURCES: Resources = Resources {
+    memory: Cap::At(2 << 30),
     address_space: Cap::At(2 << 30),
     file_size: Cap::At(256 << 20),
     processes: Cap::At(128),
