@@ -45,6 +45,8 @@ mod reach;
 mod record;
 mod repositories;
 mod run_worst;
+mod sandbox_limits;
+mod sandbox_writes;
 mod scope;
 mod secrets;
 mod single_tools;
