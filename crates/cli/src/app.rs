@@ -14,7 +14,7 @@ use crucible_host::env::{Environment, HomeError};
 use crucible_host::fs::create_dir_all;
 use crucible_ledger::Ledger;
 use crucible_model::{Clock, ExitStatus};
-use crucible_sandbox::{Launcher, Sandbox, Strength, StrengthError};
+use crucible_sandbox::{Cap, Caps, Launcher, Sandbox, Strength, StrengthError};
 
 use crate::commands::{Arguments, Command};
 use crate::error::CommandError;
@@ -188,7 +188,21 @@ impl App {
     pub(crate) fn sandbox(&self) -> Sandbox {
         let launcher =
             std::env::current_exe().ok().map(|program| Launcher { program, args: vec![INNER_STAGE.into()] });
-        Sandbox::new(launcher, &self.env)
+        Sandbox::new(launcher, &self.env).with_caps(self.caps())
+    }
+
+    /// What confined programs may use, as configured. A configuration that cannot be read is the command's to report.
+    fn caps(&self) -> Caps {
+        let files = ConfigFiles {
+            over: self.over.clone(),
+            ..ConfigFiles::discover(&self.env, self.env.working_directory())
+        };
+        let Ok(config) = Config::load(DEFAULTS, &files, &self.env, &[]) else { return Caps::DEFAULT };
+        let cap = |number: u64| if number == 0 { Cap::Unlimited } else { Cap::At(number) };
+        Caps {
+            memory: cap(config.number("sandbox.memory_mib").saturating_mul(1 << 20)),
+            processes: cap(config.number("sandbox.processes")),
+        }
     }
 
     /// The top of the git repository around a directory. As git does, it goes up no further than `GIT_CEILING_DIRECTORIES` lets it.

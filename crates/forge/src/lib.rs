@@ -68,8 +68,9 @@ pub use research::{
     record_review, research, retry_material, standing_failure,
 };
 pub use runner::{
-    LeftBehind, LeftWhy, Listed, MAX_INPUT_BYTES, MAX_RESULT_BYTES, RunRequest, RunStepError, RunnerError,
-    SkillCall, SkillCode, SkillEnd, SkillRan, SkillRunReport, execute, find_python, run_skill,
+    DirectoryState, LeftBehind, LeftWhy, Listed, MAX_INPUT_BYTES, MAX_RESULT_BYTES, RunRequest, RunStepError,
+    RunnerError, SkillCall, SkillCode, SkillEnd, SkillRan, SkillRunReport, StagingError, execute,
+    find_python, git_directory_around, run_skill,
 };
 pub use skeleton::{LaidSkeleton, Skeleton, SkeletonError};
 pub use status::{SkillStep, StepRefused};

@@ -58,7 +58,12 @@ pub struct RefusedPlace {
 
 /// Whether the name is that of Crucible's own directory or of git's, in any spelling that some file system takes for it.
 pub(crate) fn is_own(name: &str) -> bool {
-    name.eq_ignore_ascii_case(OWN) || matches!(name.parse::<RepoPath>(), Err(RepoPathError::GitDirectory))
+    name.eq_ignore_ascii_case(OWN) || is_git(name)
+}
+
+/// Whether the name is that of git's own directory, in any spelling that some file system takes for it.
+pub(crate) fn is_git(name: &str) -> bool {
+    matches!(name.parse::<RepoPath>(), Err(RepoPathError::GitDirectory))
 }
 
 /// What the path, from the project's top, means by itself; what the directories on its way mean is for who walks there.

@@ -131,27 +131,6 @@ impl SkillProposal {
         }))
     }
 
-    /// The specification for people, as Markdown.
-    #[must_use]
-    pub fn markdown(&self) -> String {
-        let ProposalParts { name, description, io_schema, side_effect, grants, .. } = &self.parts;
-        let mut text = format!("# {name}\n\n{description}\n\nSide effects: `{}`\n", side_effect.as_str());
-        let lists = [
-            ("hosts", grants.hosts.iter().map(ToString::to_string).collect::<Vec<_>>()),
-            ("paths to write", grants.write_paths.iter().map(ToString::to_string).collect()),
-            ("secrets", grants.secrets.iter().map(ToString::to_string).collect()),
-        ];
-        for (what, entries) in lists.into_iter().filter(|(_, entries)| !entries.is_empty()) {
-            text.push_str(&format!("\n- {what}: `{}`", entries.join("`, `")));
-        }
-        for side in ["input", "output"] {
-            let schema = io_schema.document().get(side).unwrap_or(&Value::Null);
-            text.push_str(&format!("\n\n## {side}\n\n```json\n{schema:#}\n```"));
-        }
-        text.push('\n');
-        text
-    }
-
     /// Records the proposal: skill, specification, examples and event, or nothing. Returns the skill's number.
     ///
     /// # Errors

@@ -51,9 +51,11 @@ const TABLES: [&str; 1] = ["gates.*.env"];
 const OTHER_VARIABLES: [&str; 2] = ["CRUCIBLE_HOME", "CRUCIBLE_CLOCK"];
 
 /// Keys that decide where data and keys go, who may be paid or how strong the walls are.
-const NOT_FOR_PROJECTS: [&str; 31] = [
+const NOT_FOR_PROJECTS: [&str; 33] = [
     "paths.runs_root",
     "sandbox.strength",
+    "sandbox.memory_mib",
+    "sandbox.processes",
     "crawl.clone_base",
     "hooks.*.sandbox",
     "llm.*.binary",

@@ -431,6 +431,16 @@ pub fn rename(from: &Path, to: &Path) -> Result<(), FsError> {
     flush_name(to)
 }
 
+/// Makes a symbolic link to `target`, which need not be there, in a directory of ours.
+///
+/// # Errors
+///
+/// Fails when something of that name is there, or the directory is not writable.
+#[expect(clippy::disallowed_methods, reason = "host owns changes of the file system")]
+pub fn make_link(target: &Path, link: &Path) -> Result<(), FsError> {
+    std::os::unix::fs::symlink(target, link).map_err(|source| FsError::io("make the link", link, source))
+}
+
 /// Sets the permission bits of a file.
 ///
 /// # Errors

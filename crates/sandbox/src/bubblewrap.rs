@@ -115,7 +115,10 @@ pub(crate) fn plan(
     connect(&mut command, &spawn.stdin);
     let root = Directory::open(Path::new("/"))
         .map_err(|problem| SandboxError::WorkingDirectory { path: "/".into(), problem })?;
-    prepare_child(&mut command, ChildSettings { cwd: root.handle, keep, on_orphaned: Signal::KILL });
+    prepare_child(
+        &mut command,
+        ChildSettings { cwd: root.handle, keep, on_orphaned: Signal::KILL, doors: target.doors },
+    );
     let readable = match surroundings {
         Surroundings::Namespaces => vec!["/".into()],
         Surroundings::Machine => {
@@ -141,15 +144,19 @@ pub(crate) fn plan(
         calls: profile.calls,
         listen: routes.iter().map(|route| route.inside).collect(),
         resources: spawn.limits.resources,
+        memory_each: spawn.limits.resources.memory,
         strength: profile.strength,
     };
-    let order =
-        serde_json::to_vec(&order).map_err(|error| SandboxError::Setup { detail: error.to_string() })?;
+    let written = |order: &Order| {
+        serde_json::to_vec(order).map_err(|error| SandboxError::Setup { detail: error.to_string() })
+    };
+    let order_without_group = written(&order)?;
+    let order = written(&Order { memory_each: Cap::Unlimited, ..order })?;
     let reach = match surroundings {
         Surroundings::Namespaces => Reach::Below,
         Surroundings::Machine => Reach::Group,
     };
-    let conversation = Some(Conversation { socket, order, routes });
+    let conversation = Some(Conversation { socket, order, order_without_group, routes });
     Ok(Plan { command, reach, placeholders, conversation, program: target.program })
 }
 

@@ -19,8 +19,24 @@ pub struct Completed {
     pub duration: Duration,
     /// Which walls stood around it.
     pub receipt: IsolationReceipt,
+    /// How it was told to end, where its own end was not waited for.
+    pub stopped: Option<Stopped>,
+    /// Whether the kernel ended a process of it because the memory it may use was used up. Known in a control group only.
+    pub ran_out_of_memory: bool,
     /// What it did with the hosts that it could reach ([`crate::Network::Hosts`]): those that it connected to, or tried to.
     pub contacts: Vec<Contact>,
+}
+
+/// How a program ended that was told to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stopped {
+    /// How many milliseconds it had between TERM and KILL.
+    pub grace_ms: u64,
+    /// How many milliseconds after TERM it had ended.
+    pub ended_after_ms: u64,
+    /// Whether it ignored TERM and was killed.
+    pub was_killed: bool,
 }
 
 /// What became of a program's connections to one port of a host.

@@ -213,6 +213,32 @@ pub struct IsolationReceipt {
     pub reached: Vec<ReachedLayer>,
     /// The layers that did not.
     pub missing: Vec<MissingLayer>,
+    /// What bounded its memory and its processes.
+    #[serde(default)]
+    pub resources: ResourceLevel,
+}
+
+/// What bounds the memory and the processes of a program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResourceLevel {
+    /// A control group, for the program and all it starts together.
+    Cgroup,
+    /// Limits of each process by itself.
+    Rlimit,
+    /// Nothing, or nobody wrote it down.
+    #[default]
+    None,
+}
+
+impl fmt::Display for ResourceLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cgroup => "cgroup",
+            Self::Rlimit => "rlimit",
+            Self::None => "none",
+        })
+    }
 }
 
 impl IsolationReceipt {
@@ -229,7 +255,12 @@ impl IsolationReceipt {
             (false, false) => IsolationLevel::Partial,
         };
         let schema_version = RECEIPT_SCHEMA.to_owned();
-        Self { schema_version, requested, network, level, reached, missing }
+        Self { schema_version, requested, network, level, reached, missing, resources: ResourceLevel::None }
+    }
+
+    /// The same, with what bounded memory and processes.
+    pub(crate) fn with(self, resources: ResourceLevel) -> Self {
+        Self { resources, ..self }
     }
 }
 

@@ -17,6 +17,7 @@
 
 mod bubblewrap;
 mod capture;
+mod cgroup;
 mod completed;
 mod descriptors;
 mod directory;
@@ -45,19 +46,19 @@ mod tree;
 mod version;
 mod wire;
 
-pub use completed::{Captured, Completed, Contact, End, Extent, FORBIDDEN_SIGNAL};
+pub use completed::{Captured, Completed, Contact, End, Extent, FORBIDDEN_SIGNAL, Stopped};
 pub use environment::{CONFINED_HOME, base_env, toolchain_env};
 pub use error::{PathProblem, SandboxError};
 pub use hosts::{AllowedHost, AllowedHostError, HostProblem};
 pub use inner::inner_main;
 pub use layers::{
     IsolationLevel, IsolationReceipt, Layer, LayerState, LayerStatus, Layers, MissingLayer, ReachedLayer,
-    Requested,
+    Requested, ResourceLevel,
 };
 pub use mounts::{Mount, MountContent};
 pub use sandbox::Sandbox;
 pub use spawn::{
-    Calls, Cap, Confinement, Keep, Launcher, Limits, Network, Profile, Redaction, Resources, Spawn, Stdin,
-    Stdout, Strength, StrengthError,
+    Calls, Cap, Caps, Confinement, Keep, Launcher, Limits, Network, Profile, Redaction, Resources, Spawn,
+    Stdin, Stdout, Strength, StrengthError,
 };
 pub use version::{NoVersion, SaidVersion};

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
+use crate::cgroup::Group;
 use crate::directory::Directory;
 use crate::error::SandboxError;
 use crate::hosts::Route;
@@ -34,6 +35,8 @@ pub(crate) struct Plan {
 pub(crate) struct Conversation {
     pub(crate) socket: UnixStream,
     pub(crate) order: Vec<u8>,
+    /// What is said instead where the child could not enter its control group.
+    pub(crate) order_without_group: Vec<u8>,
     /// Where the connections go that the program makes, one listener for each.
     pub(crate) routes: Vec<Route>,
 }
@@ -43,15 +46,18 @@ pub(crate) struct Target {
     pub(crate) program: PathBuf,
     pub(crate) called: OsString,
     pub(crate) cwd: Directory,
+    /// Of the control groups that it enters.
+    pub(crate) doors: Vec<OwnedFd>,
 }
 
-/// Finds the program and opens the working directory.
-pub(crate) fn target(spawn: &Spawn) -> Result<Target, SandboxError> {
+/// Finds the program, opens the working directory and the control group.
+pub(crate) fn target(spawn: &Spawn, group: Option<&Group>) -> Result<Target, SandboxError> {
     check_words(spawn)?;
     let cwd = Directory::open(&spawn.cwd)
         .map_err(|problem| SandboxError::WorkingDirectory { path: spawn.cwd.clone(), problem })?;
     let program = program::resolve(&spawn.program, &cwd.path, &spawn.env)?;
-    Ok(Target { program, called: spawn.program.clone().into_os_string(), cwd })
+    let doors = group.and_then(Group::doors).unwrap_or_default();
+    Ok(Target { program, called: spawn.program.clone().into_os_string(), cwd, doors })
 }
 
 /// The plan that starts the program itself, without walls.
@@ -62,7 +68,12 @@ pub(crate) fn direct(spawn: &Spawn, target: Target) -> Plan {
     // TERM lets git and its like remove their lock files when we are killed.
     prepare_child(
         &mut command,
-        ChildSettings { cwd: target.cwd.handle, keep: Vec::new(), on_orphaned: Signal::TERM },
+        ChildSettings {
+            cwd: target.cwd.handle,
+            keep: Vec::new(),
+            on_orphaned: Signal::TERM,
+            doors: target.doors,
+        },
     );
     Plan {
         command,

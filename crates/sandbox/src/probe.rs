@@ -107,15 +107,15 @@ async fn trial(
     let mut spawn = Spawn::new("/proc/self/exe", "/", Limits::new(PATIENCE));
     spawn.args = launcher.args.iter().cloned().chain(["nothing".into()]).collect();
     spawn.confinement = Confinement::Confined(profile.clone());
-    walls(&run_walled(spawn, &profile, launcher, surroundings, private, env).await?)
+    walls(&run_walled(spawn, &profile, launcher, surroundings, private, None, env).await?)
 }
 
 async fn version(env: &Environment) -> Option<String> {
     let mut spawn = Spawn::new(env.find_program(BUBBLEWRAP).ok()?, Path::new("/"), Limits::new(PATIENCE));
     spawn.args = vec!["--version".into()];
-    let target = crate::plan::target(&spawn).ok()?;
+    let target = crate::plan::target(&spawn, None).ok()?;
     let plan = crate::plan::direct(&spawn, target);
-    let observed = crate::supervise::supervise(plan, crate::sandbox::watch(spawn)).await.ok()?;
+    let observed = crate::supervise::supervise(plan, crate::sandbox::watch(spawn, None)).await.ok()?;
     Some(observed.stdout.text().trim().chars().take(60).collect())
 }
 

@@ -7,6 +7,7 @@ use crucible_host::clock::Stopwatch;
 use crucible_host::env::Environment;
 
 use crate::bubblewrap;
+use crate::cgroup::{Group, Parents};
 use crate::completed::{Completed, End, FORBIDDEN_SIGNAL};
 use crate::error::SandboxError;
 use crate::hosts;
@@ -14,7 +15,7 @@ use crate::layers::{IsolationReceipt, Layer, Layers, MissingLayer, ReachedLayer,
 use crate::mounts::Mount;
 use crate::plan;
 use crate::probe::{self, Offer};
-use crate::spawn::{Calls, Confinement, Launcher, Network, Profile, Spawn, Strength};
+use crate::spawn::{Calls, Cap, Caps, Confinement, Launcher, Network, Profile, Resources, Spawn, Strength};
 use crate::supervise::{Observed, Watch, supervise};
 use crate::wire::{PrivateBound, Report, Surroundings, read_report};
 
@@ -23,7 +24,10 @@ use crate::wire::{PrivateBound, Report, Surroundings, read_report};
 pub struct Sandbox {
     launcher: Option<Launcher>,
     env: Environment,
+    caps: Caps,
     offer: OnceLock<Offer>,
+    /// Where control groups can be made, if anywhere.
+    groups: OnceLock<Option<Parents>>,
 }
 
 impl Sandbox {
@@ -32,7 +36,22 @@ impl Sandbox {
     /// bubblewrap and the user's secrets are; no child inherits it.
     #[must_use]
     pub fn new(launcher: Option<Launcher>, env: &Environment) -> Self {
-        Self { launcher, env: env.clone(), offer: OnceLock::new() }
+        let (offer, groups) = (OnceLock::new(), OnceLock::new());
+        Self { launcher, env: env.clone(), caps: Caps::DEFAULT, offer, groups }
+    }
+
+    /// The same, which allows confined programs no more than this; without it [`Caps::DEFAULT`].
+    #[must_use]
+    pub fn with_caps(self, caps: Caps) -> Self {
+        Self { caps, ..self }
+    }
+
+    /// A control group for one program, where one can be made and something is to be bounded.
+    fn group(&self, resources: &Resources) -> Option<Group> {
+        if (resources.memory, resources.processes) == (Cap::Unlimited, Cap::Unlimited) {
+            return None;
+        }
+        self.groups.get_or_init(Parents::find).as_ref()?.group(resources.memory, resources.processes)
     }
 
     /// What this machine offers, found out by trying on the first call (some 30 ms).
@@ -56,22 +75,26 @@ impl Sandbox {
     ///
     /// [`SandboxError`] when nothing could be run as asked. A program that fails, is killed or runs out of
     /// its limits is a [`Completed`].
-    pub async fn run(&self, spawn: Spawn) -> Result<Completed, SandboxError> {
+    pub async fn run(&self, mut spawn: Spawn) -> Result<Completed, SandboxError> {
         let watch = Stopwatch::start();
+        let resources = &mut spawn.limits.resources;
+        resources.memory = resources.memory.min(self.caps.memory);
+        resources.processes = resources.processes.min(self.caps.processes);
         let (observed, receipt) = match &spawn.confinement {
             Confinement::Trusted => {
                 let receipt =
                     IsolationReceipt::new(Requested::Trusted, Network::Host, Vec::new(), Vec::new());
                 // What waits for a process is large, and whoever waits holds it: it lies on the heap, once for each process.
-                (Box::pin(run_direct(spawn)).await?, receipt)
+                (Box::pin(run_direct(spawn, None)).await?, receipt)
             }
             Confinement::Confined(profile) => {
                 let profile = profile.clone();
                 Box::pin(self.run_confined(spawn, &profile)).await?
             }
         };
-        let Observed { end, stdout, stderr, contacts, .. } = observed;
-        Ok(Completed { end, stdout, stderr, duration: watch.elapsed(), receipt, contacts })
+        let Observed { end, stdout, stderr, contacts, resources, stopped, ran_out_of_memory, .. } = observed;
+        let (duration, receipt) = (watch.elapsed(), receipt.with(resources));
+        Ok(Completed { end, stdout, stderr, duration, receipt, stopped, ran_out_of_memory, contacts })
     }
 
     async fn run_confined(
@@ -88,7 +111,8 @@ impl Sandbox {
         }
         if profile.strength == Strength::Off {
             let receipt = unwalled(MissingLayer::every("the sandbox is switched off"));
-            return Ok((run_direct(spawn).await?, receipt));
+            let group = self.group(&spawn.limits.resources);
+            return Ok((run_direct(spawn, group).await?, receipt));
         }
         if let Some(walled) = self.run_untried(&spawn, profile).await? {
             return Ok(walled);
@@ -103,11 +127,14 @@ impl Sandbox {
         }
         let Some(launcher) = &self.launcher else {
             let receipt = unwalled(missing);
-            return Ok((run_direct(spawn).await?, receipt));
+            let group = self.group(&spawn.limits.resources);
+            return Ok((run_direct(spawn, group).await?, receipt));
         };
         let surroundings = bubblewrap::surroundings(layers);
+        let group = self.group(&spawn.limits.resources);
         let observed =
-            run_walled(spawn, profile, launcher, surroundings, self.offer().private, &self.env).await?;
+            run_walled(spawn, profile, launcher, surroundings, self.offer().private, group, &self.env)
+                .await?;
         let (reached, mut lost) = walls(&observed)?;
         // The inner stage knows what it reached; why the namespaces are missing only the trial knows. Which places of this
         // run are open without masks only the inner stage knows.
@@ -134,7 +161,8 @@ impl Sandbox {
             return Ok(None);
         }
         let (around, private) = (Surroundings::Namespaces, PrivateBound::Sized);
-        let walled = run_walled(spawn.clone(), profile, launcher, around, private, &self.env)
+        let group = self.group(&spawn.limits.resources);
+        let walled = run_walled(spawn.clone(), profile, launcher, around, private, group, &self.env)
             .await
             .and_then(|observed| walls(&observed).map(|(reached, missing)| (observed, reached, missing)));
         match walled {
@@ -160,12 +188,13 @@ pub(crate) async fn run_walled(
     launcher: &Launcher,
     surroundings: Surroundings,
     private: PrivateBound,
+    group: Option<Group>,
     env: &Environment,
 ) -> Result<Observed, SandboxError> {
-    let target = plan::target(&spawn)?;
+    let target = plan::target(&spawn, group.as_ref())?;
     let program = target.program.clone();
     let plan = bubblewrap::plan(&spawn, profile, target, launcher, surroundings, private, env)?;
-    let observed = supervise(plan, watch(spawn)).await?;
+    let observed = supervise(plan, watch(spawn, group)).await?;
     match read_report(&observed.report).pop() {
         Some(Report::NotStarted { errno }) => {
             let source = std::io::Error::from_raw_os_error(errno);
@@ -186,13 +215,13 @@ fn was_forbidden(profile: &Profile, reached: &[ReachedLayer], end: End) -> bool 
     named && (end == End::Signalled(FORBIDDEN_SIGNAL) || end == End::Exited(128 + FORBIDDEN_SIGNAL))
 }
 
-async fn run_direct(spawn: Spawn) -> Result<Observed, SandboxError> {
-    let target = plan::target(&spawn)?;
+async fn run_direct(spawn: Spawn, group: Option<Group>) -> Result<Observed, SandboxError> {
+    let target = plan::target(&spawn, group.as_ref())?;
     let plan = plan::direct(&spawn, target);
-    supervise(plan, watch(spawn)).await
+    supervise(plan, watch(spawn, group)).await
 }
 
-pub(crate) fn watch(spawn: Spawn) -> Watch {
+pub(crate) fn watch(spawn: Spawn, group: Option<Group>) -> Watch {
     let writable = match spawn.confinement {
         Confinement::Trusted => Vec::new(),
         Confinement::Confined(profile) => {
@@ -201,7 +230,7 @@ pub(crate) fn watch(spawn: Spawn) -> Watch {
         }
     };
     let Spawn { limits, stdin, stdout, keep, redaction, .. } = spawn;
-    Watch { limits, stdin, stdout, keep, redaction, writable }
+    Watch { limits, stdin, stdout, keep, redaction, writable, group }
 }
 
 /// The walls that the inner stage reported, or why there are none.

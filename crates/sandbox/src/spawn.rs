@@ -141,16 +141,45 @@ pub enum Cap {
     At(u64),
 }
 
+impl Cap {
+    /// The lower of both.
+    #[must_use]
+    pub fn min(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::At(one), Self::At(other)) => Self::At(one.min(other)),
+            (Self::At(most), Self::Unlimited) | (Self::Unlimited, Self::At(most)) => Self::At(most),
+            (Self::Unlimited, Self::Unlimited) => Self::Unlimited,
+        }
+    }
+}
+
+/// The most that any confined program may use, whatever its own limits say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caps {
+    /// Bytes of memory, as [`Resources::memory`].
+    pub memory: Cap,
+    /// Processes and threads, as [`Resources::processes`].
+    pub processes: Cap,
+}
+
+impl Caps {
+    /// 4 GiB and 8192 processes.
+    pub const DEFAULT: Self = Self { memory: Cap::At(4 << 30), processes: Cap::At(8192) };
+}
+
 /// Resource limits of a confined program and of everything it starts. Core dumps are always off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resources {
+    /// Bytes of memory of the program and all it starts, in a control group; where there is none, of each process by itself. No
+    /// more than the sandbox allows ([`crate::Sandbox::with_caps`]).
+    pub memory: Cap,
     /// Bytes of address space of one process.
     pub address_space: Cap,
     /// Bytes of one written file.
     pub file_size: Cap,
-    /// Processes and threads, counted for the sandbox's own user where namespaces stand, else not applied:
-    /// the kernel would count every process of the user.
+    /// Processes and threads, counted in a control group, and for the sandbox's own user where namespaces stand. Without both not
+    /// applied: the kernel would count every process of the user. No more than the sandbox allows.
     pub processes: Cap,
     /// Open descriptors of one process.
     pub open_files: Cap,
@@ -161,12 +190,13 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// 8 GiB a file, 4 GiB in all, 8192 processes, 65536 descriptors; address space is free because runtimes reserve
-    /// far more of it than they use.
+    /// 8 GiB a file, 4 GiB in all, 65536 descriptors, memory and processes as the sandbox allows; address space is free because
+    /// runtimes reserve far more of it than they use.
     pub const DEFAULT: Self = Self {
+        memory: Cap::Unlimited,
         address_space: Cap::Unlimited,
         file_size: Cap::At(8 << 30),
-        processes: Cap::At(8192),
+        processes: Cap::Unlimited,
         open_files: Cap::At(65_536),
         disk: Cap::At(4 << 30),
     };

@@ -220,7 +220,8 @@ mod tests {
         let mut command = Command::new("sleep");
         command.arg("3600").stdout(std::process::Stdio::piped());
         let cwd = OwnedFd::from(std::fs::File::open("/").unwrap());
-        let settings = sys::ChildSettings { on_orphaned: Signal::KILL, keep: Vec::new(), cwd };
+        let settings =
+            sys::ChildSettings { on_orphaned: Signal::KILL, keep: Vec::new(), cwd, doors: Vec::new() };
         sys::prepare_child(&mut command, settings);
         assert!(start_here(command, Reach::Group, Placeholders::default()).is_err());
         let is_gone = (0..4_000).any(|_| {

@@ -20,12 +20,16 @@ use tokio::process::ChildStdin;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
+use crucible_host::clock::Stopwatch;
+
 use crate::capture::{Capture, Secrets, pump};
-use crate::completed::{Captured, Contact, End};
+use crate::cgroup::Group;
+use crate::completed::{Captured, Contact, End, Stopped};
 use crate::descriptors;
 use crate::disk::Disk;
 use crate::error::SandboxError;
 use crate::forward::Forwarder;
+use crate::layers::ResourceLevel;
 use crate::plan::{Conversation, Plan};
 use crate::spawn::{Keep, Limits, Redaction, Stdin, Stdout};
 use crate::spawner;
@@ -49,6 +53,10 @@ pub(crate) struct Observed {
     pub(crate) report: Vec<u8>,
     /// What the program did with the hosts that it could reach.
     pub(crate) contacts: Vec<Contact>,
+    /// What bounded its memory and its processes.
+    pub(crate) resources: ResourceLevel,
+    pub(crate) stopped: Option<Stopped>,
+    pub(crate) ran_out_of_memory: bool,
 }
 
 /// How a program is watched.
@@ -60,6 +68,8 @@ pub(crate) struct Watch {
     pub(crate) redaction: Redaction,
     /// The directories that it may write to, which are watched.
     pub(crate) writable: Vec<PathBuf>,
+    /// The control group that it enters.
+    pub(crate) group: Option<Group>,
 }
 
 /// Why the waiting was over.
@@ -72,12 +82,23 @@ enum Cause {
 
 /// Starts the plan's program and watches it to its end. Dropping the future kills everything at once.
 pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, SandboxError> {
-    let Plan { command, reach, placeholders, conversation, program, .. } = plan;
+    let Plan { command, reach, placeholders, mut conversation, program, .. } = plan;
     let limits = watch.limits;
     let deadline = sleep(limits.wall);
     let disk = Disk::before(watch.writable, limits.resources.disk).await;
+    // Goes after the program: who is in it keeps it.
+    let group = watch.group;
     let started = spawner::start(command, reach, placeholders).await;
     let mut running = started.map_err(|source| SandboxError::Exec { program, source })?;
+    let counted = group.as_ref().filter(|group| group.holds(running.root()));
+    let resources = match (counted, &mut conversation) {
+        (Some(_), _) => ResourceLevel::Cgroup,
+        (None, Some(talk)) => {
+            talk.order = std::mem::take(&mut talk.order_without_group);
+            ResourceLevel::Rlimit
+        }
+        (None, None) => ResourceLevel::None,
+    };
     let (stdin, stdout, stderr) = running.pipes();
 
     let (of_out, of_err) = match watch.redaction {
@@ -96,6 +117,7 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
     let (listening, listeners) = oneshot::channel();
     let runaway = Notify::new();
     let cause;
+    let mut stopped = None;
     {
         let mut talk = pin!(async {
             tokio::join!(
@@ -121,11 +143,14 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
         };
         if !matches!(cause, Cause::Ended(_)) {
             running.terminate();
+            let since = Stopwatch::start();
+            let mut was_killed = false;
             let mut grace = pin!(sleep(limits.grace));
             loop {
                 tokio::select! {
                     _ = running.wait() => break,
                     () = &mut grace => {
+                        was_killed = true;
                         running.kill();
                         break;
                     }
@@ -137,6 +162,8 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
             if timeout(STRAYS, running.wait()).await.is_err() {
                 return Err(SandboxError::Survivors { pids: vec![running.id()] });
             }
+            let (grace_ms, ended_after_ms) = (milliseconds(limits.grace), milliseconds(since.elapsed()));
+            stopped = Some(Stopped { grace_ms, ended_after_ms, was_killed });
         }
         settle().await?;
         if talking == Talking::Yes {
@@ -160,7 +187,12 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
     };
     let kept = supervision("keeping what a program printed");
     let (stdout, stderr) = (out.finish().map_err(&kept)?, err.finish().map_err(&kept)?);
-    Ok(Observed { end, stdout, stderr, report, contacts })
+    let ran_out_of_memory = counted.is_some_and(Group::ran_out_of_memory);
+    Ok(Observed { end, stdout, stderr, report, contacts, resources, stopped, ran_out_of_memory })
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Returns when the program has written more than it may; never where that is not bounded.
@@ -220,7 +252,7 @@ async fn converse(
     report: &mut Vec<u8>,
     listening: oneshot::Sender<Vec<OwnedFd>>,
 ) {
-    let Some(Conversation { socket, order, routes }) = conversation else {
+    let Some(Conversation { socket, order, routes, .. }) = conversation else {
         return;
     };
     // A failure shows as a report that is missing, which the caller treats as a failed set-up.

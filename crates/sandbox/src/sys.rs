@@ -34,6 +34,8 @@ pub(crate) struct ChildSettings {
     pub(crate) keep: Vec<OwnedFd>,
     /// What it is sent when this process dies.
     pub(crate) on_orphaned: Signal,
+    /// The control groups that it enters: each takes a `0` for whoever writes it.
+    pub(crate) doors: Vec<OwnedFd>,
 }
 
 /// Makes the child of `command` a session and group of its own and the guardian of its own orphans, lets
@@ -51,6 +53,10 @@ pub(crate) fn prepare_child(command: &mut Command, settings: ChildSettings) {
                 return Err(Errno::SRCH.into());
             }
             rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+            for door in &settings.doors {
+                // Whether it is in there its parent looks, and says so.
+                let _ = rustix::io::write(door, b"0");
+            }
             mark_private_descriptors()?;
             for keep in &settings.keep {
                 fcntl_setfd(keep, FdFlags::empty())?;

@@ -246,9 +246,18 @@ mod tests {
             let receipt = IsolationReceipt::new(Requested::BestEffort, Network::None, Vec::new(), Vec::new());
             let stdout = Captured { bytes: b"1.0".to_vec(), ..Captured::default() };
             let stderr = Captured::default();
-            read(&Completed { end, stdout, stderr, duration: Duration::ZERO, receipt, contacts: Vec::new() })
-                .unwrap_err()
-                .to_string()
+            read(&Completed {
+                end,
+                stdout,
+                stderr,
+                duration: Duration::ZERO,
+                receipt,
+                stopped: None,
+                ran_out_of_memory: false,
+                contacts: Vec::new(),
+            })
+            .unwrap_err()
+            .to_string()
         };
         assert!(ended(End::OutputLimit).starts_with("it printed without end"));
         assert!(ended(End::DiskLimit).starts_with("it wrote more than 256 MiB"));

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::layers::{MissingLayer, ReachedLayer};
-use crate::spawn::{Calls, Network, Resources, Strength};
+use crate::spawn::{Calls, Cap, Network, Resources, Strength};
 
 /// A directory and what it must be when the inner stage comes to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +62,8 @@ pub(crate) struct Order {
     /// Where the hosts that may be reached seem to be; a listener for each is handed out in this order.
     pub(crate) listen: Vec<SocketAddr>,
     pub(crate) resources: Resources,
+    /// Bytes of memory of each process by itself: no control group counts all of them together.
+    pub(crate) memory_each: Cap,
     pub(crate) strength: Strength,
 }
 

@@ -1,21 +1,30 @@
 //! `crucible sandbox`: what this machine offers, and any command behind it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, Subcommand, ValueEnum};
+use crucible_forge::{DirectoryState, LeftBehind, git_directory_around};
 use crucible_model::{ExitStatus, Finding, counted};
+use crucible_repo::Git;
 use crucible_sandbox::{
-    AllowedHost, CONFINED_HOME, Calls, Confinement, End, LayerState, Layers, Limits, Network, Profile, Spawn,
-    Strength, base_env, toolchain_env,
+    AllowedHost, CONFINED_HOME, Calls, Completed, Confinement, End, LayerState, Layers, Limits, Network,
+    Profile, Sandbox, Spawn, Stopped, Strength, base_env, toolchain_env,
 };
 use serde::Serialize;
 
 use crate::app::{App, strength, strengths};
 use crate::error::CommandError;
 use crate::text::one_line;
+
+/// Crucible's own directory in a project.
+const OWN: &str = ".crucible";
+/// What the kernel says of a place that is read-only.
+const READ_ONLY: &str = "Read-only file system";
 
 /// The longest time a command can be given: a year.
 const MAX_SECONDS: i64 = 365 * 24 * 60 * 60;
@@ -32,11 +41,17 @@ pub(crate) enum SandboxCommand {
 ///
 /// For example: `crucible sandbox exec --write . -- cargo test --offline`
 /// or `crucible sandbox exec --net api.example.com --calls connect -- python3 ask.py`
+///
+/// Git directories stay read-only in a writable directory, and so does `.crucible`. Files that other programs run or obey are
+/// listed at the end when the command made or changed them.
 #[derive(Args)]
 pub(crate) struct Exec {
     /// A directory that the command may write to; may be given several times
     #[arg(long, value_name = "DIR")]
     write: Vec<PathBuf>,
+    /// Let the command change git directories too: hooks, settings and commits
+    #[arg(long)]
+    write_git: bool,
     /// Let the command use this machine's network
     #[arg(long)]
     network: bool,
@@ -136,6 +151,59 @@ impl Exec {
         }
     }
 
+    /// The directories that the command may write to, without links and without those that lie in others.
+    fn directories(&self, app: &App) -> Result<Vec<PathBuf>, CommandError> {
+        let mut directories = BTreeSet::new();
+        for path in &self.write {
+            // What is no directory is refused by the sandbox, with its own words.
+            let Ok(real) = app.absolute(path).canonicalize() else { continue };
+            if let Some(git) = git_directory_around(&real).filter(|_| !self.write_git) {
+                let (real, git) = (real.display(), git.display());
+                return Err(CommandError::usage(format!("cannot hand out {real}: {git} is a git directory"))
+                    .hint("Pass --write-git if the command has to change what git runs and believes."));
+            }
+            directories.insert(real);
+        }
+        // An outer directory sorts before what lies in it.
+        let mut outer: Vec<PathBuf> = Vec::new();
+        for directory in directories {
+            if !outer.iter().any(|known| directory.starts_with(known)) {
+                outer.push(directory);
+            }
+        }
+        Ok(outer)
+    }
+
+    /// What in the writable directories stays as it is: git directories, what decides which programs git starts, and `.crucible`.
+    async fn read_only(
+        &self,
+        app: &App,
+        sandbox: &Arc<Sandbox>,
+        before: &[DirectoryState],
+        directories: &[PathBuf],
+    ) -> Result<Vec<PathBuf>, CommandError> {
+        let mut places: BTreeSet<PathBuf> = BTreeSet::new();
+        for directory in directories {
+            match Git::guarded_places(Arc::clone(sandbox), &app.env, directory).await {
+                Ok(found) => places.extend(found),
+                Err(_) if self.write_git => {}
+                Err(error) => {
+                    return Err(CommandError::usage(format!(
+                        "cannot tell what git runs in {}: {error}",
+                        directory.display()
+                    ))
+                    .hint("Hand out a directory below it, or pass --write-git to leave git directories unprotected."));
+                }
+            }
+        }
+        if self.write_git {
+            places.retain(|place| place.file_name().is_some_and(|name| name == OWN));
+        } else {
+            places.extend(before.iter().flat_map(DirectoryState::repositories).cloned());
+        }
+        Ok(places.into_iter().collect())
+    }
+
     fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let here = app.env.working_directory().to_owned();
         let flags: Vec<(&str, String)> =
@@ -147,12 +215,22 @@ impl Exec {
         let mut env = base_env(&app.env);
         env.extend(toolchain_env(&app.env));
         env.push(("HOME".into(), CONFINED_HOME.into()));
+        let directories = self.directories(app)?;
+        let before: Vec<DirectoryState> = directories
+            .iter()
+            .map(|directory| {
+                let top = app.repository_of(directory).unwrap_or_else(|| directory.clone());
+                DirectoryState::survey(&top, std::slice::from_ref(directory))
+            })
+            .collect();
+        let sandbox = Arc::new(app.sandbox());
+        let read_only = app.block_on(async { self.read_only(app, &sandbox, &before, &directories).await })?;
         let profile = Profile {
             strength: strength(&config)?,
             writable: self.write.iter().map(|path| app.absolute(path)).collect(),
             // The sandbox knows Crucible's own directory; where else the runs lie only the configuration tells.
             masked: config.text("paths.runs_root").map(|root| here.join(root).join("")).into_iter().collect(),
-            read_only: Vec::new(),
+            read_only,
             mounts: Vec::new(),
             network: self.reachable(),
             calls: self.calls.into(),
@@ -161,10 +239,12 @@ impl Exec {
             args: args.to_vec(),
             env,
             confinement: Confinement::Confined(profile),
-            ..Spawn::new(program, here, Limits::new(Duration::from_secs(self.timeout)))
+            ..Spawn::new(program, &here, Limits::new(Duration::from_secs(self.timeout)))
         };
-        let sandbox = app.sandbox();
-        let completed = app.block_on(async { Ok(sandbox.run(spawn).await?) })?;
+        let ran = app.block_on(async { Ok(sandbox.run(spawn).await?) });
+        let left = Left::of(&here, &before);
+        // Also of a command that was interrupted.
+        let completed = ran.inspect_err(|_| left.tell(app))?;
         if app.output.is_json() {
             app.output.json(&serde_json::json!({
                 "schema_version": "crucible-sandbox-exec-v1",
@@ -173,6 +253,10 @@ impl Exec {
                 "stderr": completed.stderr.text(),
                 "isolation": completed.receipt,
                 "contacts": completed.contacts,
+                "stopped": completed.stopped,
+                "ran_out_of_memory": completed.ran_out_of_memory,
+                "left_behind": left.paths,
+                "left_behind_is_whole": left.is_whole,
             }))?;
         } else {
             app.output.bytes(&completed.stdout.bytes);
@@ -180,6 +264,7 @@ impl Exec {
             for missing in &completed.receipt.missing {
                 app.output.remark(&format!("[sandbox] without {}: {}", missing.layer, missing.reason));
             }
+            left.tell(app);
             for contact in completed.contacts.iter().filter(|contact| contact.failed > 0) {
                 let tries = counted(contact.failed, "connection");
                 app.output.remark(&one_line(&format!(
@@ -188,12 +273,26 @@ impl Exec {
                 )));
             }
         }
+        let needs_git = !self.write_git
+            && completed.stderr.text().lines().any(|line| line.contains(READ_ONLY) && line.contains(".git"));
+        if completed.ran_out_of_memory {
+            app.output.remark(
+                "[sandbox] the kernel ended a process: the command used up its memory (sandbox.memory_mib)",
+            );
+        }
         match completed.end {
             End::Exited(0) => Ok(ExitStatus::Success),
-            End::Exited(code) => Err(CommandError::new(
-                ExitStatus::Refused,
-                format!("the command ended with exit code {code}; what it printed says why"),
-            )),
+            End::Exited(code) => {
+                let error = CommandError::new(
+                    ExitStatus::Refused,
+                    format!("the command ended with exit code {code}; what it printed says why"),
+                );
+                Err(if needs_git {
+                    error.hint("Git directories are read-only; pass --write-git if the command has to commit or change them.")
+                } else {
+                    error
+                })
+            }
             End::Signalled(signal) => Err(CommandError::new(
                 ExitStatus::Refused,
                 format!("the command was ended by signal {signal}; try it again, or look who sent it"),
@@ -205,19 +304,73 @@ impl Exec {
             .hint("Choose a wider class with --calls, or let the command do without.")),
             End::TimedOut => Err(CommandError::new(
                 ExitStatus::TimedOut,
-                format!("the command was ended after {}", counted(self.timeout, "second")),
+                format!(
+                    "the command was ended after {}{}",
+                    counted(self.timeout, "second"),
+                    killed(&completed)
+                ),
             )
             .hint("Give it more time with --timeout.")),
             End::OutputLimit => Err(CommandError::new(
                 ExitStatus::OverLimit,
-                "the command was ended because it printed without end",
+                format!("the command was ended because it printed without end{}", killed(&completed)),
             )
             .hint("Send its output to a file below a directory given with --write.")),
             End::DiskLimit => Err(CommandError::new(
                 ExitStatus::OverLimit,
-                "the command was ended because it wrote too much to the disk",
+                format!("the command was ended because it wrote too much to the disk{}", killed(&completed)),
             )
             .hint("Let it write less, or in several commands.")),
+        }
+    }
+}
+
+/// What is told of a command that ignored TERM.
+fn killed(completed: &Completed) -> String {
+    match completed.stopped {
+        Some(Stopped { ended_after_ms, grace_ms, was_killed: true }) => format!(
+            "; it ignored TERM and was killed {:.1} s later (grace period: {:.1} s)",
+            Duration::from_millis(ended_after_ms).as_secs_f64(),
+            Duration::from_millis(grace_ms).as_secs_f64()
+        ),
+        Some(_) | None => String::new(),
+    }
+}
+
+/// What a command left that other programs run or obey.
+struct Left {
+    paths: Vec<LeftBehind>,
+    is_whole: bool,
+}
+
+impl Left {
+    /// Looks at what came or changed since; paths are told as they are called from `here`.
+    fn of(here: &Path, before: &[DirectoryState]) -> Self {
+        let here = here.canonicalize().unwrap_or_else(|_| here.to_owned());
+        let mut paths = Vec::new();
+        for state in before {
+            paths.extend(state.left_behind().into_iter().map(|left| {
+                let path = state.root().join(&left.path);
+                let path = path.strip_prefix(&here).unwrap_or(&path).to_string_lossy();
+                let path = if path.is_empty() { ".".to_owned() } else { path.into_owned() };
+                LeftBehind { path, ..left }
+            }));
+        }
+        Self { paths, is_whole: before.iter().all(DirectoryState::is_whole) }
+    }
+
+    /// Says so on standard error.
+    fn tell(&self, app: &App) {
+        for left in &self.paths {
+            let more = match left.paths {
+                0 | 1 => String::new(),
+                paths => format!(" ({})", counted(paths as u64, "path")),
+            };
+            let why = left.why.as_str();
+            app.output.remark(&one_line(&format!("[sandbox] made or changed {}{more}: {why}", left.path)));
+        }
+        if !self.is_whole {
+            app.output.remark("[sandbox] too many files to look at all of them for changes");
         }
     }
 }

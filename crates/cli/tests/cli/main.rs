@@ -46,6 +46,8 @@ mod reach;
 mod record;
 mod repositories;
 mod run_worst;
+mod sandbox_limits;
+mod sandbox_writes;
 mod scope;
 mod secrets;
 mod single_tools;

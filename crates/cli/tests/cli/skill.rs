@@ -77,7 +77,7 @@ fn a_skill_is_proposed_listed_and_shown() {
     .unwrap();
     let said =
         scene.propose("count_words").arg("--examples").arg(scene.desk.path("examples.json")).run().ok();
-    assert!(said.stdout.contains("proposed count_words"), "{}", said.stdout);
+    assert_eq!(said.stdout, "proposed count_words\nnext: crucible skill build count_words\n");
     let list = scene.list();
     assert_eq!(list["skills"][0]["name"], "count_words");
     assert_eq!(list["skills"][0]["next_steps"], json!(["build", "research"]));

@@ -3,6 +3,7 @@
 //! Slow because each run is one start of Python behind the walls.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use crucible_ledger::{Moment, NewPromotion, NewSkill, SideEffect, SkillStatus};
 use crucible_model::ClockSource;
@@ -59,6 +60,7 @@ fn what_a_run_leaves_that_other_programs_obey_is_a_denial_and_told() {
     std::fs::create_dir_all(root.join("notes/sub")).unwrap();
     std::fs::write(root.join("notes/kept.sh"), "#!/bin/sh\n").unwrap();
     std::fs::set_permissions(root.join("notes/kept.sh"), PermissionsExt::from_mode(0o755)).unwrap();
+    let mode = root.join("notes").metadata().unwrap().permissions().mode() & 0o7777;
     let granted = ["--allow-write", "notes/"];
     let leaves = [
         (
@@ -82,7 +84,7 @@ fn what_a_run_leaves_that_other_programs_obey_is_a_denial_and_told() {
         ),
         ("a_test", "with open('notes/test_x.py', 'w') as f: f.write('x')", "notes/test_x.py"),
         ("aws", "os.makedirs('notes/.aws')\nopen('notes/.aws/credentials', 'w').close()", "notes/.aws"),
-        ("open_doors", "os.chmod('notes', 0o777)", "notes behind"),
+        ("open_doors", "os.chmod('notes', 0o777)", "changed notes: "),
         (
             "a_loose_one",
             "os.mkdir('notes/loose')\nos.chmod('notes/loose', 0o1777)\nos.chmod('notes', 0o755)",
@@ -109,12 +111,129 @@ fn what_a_run_leaves_that_other_programs_obey_is_a_denial_and_told() {
             "{}",
             shown.stdout
         );
+        // Nothing of it came to the project.
+        let mut there: Vec<_> = walk(&root.join("notes"));
+        there.sort();
+        assert_eq!(there, ["notes/kept.sh", "notes/sub"], "{name}");
     }
+    assert_eq!(root.join("notes").metadata().unwrap().permissions().mode() & 0o7777, mode);
     // What was there before is told no more, and ordinary files are nobody's business.
     let body = "with open('notes/sub/a.md', 'w') as f: f.write('x')\nwith open('notes/kept.txt', 'w') as f: f.write('x')\nreturn {}";
     skills.trusted("plain", "FILE_WRITE", granted, body);
     skills.outcome("plain").is(0, "SUCCEEDED", "");
+    assert_eq!(std::fs::read_to_string(root.join("notes/sub/a.md")).unwrap(), "x");
     skills.run(["ledger", "verify"]).ok();
+}
+
+/// Everything below a directory, from the one above it.
+fn walk(directory: &Path) -> Vec<String> {
+    let above = directory.parent().unwrap();
+    let mut open = vec![directory.to_owned()];
+    let mut found = Vec::new();
+    while let Some(at) = open.pop() {
+        for entry in std::fs::read_dir(at).unwrap().flatten() {
+            found.push(entry.path().strip_prefix(above).unwrap().to_str().unwrap().to_owned());
+            if entry.file_type().unwrap().is_dir() {
+                open.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_run_that_failed_leaves_nothing_it_wrote() {
+    let skills = Skills::new();
+    let root = skills.root();
+    std::fs::create_dir_all(root.join("notes")).unwrap();
+    std::fs::write(root.join("notes/old.txt"), "old").unwrap();
+    let granted = ["--allow-write", "notes/"];
+    let writes = "import os, time\nwith open('notes/old.txt', 'w') as f: f.write('bad')\nopen('notes/new.txt', 'w').close()\n";
+    let fails = [
+        ("raises", "raise ValueError('x')", "FAILED"),
+        ("deletes", "os.remove('notes/old.txt')\nos._exit(1)", "FAILED"),
+        ("gives_no_object", "return 1", "FAILED"),
+        ("is_denied", "os.fork()\nreturn {}", "DENIED"),
+        ("is_refused", "open('README.md', 'w')\nreturn {}", "DENIED"),
+        (
+            "plants",
+            "open('notes/conftest.py', 'w').close()\nos.makedirs('notes/.git/hooks')\nreturn {}",
+            "DENIED",
+        ),
+    ];
+    for (name, body, outcome) in fails {
+        skills.trusted(name, "FILE_WRITE", granted, &format!("{writes}{body}"));
+        skills.outcome(name).is(1, outcome, "");
+        assert_eq!(walk(&root.join("notes")), ["notes/old.txt"], "{name}");
+        assert_eq!(std::fs::read_to_string(root.join("notes/old.txt")).unwrap(), "old", "{name}");
+    }
+    skills.trusted("waits", "FILE_WRITE", granted, &format!("{writes}time.sleep(60)\nreturn {{}}"));
+    skills.run(["skill", "run", "waits", "--input", "{}", "--timeout", "2"]).exits(10);
+    assert_eq!(walk(&root.join("notes")), ["notes/old.txt"]);
+    skills.trusted(
+        "works",
+        "FILE_WRITE",
+        granted,
+        &format!("{writes}os.rename('notes/new.txt', 'notes/b.txt')\nreturn {{}}"),
+    );
+    skills.outcome("works").is(0, "SUCCEEDED", "");
+    assert_eq!(std::fs::read_to_string(root.join("notes/old.txt")).unwrap(), "bad");
+    assert!(root.join("notes/b.txt").exists() && !root.join("notes/new.txt").exists());
+}
+
+#[test]
+fn a_run_killed_while_it_brings_its_files_is_settled_by_the_next() {
+    const FILES: usize = 150;
+    let skills = Skills::new();
+    let root = skills.root();
+    std::fs::create_dir_all(root.join("notes")).unwrap();
+    for number in 0..FILES {
+        std::fs::write(root.join(format!("notes/{number}.txt")), "old").unwrap();
+    }
+    let body = format!(
+        "import os\nif os.path.exists('notes/stop'): raise ValueError('x')\nfor n in range({FILES}):\n    with open(f'notes/{{n}}.txt', 'w') as f: f.write('new')\nreturn {{}}"
+    );
+    skills.trusted("one", "FILE_WRITE", ["--allow-write", "notes/"], &body);
+    let is_under_way = || {
+        let files = std::fs::read_dir(skills.desk.data().join("skills")).into_iter().flatten().flatten();
+        files.filter(|file| file.file_name().to_string_lossy().ends_with("-run.json")).count() > 0
+    };
+    let mut command = skills.call(["skill", "run", "one", "--input", "{}"]).command();
+    let quiet = std::process::Stdio::null;
+    let mut child = command.stdout(quiet()).stderr(quiet()).spawn().unwrap();
+    while !is_under_way() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_micros(200));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    std::fs::write(root.join("notes/stop"), "").unwrap();
+    skills.outcome("one").is(1, "FAILED", "forge-run-raised");
+    let text = |number: usize| std::fs::read_to_string(root.join(format!("notes/{number}.txt"))).unwrap();
+    let first = text(0);
+    assert!(["old", "new"].contains(&first.as_str()) && (0..FILES).all(|number| text(number) == first));
+    assert_eq!(walk(&root.join("notes")).len(), FILES + 1);
+    assert!(!is_under_way());
+}
+
+#[test]
+fn what_a_skill_wrote_is_kept_only_where_nobody_else_changed_it() {
+    let skills = Skills::new();
+    let root = skills.root();
+    std::fs::create_dir_all(root.join("notes")).unwrap();
+    std::fs::write(root.join("notes/a.txt"), "a").unwrap();
+    let body = "import time\nwith open('notes/a.txt', 'w') as f: f.write('by the skill')\nopen('notes/b.txt', 'w').close()\ntime.sleep(3)\nreturn {}";
+    skills.trusted("one", "FILE_WRITE", ["--allow-write", "notes/"], body);
+    let mut command = skills.call(["skill", "run", "one", "--input", "{}", "--json"]).command();
+    let child =
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    std::fs::write(root.join("notes/a.txt"), "by somebody else").unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    let said = String::from_utf8(ended.stdout).unwrap();
+    assert!(said.contains("forge-run-not-kept") && said.contains("notes/a.txt"), "{said}");
+    assert_eq!(std::fs::read_to_string(root.join("notes/a.txt")).unwrap(), "by somebody else");
+    assert!(!root.join("notes/b.txt").exists());
 }
 
 #[test]

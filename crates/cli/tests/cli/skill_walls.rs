@@ -3,7 +3,7 @@
 //! Slow because each attempt is one start of Python behind the walls.
 
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -282,14 +282,18 @@ return {}";
     skills.trusted("one", "FILE_WRITE", ["--allow-write", "notes/"], body);
     let mut command = skills.call(["skill", "run", "one", "--input", "{}"]).command();
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    eventually(|| skills.root().join("notes/started").exists());
+    // It writes into a copy, which lies below Crucible's own directory.
+    eventually(|| !found_below(&skills.desk.data(), "started").is_empty());
     let below = descendants(child.id());
     assert!(!below.is_empty());
     child.kill().unwrap();
     child.wait().unwrap();
     eventually(|| below.iter().all(|pid| !is_alive(*pid)));
+    assert!(!skills.root().join("notes/started").exists());
     std::fs::write(skills.root().join("notes/go"), "x").unwrap();
     skills.outcome("one").is(0, "SUCCEEDED", "");
+    assert!(skills.root().join("notes/started").exists());
+    assert_eq!(found_below(&skills.desk.data(), "started"), Vec::<PathBuf>::new(), "a copy was left");
     skills.run(["ledger", "verify"]).ok();
 }
 
@@ -309,6 +313,20 @@ fn eventually(mut holds: impl FnMut() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(30), "never");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// The files of this name at any depth.
+fn found_below(directory: &Path, name: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if entry.file_name() == name {
+            found.push(path);
+        } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.extend(found_below(&path, name));
+        }
+    }
+    found
 }
 
 fn descendants(of: u32) -> Vec<u32> {

@@ -21,6 +21,7 @@ const RUNAWAY: ByteLimit = ByteLimit(64 << 20);
 const GRACE: Duration = Duration::from_secs(1);
 /// What tools and tests may use: enough for a compiled type checker and a test of what takes memory, not enough to take the machine.
 const RESOURCES: Resources = Resources {
+    memory: Cap::Unlimited,
     address_space: Cap::At(16 << 30),
     file_size: Cap::At(512 << 20),
     processes: Cap::At(256),

@@ -110,6 +110,9 @@ fn is_in(value: &Value, secret: &str) -> bool {
 /// How the call ended.
 pub(super) fn read(completed: &Completed, secrets: &Handed<'_>) -> SkillEnd {
     let broken = |why: String| SkillEnd::Broken { why };
+    if completed.ran_out_of_memory {
+        return broken("it needed more memory than it may use".to_owned());
+    }
     match completed.end {
         End::Exited(0) => {}
         End::TimedOut => return SkillEnd::TimedOut,

@@ -1,27 +1,42 @@
-//! What a run leaves in its granted directories that acts by lying there: files that other programs obey, or that are named like secrets.
+//! Files that act by lying there, which a run left: other programs obey them, or they are named like secrets.
 //!
-//! A skill of the class FILE_WRITE writes straight into the project, below its granted directories. A hook of a new `.git`, a
-//! `conftest.py`, an `.env` or a program there is run or believed by the next one who works in that place. What lay there is looked
-//! at before the run and after it, and what came or changed is told by its name.
+//! A hook of a new `.git`, a `conftest.py`, an `.env` or a program in a directory that a command may write to is run or believed by the
+//! next one who works there. What lies there is looked at before the run and after it, and what came or changed is named. A skill is
+//! looked at entry by entry. After any other command, what programs make in directories of their own is named once for each directory.
 //!
-//! What always holds: nothing is removed and nothing is read; what was there before and is as it was is never told of.
+//! What always holds: nothing is removed and nothing is read; what was there before and is as it was is never named.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::Metadata;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crucible_host::fs::FsError;
-use crucible_model::RepoPath;
+use serde::Serialize;
 
 use super::RunnerError;
 use super::walls::MOST_ENTRIES;
-use crate::places::{PlaceKind, PlaceMeaning, is_own, meaning};
+use crate::places::{PlaceKind, PlaceMeaning, is_git, is_own, meaning};
 
 /// The most that are named.
 const MOST_NAMED: usize = 20;
+/// The most entries that are looked at around a command that is no skill.
+const MOST_SURVEYED: usize = 500_000;
+/// More than this in one directory of a program, or directories of one name, are named together.
+const MOST_ALIKE: usize = 3;
 /// What a git repository is known by wherever it lies.
 const REPOSITORY: [&str; 3] = ["HEAD", "objects", "refs"];
+/// Directories in which programs keep what they make: caches, builds, virtual environments.
+const MADE_BY_PROGRAMS: [&str; 3] = ["CACHEDIR.TAG", "pyvenv.cfg", "CMakeCache.txt"];
+/// Where Python keeps what it compiled.
+const CACHE: &str = "__pycache__";
+/// What is large in a git directory and starts no program.
+const GIT_DATA: [&str; 3] = ["objects", "refs", "logs"];
+/// What in a git directory decides which programs git starts, and whose objects it takes.
+const GIT_ORDERS: [&str; 6] =
+    ["config", "config.worktree", "commondir", "gitdir", "attributes", "alternates"];
+/// Where git looks for the objects of others.
+const ALTERNATES: &str = "objects/info";
 /// Bits of a mode by which a file can be run.
 const EXECUTABLE: u32 = 0o111;
 /// Bits of a directory's mode by which everybody may write there, or by which what is made there belongs to others.
@@ -30,16 +45,19 @@ const LOOSE: u32 = 0o7002;
 const MODE: u32 = 0o7777;
 
 /// Something that a run left.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftBehind {
-    /// Where, from the project's top.
+    /// Where, from the top of what was looked at.
     pub path: String,
     /// Why it matters.
     pub why: LeftWhy,
+    /// How many paths it stands for: itself, or more below it or of its name.
+    pub paths: usize,
 }
 
 /// Why it matters that something was left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LeftWhy {
     /// Other programs take orders from what has this name.
     Obeyed,
@@ -76,83 +94,211 @@ impl LeftWhy {
 /// By what a thing is known to be the same and unchanged; the times of a directory change with what lies in it.
 type Stamp = (u64, u64, i64, i64);
 
-/// What lies in the granted directories.
-pub(super) struct Lying {
+/// How the changes of a directory are named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Naming {
+    /// Each entry; what cannot be looked at is an error.
+    Each,
+    /// What programs make once for each directory; what cannot be looked at is passed over.
+    Grouped,
+}
+
+/// What lies in some directories before a command runs in them.
+#[derive(Debug)]
+pub struct DirectoryState {
     root: PathBuf,
-    places: Vec<RepoPath>,
+    places: Vec<PathBuf>,
+    naming: Naming,
+    most: usize,
     found: HashMap<PathBuf, Stamp>,
     /// Of each directory.
     modes: HashMap<PathBuf, (u64, u32)>,
+    /// What git takes for a repository or for the way to one.
+    repositories: Vec<PathBuf>,
+    is_whole: bool,
 }
 
-impl Lying {
-    /// Looks at what lies there now.
-    pub(super) fn look(root: &Path, places: &[RepoPath]) -> Result<Self, RunnerError> {
-        let (mut found, mut modes) = (HashMap::new(), HashMap::new());
+impl DirectoryState {
+    /// Looks at what lies now in `places` before a skill runs.
+    pub(super) fn look(root: &Path, places: &[PathBuf]) -> Result<Self, RunnerError> {
+        let mut state = Self::new(root, places, Naming::Each, MOST_ENTRIES);
         let mut seen = 0;
-        let mut open: Vec<PathBuf> = places.iter().map(|place| root.join(place.as_str())).collect();
-        for place in &open {
-            modes.extend(place.symlink_metadata().ok().map(|meta| (place.clone(), identity_and_mode(&meta))));
-        }
+        let mut open = state.places.clone();
         while let Some(at) = open.pop() {
-            for (name, path, meta) in entries(&at, &mut seen)? {
+            for (name, path, meta) in entries(&at, &mut seen, state.most)? {
                 if meta.is_dir() && !is_own(&name) {
-                    modes.insert(path.clone(), identity_and_mode(&meta));
+                    state.modes.insert(path.clone(), identity_and_mode(&meta));
                     open.push(path.clone());
                 }
-                found.insert(path, stamp(&meta));
+                state.found.insert(path, stamp(&meta));
             }
         }
-        Ok(Self { root: root.to_owned(), places: places.to_vec(), found, modes })
+        Ok(state)
     }
 
-    /// What came or changed since and matters.
-    pub(super) fn left_behind(&self) -> Vec<LeftBehind> {
-        let mut left = Vec::new();
+    /// Looks at what lies now in these directories before a command runs that is no skill. Names are judged and told from `root` on.
+    /// What cannot be listed is passed over; [`Self::is_whole`] says whether there was too much.
+    #[must_use]
+    pub fn survey(root: &Path, directories: &[PathBuf]) -> Self {
+        let mut state = Self::new(root, directories, Naming::Grouped, MOST_SURVEYED);
         let mut seen = 0;
-        let mut open: Vec<PathBuf> = self.places.iter().map(|place| self.root.join(place.as_str())).collect();
+        let mut open = state.places.clone();
         while let Some(at) = open.pop() {
-            if left.len() > MOST_NAMED {
-                break;
-            }
-            if self.has_another_mode(&at) {
-                left.push(self.told(&at, LeftWhy::Mode));
-            }
-            let Ok(entries) = entries(&at, &mut seen) else {
-                left.push(self.told(&at, LeftWhy::Unseen));
-                continue;
+            let entries = match entries(&at, &mut seen, state.most) {
+                Ok(entries) => entries,
+                Err(RunnerError::TooManyPlaces { .. }) => {
+                    state.is_whole = false;
+                    break;
+                }
+                Err(_) => continue,
             };
-            let is_new = |path: &Path, meta: &Metadata| self.found.get(path) != Some(&stamp(meta));
-            let has = |wanted: &str| entries.iter().any(|(name, _, _)| name == wanted);
-            if REPOSITORY.iter().all(|name| has(name))
-                && entries.iter().any(|(_, path, meta)| is_new(path, meta))
-            {
-                left.push(self.told(&at, LeftWhy::Obeyed));
+            if is_repository(&entries) {
+                state.keep_orders(&at, &mut seen);
+                state.repositories.push(at);
                 continue;
             }
             for (name, path, meta) in entries {
-                let new = is_new(&path, &meta);
-                match matters(&self.below(&path), &meta).filter(|_| new) {
-                    Some(why) => left.push(self.told(&path, why)),
-                    None if meta.is_dir() && !is_own(&name) => open.push(path),
-                    None => {}
+                if is_git(&name) {
+                    state.keep_orders(&path, &mut seen);
+                    state.repositories.push(path.clone());
+                } else if meta.is_dir() {
+                    state.modes.insert(path.clone(), identity_and_mode(&meta));
+                    open.push(path.clone());
+                }
+                state.found.insert(path, stamp(&meta));
+            }
+        }
+        state
+    }
+
+    fn new(root: &Path, places: &[PathBuf], naming: Naming, most: usize) -> Self {
+        let meta =
+            |place: &PathBuf| Some((place.clone(), identity_and_mode(&place.symlink_metadata().ok()?)));
+        Self {
+            root: root.to_owned(),
+            places: places.to_vec(),
+            naming,
+            most,
+            found: HashMap::new(),
+            modes: places.iter().filter_map(meta).collect(),
+            repositories: Vec::new(),
+            is_whole: true,
+        }
+    }
+
+    /// Remembers what in a git directory starts programs.
+    fn keep_orders(&mut self, git_dir: &Path, seen: &mut usize) {
+        for (path, meta) in orders(git_dir, seen, self.most) {
+            self.found.insert(path, stamp(&meta));
+        }
+    }
+
+    /// The git directories, and the files that lead to one, that were there: `.git` in any spelling, and repositories by what they hold.
+    #[must_use]
+    pub fn repositories(&self) -> &[PathBuf] {
+        &self.repositories
+    }
+
+    /// From where on names are judged and told.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether all was looked at; else there was too much.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// What came or changed since and matters.
+    #[must_use]
+    pub fn left_behind(&self) -> Vec<LeftBehind> {
+        let mut left = Left { each: Vec::new(), groups: Vec::new() };
+        let mut seen = 0;
+        let repositories: HashSet<&Path> = self.repositories.iter().map(PathBuf::as_path).collect();
+        let mut open: Vec<(PathBuf, Option<usize>)> =
+            self.places.iter().map(|place| (place.clone(), None)).collect();
+        while let Some((at, mut group)) = open.pop() {
+            if self.naming == Naming::Each && left.each.len() > MOST_NAMED {
+                break;
+            }
+            if self.has_another_mode(&at) {
+                left.push(group, self.told(&at, LeftWhy::Mode));
+            }
+            let entries = match entries(&at, &mut seen, self.most) {
+                Ok(entries) => entries,
+                Err(RunnerError::Fs(_)) if self.naming == Naming::Grouped => continue,
+                Err(_) => {
+                    left.push(group, self.told(&at, LeftWhy::Unseen));
+                    if self.naming == Naming::Grouped {
+                        break;
+                    }
+                    continue;
+                }
+            };
+            if is_repository(&entries) {
+                if self.naming == Naming::Grouped && repositories.contains(at.as_path()) {
+                    self.changed_orders(&at, &mut seen, &mut left);
+                    continue;
+                }
+                if entries.iter().any(|(_, path, meta)| self.is_new(path, meta)) {
+                    left.push(group, self.told(&at, LeftWhy::Obeyed));
+                }
+                // A directory that was handed out hides nothing by becoming one.
+                if !self.places.contains(&at) {
+                    continue;
+                }
+            }
+            if self.naming == Naming::Grouped && group.is_none() && self.is_of_a_program(&at, &entries) {
+                left.groups.push((self.told(&at, LeftWhy::Obeyed), Vec::new()));
+                group = Some(left.groups.len() - 1);
+            }
+            for (name, path, meta) in entries {
+                let new = self.is_new(&path, &meta);
+                let why = matters(&self.below(&path), &meta).filter(|_| new);
+                let is_entered = meta.is_dir() && self.naming == Naming::Grouped;
+                match why {
+                    // A repository is named wherever it is.
+                    Some(why) if is_git(&name) => left.push(None, self.told(&path, why)),
+                    None if is_entered && is_git(&name) => {
+                        self.changed_orders(&path, &mut seen, &mut left);
+                    }
+                    Some(why) if !is_entered => left.push(group, self.told(&path, why)),
+                    _ if is_entered || meta.is_dir() && !is_own(&name) => open.push((path, group)),
+                    _ => {}
                 }
             }
         }
-        left.sort_by(|one, other| one.path.cmp(&other.path));
-        left.dedup();
-        if left.len() > MOST_NAMED {
-            left.truncate(MOST_NAMED);
-            left.push(LeftBehind { path: "…".to_owned(), why: LeftWhy::More });
+        left.named(self.naming)
+    }
+
+    /// Names what changed in a git directory of what starts programs.
+    fn changed_orders(&self, git_dir: &Path, seen: &mut usize, left: &mut Left) {
+        for (path, meta) in orders(git_dir, seen, self.most) {
+            if self.is_new(&path, &meta) {
+                left.push(None, self.told(&path, LeftWhy::Obeyed));
+            }
         }
-        left
+    }
+
+    /// Whether a directory, none of those that were named, holds what a program makes.
+    fn is_of_a_program(&self, directory: &Path, entries: &[Entry]) -> bool {
+        let means = || meaning(&self.below(directory), PlaceKind::Directory);
+        !self.places.iter().any(|place| place == directory)
+            && (entries.iter().any(|(name, _, _)| MADE_BY_PROGRAMS.contains(&name.as_str()))
+                || means().is_some())
+    }
+
+    fn is_new(&self, path: &Path, meta: &Metadata) -> bool {
+        self.found.get(path) != Some(&stamp(meta))
     }
 
     fn told(&self, path: &Path, why: LeftWhy) -> LeftBehind {
-        LeftBehind { path: self.below(path), why }
+        LeftBehind { path: self.below(path), why, paths: 1 }
     }
 
-    /// The path from the project's top.
+    /// The path from the top of what is looked at.
     fn below(&self, path: &Path) -> String {
         path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned()
     }
@@ -171,7 +317,7 @@ impl Lying {
     }
 }
 
-/// Why it matters that this lies below a granted directory, if it does; its path is that from the project's top.
+/// Why it matters that this lies below a granted directory, if it does; its path is that from the top.
 fn matters(path: &str, meta: &Metadata) -> Option<LeftWhy> {
     let kind = meta.file_type();
     let means = meaning(path, if kind.is_dir() { PlaceKind::Directory } else { PlaceKind::File });
@@ -200,18 +346,122 @@ fn stamp(meta: &Metadata) -> Stamp {
     }
 }
 
-fn entries(directory: &Path, seen: &mut usize) -> Result<Vec<(String, PathBuf, Metadata)>, RunnerError> {
+/// The git directory that `directory` is or lies in, if there is one.
+#[must_use]
+pub fn git_directory_around(directory: &Path) -> Option<&Path> {
+    directory.ancestors().find(|at| {
+        at.file_name().is_some_and(|name| is_git(&name.to_string_lossy()))
+            || REPOSITORY.iter().all(|part| at.join(part).symlink_metadata().is_ok())
+    })
+}
+
+/// What was found, each by itself and in the directories of programs.
+struct Left {
+    each: Vec<LeftBehind>,
+    groups: Vec<(LeftBehind, Vec<LeftBehind>)>,
+}
+
+impl Left {
+    fn push(&mut self, group: Option<usize>, one: LeftBehind) {
+        match group.and_then(|index| self.groups.get_mut(index)) {
+            Some((_, inside)) => inside.push(one),
+            None => self.each.push(one),
+        }
+    }
+
+    /// All of it in the order of the paths, no more than are named.
+    fn named(self, naming: Naming) -> Vec<LeftBehind> {
+        let mut left = self.each;
+        for (directory, inside) in self.groups {
+            let is_cache = directory.path.ends_with(CACHE);
+            if inside.len() > MOST_ALIKE || is_cache && !inside.is_empty() {
+                left.push(LeftBehind { paths: inside.len(), ..directory });
+            } else {
+                left.extend(inside);
+            }
+        }
+        left.sort_by(|one, other| one.path.cmp(&other.path));
+        left.dedup();
+        if naming == Naming::Grouped {
+            left = alike_together(left);
+        }
+        if left.len() > MOST_NAMED {
+            let paths = left.drain(MOST_NAMED..).map(|one| one.paths).sum();
+            left.push(LeftBehind { path: "…".to_owned(), why: LeftWhy::More, paths });
+        }
+        left
+    }
+}
+
+/// The same, but many of one name, such as `__pycache__`, only by the first of them.
+fn alike_together(left: Vec<LeftBehind>) -> Vec<LeftBehind> {
+    let name = |one: &LeftBehind| one.path.rsplit('/').next().map(str::to_owned);
+    let mut paths: HashMap<_, usize> = HashMap::new();
+    let mut alike: HashMap<_, usize> = HashMap::new();
+    for one in &left {
+        *paths.entry((name(one), one.why)).or_default() += one.paths;
+        *alike.entry((name(one), one.why)).or_default() += 1;
+    }
+    let mut together = Vec::new();
+    for one in left {
+        let key = (name(&one), one.why);
+        match (alike.get(&key), paths.remove(&key)) {
+            (Some(count), _) if *count <= MOST_ALIKE => together.push(one),
+            (_, Some(paths)) => together.push(LeftBehind { paths, ..one }),
+            (_, None) => {}
+        }
+    }
+    together
+}
+
+/// What in a git directory decides which programs git starts, submodules' included.
+fn orders(git_dir: &Path, seen: &mut usize, most: usize) -> Vec<(PathBuf, Metadata)> {
+    let mut found = Vec::new();
+    let mut open = vec![git_dir.to_owned(), git_dir.join(ALTERNATES)];
+    while let Some(at) = open.pop() {
+        let is_hooks = at.file_name().is_some_and(|name| name == "hooks");
+        for (name, path, meta) in entries(&at, seen, most).unwrap_or_default() {
+            if meta.is_dir() {
+                if is_repository_part(&at, git_dir, &name) {
+                    open.push(path);
+                }
+            } else if is_hooks || meta.is_symlink() || GIT_ORDERS.contains(&name.as_str()) {
+                found.push((path, meta));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a directory of a git directory may hold what starts programs.
+fn is_repository_part(at: &Path, git_dir: &Path, name: &str) -> bool {
+    !at.starts_with(git_dir.join("objects")) && !GIT_DATA.contains(&name)
+}
+
+/// Whether a directory of these entries is a git directory.
+fn is_repository(entries: &[Entry]) -> bool {
+    REPOSITORY.iter().all(|wanted| entries.iter().any(|(name, _, _)| name == wanted))
+}
+
+type Entry = (String, PathBuf, Metadata);
+
+fn entries(directory: &Path, seen: &mut usize, most: usize) -> Result<Vec<Entry>, RunnerError> {
     let fail = |source| FsError::Io { action: "list", path: directory.to_owned(), source };
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(fail)? {
         let entry = entry.map_err(fail)?;
         *seen += 1;
-        if *seen > MOST_ENTRIES {
+        if *seen > most {
             let place = format!("in {}", directory.display());
-            return Err(RunnerError::TooManyPlaces { place, most: MOST_ENTRIES });
+            return Err(RunnerError::TooManyPlaces { place, most });
         }
         let name = entry.file_name().to_string_lossy().into_owned();
-        found.push((name, entry.path(), entry.metadata().map_err(fail)?));
+        // One that goes while others work there is no failure.
+        match entry.metadata() {
+            Ok(meta) => found.push((name, entry.path(), meta)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(fail(error).into()),
+        }
     }
     Ok(found)
 }
@@ -239,8 +489,8 @@ mod tests {
             std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
         }
 
-        fn look(&self) -> Lying {
-            Lying::look(self.dir.path(), &["notes".parse().unwrap()]).unwrap()
+        fn look(&self) -> DirectoryState {
+            DirectoryState::look(self.dir.path(), &[self.dir.path().join("notes")]).unwrap()
         }
     }
 
@@ -362,8 +612,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("a/.aws")).unwrap();
         std::fs::create_dir_all(dir.path().join("scripts")).unwrap();
-        let places = ["a/.aws", "scripts"].map(|place| place.parse().unwrap());
-        let before = Lying::look(dir.path(), &places).unwrap();
+        let places = ["a/.aws", "scripts"].map(|place| dir.path().join(place));
+        let before = DirectoryState::look(dir.path(), &places).unwrap();
         std::fs::write(dir.path().join("a/.aws/credentials"), "x").unwrap();
         std::fs::create_dir(dir.path().join("scripts/ci")).unwrap();
         std::fs::write(dir.path().join("scripts/x.txt"), "x").unwrap();

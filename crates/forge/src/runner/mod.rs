@@ -6,18 +6,20 @@
 //!
 //! What always holds: no byte runs that is not in the [`SkillCode`]; the class and the grants alone decide the walls (`walls`); what a skill
 //! prints or claims never makes a success out of a process that was ended or refused by the kernel, or that left behind what other
-//! programs obey (`left_behind`).
+//! programs obey (`left_behind`); what a skill writes comes to the project only after a run that succeeded (`staging`).
 
 mod answer;
 mod left_behind;
 mod python;
+mod staging;
 mod step;
 mod walls;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crucible_host::fs::{FsError, create_dir_all, remove_stale_directories, temp_dir_in};
+use crucible_host::WorkDir;
+use crucible_host::fs::{FsError, create_dir_all};
 use crucible_ledger::SideEffect;
 use crucible_model::{ByteLimit, RepoPath, SECRET_REACH, Secret};
 use crucible_sandbox::{
@@ -26,8 +28,9 @@ use crucible_sandbox::{
 };
 use serde_json::{Value, json};
 
-pub use left_behind::{LeftBehind, LeftWhy};
+pub use left_behind::{DirectoryState, LeftBehind, LeftWhy, git_directory_around};
 pub use python::find_python;
+pub use staging::StagingError;
 pub use step::{Listed, RunRequest, RunStepError, SkillRunReport, run_skill};
 
 use crate::grants::{Grants, SecretName};
@@ -35,6 +38,7 @@ use crate::paths::{PackageName, SkillPaths};
 use crate::places::RefusedPlace;
 use crate::skeleton::BASE_CLASS;
 use crate::world::ForgeWorld;
+use staging::Staging;
 
 /// The largest result, in bytes of JSON: 4 MiB.
 pub const MAX_RESULT_BYTES: u64 = 4 << 20;
@@ -47,14 +51,13 @@ const PRINTED: ByteLimit = ByteLimit(64 << 10);
 const RUNAWAY: ByteLimit = ByteLimit(64 << 20);
 /// A process that is told to end has this long.
 const GRACE: Duration = Duration::from_millis(300);
-/// What the names of the empty directories begin with in which skills work.
+/// What the names of the directories begin with in which skills work.
 const EMPTY: &str = "skill-run-";
-/// Older ones are of processes that were killed.
-const STALE: Duration = Duration::from_secs(24 * 60 * 60);
 /// What a run did that left something behind.
 const LEFT_SOMETHING: &str = "it left behind what other programs obey or take for a secret";
 /// Memory, files, threads: enough for what one skill does.
 const RESOURCES: Resources = Resources {
+    memory: Cap::At(2 << 30),
     address_space: Cap::At(2 << 30),
     file_size: Cap::At(256 << 20),
     processes: Cap::At(128),
@@ -134,7 +137,7 @@ pub enum SkillEnd {
 pub struct SkillRan {
     /// How.
     pub end: SkillEnd,
-    /// What it left in its granted directories that other programs obey, or that is named like a secret; with any of it, it gave nothing.
+    /// What it wrote that other programs obey, or that is named like a secret; with any of it, it gave nothing.
     pub left_behind: Vec<LeftBehind>,
     /// What it printed, redacted; the beginning where it is long.
     pub printed: Captured,
@@ -142,6 +145,8 @@ pub struct SkillRan {
     pub duration: Duration,
     /// Which walls stood.
     pub receipt: IsolationReceipt,
+    /// What it wrote, which is not in the project yet.
+    staging: Option<Staging>,
 }
 
 /// Nothing was run.
@@ -181,6 +186,16 @@ pub enum RunnerError {
         place: String,
         /// How many are looked at.
         most: usize,
+    },
+    /// The granted directories hold too much.
+    #[error(
+        "{path} and the other granted directories hold more than {most} MiB, which is what is copied for a skill; grant a smaller directory"
+    )]
+    TooMuchToCopy {
+        /// Where the limit was reached.
+        path: String,
+        /// How many MiB are copied at most.
+        most: u64,
     },
     /// A secret has no value.
     #[error("the secret {name} is not set or empty; set it: {name}=… crucible skill run …")]
@@ -223,7 +238,8 @@ impl From<RefusedPlace> for RunnerError {
     }
 }
 
-/// Runs a skill. Dropping the future ends it and everything it started.
+/// Runs a skill. What it writes goes into a copy of its granted directories and not to the project. Dropping the future ends it and
+/// everything it started.
 ///
 /// # Errors
 ///
@@ -232,10 +248,16 @@ pub async fn execute(world: &ForgeWorld<'_>, call: &SkillCall<'_>) -> Result<Ski
     let order = order(call)?;
     let secrets = answer::Handed::new(&call.secrets)?;
     create_dir_all(&world.tmp)?;
-    remove_stale_directories(&world.tmp, EMPTY, STALE);
-    let empty = temp_dir_in(&world.tmp, EMPTY)?;
-    let walls = walls::around(world, call, empty.path())?;
-    let lying = left_behind::Lying::look(&walls.cwd, &walls.granted)?;
+    WorkDir::sweep(&world.tmp, EMPTY);
+    let walls = walls::around(world, call, WorkDir::create(&world.tmp, EMPTY, call.class.as_str())?)?;
+    let before = match &walls.staging {
+        Some(staging) => {
+            let places: Vec<PathBuf> =
+                staging.places().iter().map(|place| staging.top().join(place.as_str())).collect();
+            Some(DirectoryState::look(staging.top(), &places)?)
+        }
+        None => None,
+    };
     let limits = Limits {
         stdout: ByteLimit(MAX_RESULT_BYTES + 4096),
         stderr: ByteLimit(PRINTED.0 + SECRET_REACH as u64),
@@ -252,19 +274,19 @@ pub async fn execute(world: &ForgeWorld<'_>, call: &SkillCall<'_>) -> Result<Ski
         keep: Keep::Head,
         // The values that were handed out are taken out first, whole, before any rule could take a part of one.
         redaction: Redaction::Raw,
-        ..Spawn::new(call.python, walls.cwd, limits)
+        ..Spawn::new(call.python, walls.cwd.clone(), limits)
     };
     let completed = world.sandbox.run(spawn).await?;
     let (duration, receipt) = (completed.duration, completed.receipt.clone());
     let printed = secrets.taken_out(completed.stderr.clone());
-    let left_behind = lying.left_behind();
+    let left_behind = before.map(|before| before.left_behind()).unwrap_or_default();
     let end = match answer::read(&completed, &secrets) {
         SkillEnd::Returned(_) if !left_behind.is_empty() => {
             SkillEnd::Denied { what: LEFT_SOMETHING.to_owned() }
         }
         end => end,
     };
-    Ok(SkillRan { end, left_behind, printed, duration, receipt })
+    Ok(SkillRan { end, left_behind, printed, duration, receipt, staging: walls.staging })
 }
 
 /// All that the runner is told.

@@ -13,12 +13,15 @@ use crucible_ledger::{
     Ledger, LedgerError, Moment, NewSkillRun, PromotionRow, SideEffect, SkillRow, SkillRunOutcome,
     SkillStatus,
 };
-use crucible_model::{Code, Digest, Finding, RepoPathError, Secret, Verdict, short_line};
+use crucible_model::{Code, Digest, Finding, RepoPath, RepoPathError, Secret, Verdict, short_line};
 use crucible_sandbox::{Captured, IsolationLevel, IsolationReceipt};
 use crucible_secrets::Scanner;
 use serde_json::{Value, json};
 
-use super::{LEFT_SOMETHING, RunnerError, SkillCall, SkillCode, SkillEnd, SkillRan, execute, find_python};
+use super::{
+    LEFT_SOMETHING, RunnerError, SkillCall, SkillCode, SkillEnd, SkillRan, StagingError, execute,
+    find_python, granted, staging,
+};
 use crate::grants::{Grants, GrantsError, SecretName};
 use crate::io_schema::{IoSchema, IoSchemaError, IoSide};
 use crate::name::SkillName;
@@ -105,6 +108,9 @@ pub enum RunStepError {
     /// The ledger cannot be read or written.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// What an earlier run left half done cannot be settled.
+    #[error(transparent)]
+    Staging(#[from] StagingError),
     /// It could not be demoted.
     #[error(transparent)]
     Trust(#[from] TrustError),
@@ -175,6 +181,8 @@ pub async fn run_skill(
         return Err(RunStepError::Input { name: name.clone(), problems });
     }
     let python = find_python(world, request.python).await?;
+    let places: Vec<RepoPath> = grants.write_paths.iter().filter_map(granted).collect();
+    staging::settle(project, &world.home, &paths, &places).await?;
     let code = SkillCode { paths, package: project.package().clone(), skill: bytes };
     let ran = execute(
         world,
@@ -191,8 +199,14 @@ pub async fn run_skill(
         },
     )
     .await?;
-    let (outcome, found) = judge_run(name, row.side_effect, &schema, &ran);
+    let (mut outcome, found) = judge_run(name, row.side_effect, &schema, &ran);
     verdict.merge(found);
+    if let (SkillRunOutcome::Succeeded, Some(staging)) = (outcome, &ran.staging)
+        && let Err(error) = staging.bring(project, &world.home, &code.paths).await
+    {
+        outcome = SkillRunOutcome::Failed;
+        verdict.push(not_kept(name, &error));
+    }
     let mut report = SkillRunReport {
         outcome,
         verdict,
@@ -309,9 +323,7 @@ fn judge_run(
     for left in &ran.left_behind {
         let path = Scanner::builtin().redact(&left.path).text;
         let (path, why) = (short_line(&path, SHOWN / 2), left.why.as_str());
-        let hint = format!(
-            "It left {path} behind, or changed it: {why}. Look at it, then remove it or put it back; nothing here did."
-        );
+        let hint = format!("It wrote or changed {path}: {why}. Nothing of what it wrote was kept.");
         verdict.push(error(Code::new("forge-run-left-behind"), hint));
     }
     let (mut outcome, finding) = match &ran.end {
@@ -355,6 +367,13 @@ fn judge_run(
         outcome = SkillRunOutcome::Denied;
     }
     (outcome, verdict)
+}
+
+/// What a skill wrote did not come to the project, so its run failed.
+fn not_kept(name: &SkillName, error: &StagingError) -> Finding {
+    let said = Scanner::builtin().redact(&error.to_string()).text.into_owned();
+    let hint = format!("Nothing of what it wrote was kept: {said}.");
+    Finding::error(Code::new("forge-run-not-kept"), name.to_string(), short_line(&hint, SHOWN))
 }
 
 /// What did not stand around a run.

@@ -3,7 +3,7 @@
 //! | class | calls | writes | reaches | works in |
 //! |---|---|---|---|---|
 //! | READ_ONLY, SECRET_READ | compute | nothing | nothing | an empty directory |
-//! | FILE_WRITE | files | its granted directories | nothing | the project, of which it sees these alone |
+//! | FILE_WRITE | files | a copy of its granted directories | nothing | the project, of which it sees these alone |
 //! | NETWORK, MONEY, MESSAGING | connect | nothing | its granted hosts | an empty directory |
 //!
 //! What always holds: whatever the class, the project is out of sight but for the granted directories, and in those are files that are named
@@ -12,12 +12,16 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
+use crucible_host::WorkDir;
 use crucible_host::fs::{FsError, create_dir_beneath};
 use crucible_ledger::SideEffect;
 use crucible_model::RepoPath;
-use crucible_sandbox::{AllowedHost, Calls, Network, Profile};
+use crucible_sandbox::{
+    AllowedHost, Calls, Layer, LayerState, Mount, MountContent, Network, Profile, Strength,
+};
 use crucible_secrets::{is_secret_directory, is_secret_file};
 
+use super::staging::Staging;
 use super::{RunnerError, SkillCall, granted};
 use crate::grants::HostName;
 use crate::places::is_own;
@@ -34,16 +38,18 @@ const MOST_HIDDEN: usize = 2_000;
 pub(super) struct Walls {
     pub(super) profile: Profile,
     pub(super) cwd: PathBuf,
-    /// Below which places of it the call writes into the project.
-    pub(super) granted: Vec<RepoPath>,
+    /// Where it writes, and what it gets there; none for a class that does not write.
+    pub(super) staging: Option<Staging>,
+    /// The empty directory where it works nowhere else; gone when this is dropped.
+    _empty: Option<WorkDir>,
 }
 
-/// The walls around this call, which works in the directory `empty` where it works nowhere else; the granted directories are made where they are
-/// missing.
+/// The walls around this call. `empty` is a directory for it alone: for its copy, or to work in where it works nowhere else. The granted
+/// directories are made where they are missing.
 pub(super) fn around(
     world: &ForgeWorld<'_>,
     call: &SkillCall<'_>,
-    empty: &Path,
+    empty: WorkDir,
 ) -> Result<Walls, RunnerError> {
     let root = real(call.project_root)?;
     if real(call.python)?.starts_with(&root) {
@@ -67,16 +73,37 @@ pub(super) fn around(
                 make(&root, place)?;
             }
             profile.calls = Calls::Files;
-            profile.writable = places.iter().map(|place| root.join(place.as_str())).collect();
+            let staging = Staging::copy(&root, &places, empty)?;
+            let top = real(staging.top())?;
+            let writable = |place: &RepoPath| top.join(place.as_str());
+            if !stands_at_its_place(world) {
+                // Below the copy's top, which holds nothing else.
+                profile.writable = staging.places().iter().map(writable).collect();
+                return Ok(Walls { profile, cwd: top, staging: Some(staging), _empty: None });
+            }
+            let mount = |place: &RepoPath| Mount {
+                target: root.join(place.as_str()),
+                content: MountContent::Writable(writable(place)),
+            };
+            profile.mounts = staging.places().iter().map(mount).collect();
             profile.masked = hidden(&root, &places)?;
-            return Ok(Walls { profile, cwd: root, granted: places });
+            return Ok(Walls { profile, cwd: root, staging: Some(staging), _empty: None });
         }
         SideEffect::Network | SideEffect::Money | SideEffect::Messaging => {
             profile.calls = Calls::Connect;
             profile.network = Network::Hosts(call.grants.hosts.iter().map(allowed).collect());
         }
     }
-    Ok(Walls { profile, cwd: real(empty)?, granted: Vec::new() })
+    Ok(Walls { profile, cwd: real(empty.path())?, staging: None, _empty: Some(empty) })
+}
+
+/// Whether the copy can stand at the path of the original: where namespaces are.
+fn stands_at_its_place(world: &ForgeWorld<'_>) -> bool {
+    match world.strength {
+        Strength::Required => true,
+        Strength::BestEffort => world.sandbox.layers().state(Layer::Namespaces) == LayerState::Available,
+        Strength::Off => false,
+    }
 }
 
 fn allowed(host: &HostName) -> AllowedHost {
@@ -138,7 +165,8 @@ fn hidden(root: &Path, places: &[RepoPath]) -> Result<Vec<PathBuf>, RunnerError>
                 !kind.is_symlink() && is_own(&name) || kind.is_file() && is_secret_file(&below)
             };
             if is_hidden {
-                hidden.push(path);
+                // It is not in the copy: what kind of thing it is only its spelling says.
+                hidden.push(if kind.is_dir() { path.join("") } else { path });
             } else if kind.is_dir() {
                 inside.push((below, path));
             }

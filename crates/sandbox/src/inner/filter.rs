@@ -228,7 +228,7 @@ mod tests {
     use std::io::Error;
 
     use super::*;
-    use crate::spawn::{Calls, Resources, Strength};
+    use crate::spawn::{Calls, Cap, Resources, Strength};
     use crate::wire::{Place, PrivateBound};
 
     fn order(surroundings: Surroundings, network: Network) -> Order {
@@ -248,6 +248,7 @@ mod tests {
             calls: Calls::Tools,
             listen: Vec::new(),
             resources: Resources::DEFAULT,
+            memory_each: Cap::Unlimited,
             strength: Strength::Required,
         }
     }

@@ -12,6 +12,8 @@ pub(crate) fn apply(order: &Order) -> Result<String, String> {
     hold(Resource::Fsize, wanted.file_size)?;
     hold(Resource::As, wanted.address_space)?;
     hold(Resource::Nofile, wanted.open_files)?;
+    // What is written to and not what is only reserved: runtimes reserve far more than they use.
+    hold(Resource::Data, order.memory_each)?;
     if order.surroundings == Surroundings::Namespaces {
         hold(Resource::Nproc, wanted.processes)?;
     }
@@ -20,7 +22,11 @@ pub(crate) fn apply(order: &Order) -> Result<String, String> {
         (Surroundings::Namespaces, PrivateBound::Unsized) => ", but not of the private places",
         (Surroundings::Machine, _) => ", but not of the machine's temporary directories",
     };
-    Ok(format!("core files, file size, address space, descriptors, processes, disk space{writing}"))
+    let memory = match order.memory_each {
+        Cap::At(_) => "memory of each process",
+        Cap::Unlimited => "memory",
+    };
+    Ok(format!("core files, file size, address space, {memory}, descriptors, processes, disk space{writing}"))
 }
 
 /// Lowers both limits to the cap; one that is lower already stays.

@@ -12,6 +12,7 @@ mod home;
 mod hosts;
 mod mounts;
 mod read_only;
+mod resources;
 mod support;
 mod trusted;
 mod versions;

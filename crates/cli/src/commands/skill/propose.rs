@@ -88,7 +88,6 @@ impl Propose {
             }))?;
             return Ok(ExitStatus::Success);
         }
-        app.output.line(&proposal.markdown());
         app.output.line(&format!("proposed {}", self.name));
         app.output.line(&format!("next: crucible skill build {}", self.name));
         Ok(ExitStatus::Success)

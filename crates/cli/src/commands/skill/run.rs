@@ -173,6 +173,7 @@ impl From<RunStepError> for CommandError {
             RunStepError::Input { .. } => Self::new(ExitStatus::Schema, message),
             RunStepError::Record { .. } => Self::new(ExitStatus::Refused, message),
             RunStepError::Runner(error) => error.into(),
+            RunStepError::Staging(_) => Self::new(ExitStatus::Refused, message),
             RunStepError::Ledger(error) => error.into(),
             RunStepError::Trust(error) => error.into(),
             RunStepError::Path(error) => place::no_path(&error),
@@ -189,6 +190,7 @@ impl From<RunnerError> for CommandError {
             RunnerError::NotText
             | RunnerError::GrantedPath { .. }
             | RunnerError::TooManyPlaces { .. }
+            | RunnerError::TooMuchToCopy { .. }
             | RunnerError::SecretMissing { .. }
             | RunnerError::SecretUnfit { .. }
             | RunnerError::NoPython { .. }

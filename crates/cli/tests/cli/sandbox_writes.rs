@@ -1,0 +1,237 @@
+//! What a command of `sandbox exec` can plant in a directory that it may write to, and what is said of it at the end.
+
+use std::path::Path;
+
+use crucible_testkit::{RepoBuilder, TestRepo};
+use serde_json::Value;
+
+use crate::support::{Desk, Ran};
+
+/// Writes what git would run or believe at its next command, into the git directory `$1`, and tells each that worked.
+const PLANT: &str = "\
+try() { what=$1; shift; if sh -c \"$*\" 2>/dev/null; then echo \"planted $what\"; fi; }\n\
+try hook \"printf '#!/bin/sh\\n' > $1/hooks/pre-commit\"\n\
+try settings \"printf '[core]\\n fsmonitor = touch /tmp/x\\n' >> $1/config\"\n\
+try alternates \"echo /tmp > $1/objects/info/alternates\"\n\
+try attributes \"echo '* filter=x' > $1/info/attributes\"\n\
+try moved \"mv $1 $1.other\"\n\
+try head \"echo x > $1/HEAD\"\n\
+true\n";
+
+fn repository() -> TestRepo {
+    RepoBuilder::new().file("src/a.txt", "a\n").file(".gitignore", "target\nvenv\n").build()
+}
+
+fn exec(desk: &Desk, at: &Path, flags: &[&str], script: &str) -> Ran {
+    let words = [&["sandbox", "exec", "--json", "--write", "."], flags, &["--", "sh", "-c", script]].concat();
+    desk.call(words).current_dir(at).run()
+}
+
+fn planted(desk: &Desk, at: &Path, git_dir: &str, flags: &[&str]) -> String {
+    let script = format!("set -- {git_dir}\n{PLANT}");
+    exec(desk, at, flags, &script).ok().json()["stdout"].as_str().unwrap().to_owned()
+}
+
+/// The paths that were left, in order.
+fn left(document: &Value) -> Vec<&str> {
+    document["left_behind"].as_array().unwrap().iter().map(|one| one["path"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn git_directories_are_read_only() {
+    let (desk, repo) = (Desk::new(), repository());
+    std::fs::create_dir_all(repo.path().join(".git/hooks")).unwrap();
+    std::fs::create_dir_all(repo.path().join(".git/info")).unwrap();
+    assert_eq!(planted(&desk, repo.path(), ".git", &[]), "");
+    // With the flag the same script does all of it, so the test can fail.
+    let ran = exec(&desk, repo.path(), &["--write-git"], &format!("set -- .git\n{PLANT}")).ok().json();
+    for done in ["hook", "settings", "alternates", "attributes", "moved"] {
+        assert!(ran["stdout"].as_str().unwrap().contains(&format!("planted {done}")), "{ran:#}");
+    }
+    assert_eq!(left(&ran), [".git.other"]);
+}
+
+#[test]
+fn git_directories_at_any_depth_are_read_only() {
+    let (desk, repo, inner) = (Desk::new(), repository(), repository());
+    let path = |name: &str| repo.path().join(name);
+    for place in ["deep/er/clone", "node_modules/pkg", "target/kept"] {
+        repo.git(["clone", "--quiet", inner.path().to_str().unwrap(), place]);
+    }
+    repo.git(["clone", "--quiet", "--bare", inner.path().to_str().unwrap(), "stores/bare"]);
+    repo.git(["worktree", "add", "--quiet", "tree"]);
+    repo.git(["init", "--quiet", "--separate-git-dir", "stores/apart", "named"]);
+    let allow = "protocol.file.allow=always";
+    repo.git(["-c", allow, "submodule", "--quiet", "add", inner.path().to_str().unwrap(), "sub"]);
+    let dirs = [
+        "deep/er/clone/.git",
+        "node_modules/pkg/.git",
+        "target/kept/.git",
+        "stores/bare",
+        ".git/worktrees/tree",
+        "stores/apart",
+        ".git/modules/sub",
+    ];
+    for dir in dirs {
+        std::fs::create_dir_all(path(dir).join("hooks")).unwrap();
+        std::fs::create_dir_all(path(dir).join("objects/info")).unwrap();
+        std::fs::create_dir_all(path(dir).join("info")).unwrap();
+        assert_eq!(planted(&desk, repo.path(), dir, &[]), "", "{dir}");
+    }
+    for file in ["tree/.git", "named/.git", "sub/.git"] {
+        let script =
+            format!("echo 'gitdir: /tmp' > {file}; rm -f {file}; mv $(dirname {file}) elsewhere; true");
+        exec(&desk, repo.path(), &[], &script).ok();
+        assert!(std::fs::read_to_string(path(file)).unwrap().starts_with("gitdir: "), "{file}");
+        assert_ne!(std::fs::read_to_string(path(file)).unwrap(), "gitdir: /tmp\n", "{file}");
+    }
+    // The work tree that a linked one belongs to is none of its business.
+    assert_eq!(planted(&desk, &path("tree"), "../.git", &[]), "");
+    repo.git(["status"]);
+}
+
+#[test]
+fn a_git_directory_itself_needs_the_flag() {
+    let (desk, repo) = (Desk::new(), repository());
+    for directory in [".git", ".git/hooks"] {
+        std::fs::create_dir_all(repo.path().join(directory)).unwrap();
+        let words = ["sandbox", "exec", "--json", "--write", directory, "--", "true"];
+        let ran = desk.call(words).current_dir(repo.path()).run().exits(2);
+        assert!(ran.message().contains("is a git directory"), "{}", ran.message());
+        assert!(ran.error()["hints"].to_string().contains("--write-git"));
+        let words = ["sandbox", "exec", "--write", directory, "--write-git", "--", "true"];
+        desk.call(words).current_dir(repo.path()).run().ok();
+    }
+    // With it what starts programs is listed, and what git keeps for itself is not.
+    let script = "echo x > .git/hooks/post-commit; git hash-object -w src/a.txt";
+    let words = ["sandbox", "exec", "--json", "--write", ".git", "--write-git", "--", "sh", "-c", script];
+    let ran = desk.call(words).current_dir(repo.path()).run().ok().json();
+    assert_eq!(left(&ran), [".git/hooks/post-commit"]);
+}
+
+#[test]
+fn a_repository_that_the_command_makes_is_listed() {
+    let (desk, repo) = (Desk::new(), repository());
+    let script = "git init --quiet src/sub; git init --quiet --bare store; mkdir -p node_modules/x/.git";
+    let ran = exec(&desk, repo.path(), &[], script).ok().json();
+    assert_eq!(left(&ran), ["node_modules/x/.git", "src/sub/.git", "store"]);
+    // Once it is there it is read-only.
+    std::fs::create_dir_all(repo.path().join("src/sub/.git/hooks")).unwrap();
+    assert_eq!(planted(&desk, repo.path(), "src/sub/.git", &[]), "");
+    let ran = exec(&desk, repo.path(), &[], "git -C src/sub status --short && echo fine").ok().json();
+    assert_eq!((ran["stdout"].as_str(), left(&ran)), (Some("fine\n"), Vec::new()));
+    // In a directory that is no repository.
+    std::fs::create_dir(desk.path("plain")).unwrap();
+    let ran = exec(&desk, &desk.path("plain"), &[], "git init --quiet .").ok().json();
+    assert_eq!(left(&ran), [".git"]);
+    // One that the directory itself becomes hides nothing else.
+    std::fs::create_dir(desk.path("bare")).unwrap();
+    let ran = exec(&desk, &desk.path("bare"), &[], "git init --quiet --bare --template= .; echo x > .envrc")
+        .ok()
+        .json();
+    assert_eq!(left(&ran), [".", ".envrc"]);
+    // A node_modules that was there hides none.
+    let script =
+        "for n in 1 2 3 4 5 6; do echo x > node_modules/x/$n.so; done; git init --quiet node_modules/y";
+    let ran = exec(&desk, repo.path(), &[], script).ok().json();
+    assert_eq!(left(&ran), ["node_modules", "node_modules/y/.git"]);
+}
+
+#[test]
+fn files_that_others_run_are_listed() {
+    let (desk, repo) = (Desk::new(), repository());
+    repo.write("Makefile", "all:\n");
+    repo.write("kept/conftest.py", "");
+    let script = "echo x > .envrc; mkdir -p .vscode .claude/commands sub; echo {} > .vscode/tasks.json; echo x > .claude/commands/x.md; echo x >> Makefile\n\
+        echo x > sub/conftest.py; echo x > CLAUDE.md; echo x > sub/AGENTS.md; echo x > .cursorrules; echo x > src/notes.txt\n\
+        printf '#!/bin/sh\\n' > run.sh; chmod +x run.sh";
+    let document = exec(&desk, repo.path(), &[], script).ok().json();
+    assert_eq!(
+        left(&document),
+        [
+            ".claude/commands/x.md",
+            ".cursorrules",
+            ".envrc",
+            ".vscode/tasks.json",
+            "CLAUDE.md",
+            "Makefile",
+            "run.sh",
+            "sub/AGENTS.md",
+            "sub/conftest.py"
+        ]
+    );
+    assert_eq!(document["left_behind"][0]["why"], "obeyed");
+    assert_eq!(document["left_behind_is_whole"], true);
+    // For people the same on standard error, also where the command fails, and from a directory below as it is called there.
+    let words = [
+        "sandbox",
+        "exec",
+        "--write",
+        ".",
+        "--",
+        "sh",
+        "-c",
+        "echo x >> .envrc; echo y >> CLAUDE.md; exit 3",
+    ];
+    let ran = desk.call(words).current_dir(repo.path()).run().exits(1);
+    for path in [".envrc", "CLAUDE.md"] {
+        assert!(ran.stderr.contains(&format!("[sandbox] made or changed {path}: ")), "{}", ran.stderr);
+    }
+    let words =
+        ["sandbox", "exec", "--write", "../.vscode", "--", "sh", "-c", "echo x >> ../.vscode/tasks.json"];
+    let ran = desk.call(words).current_dir(repo.path().join("src")).run().ok();
+    assert!(ran.stderr.contains(".vscode/tasks.json: "), "{}", ran.stderr);
+    // Crucible's own settings stay as they are.
+    repo.write(".crucible/config.toml", "# as it was\n");
+    for flags in [&[][..], &["--write-git"]] {
+        exec(&desk, repo.path(), flags, "echo x >> .crucible/config.toml").exits(1);
+    }
+}
+
+#[test]
+fn ordinary_work_goes_on() {
+    let (desk, repo) = (Desk::new(), repository());
+    repo.git(["config", "user.name", "Ada"]);
+    repo.git(["config", "user.email", "ada@example.invalid"]);
+    // Reading commands of git work, and what is built and written is nobody's business.
+    let script =
+        "git status --short && git log --oneline && git diff --stat && echo b > src/b.txt && echo done";
+    let ran = exec(&desk, repo.path(), &[], script).ok().json();
+    assert!(ran["stdout"].as_str().unwrap().ends_with("done\n") && left(&ran).is_empty(), "{ran:#}");
+    // A commit says what it needs, and works with it.
+    let commit = ["sandbox", "exec", "--write", ".", "--", "git", "commit", "--quiet", "--all", "-m", "b"];
+    repo.write("src/a.txt", "changed\n");
+    let ran = desk.call(commit).current_dir(repo.path()).run().exits(1);
+    assert!(ran.stderr.contains("pass --write-git"), "{}", ran.stderr);
+    let script = "git add . && git commit --quiet -m b && git status --short";
+    let ran = exec(&desk, repo.path(), &["--write-git"], script).ok().json();
+    assert_eq!((ran["stdout"].as_str(), left(&ran)), (Some(""), Vec::new()), "{ran:#}");
+    assert_eq!(repo.git(["log", "--format=%s", "-1"]).trim(), "b");
+    // A hook that came with the flag is listed.
+    let hook = "mkdir -p .git/hooks && echo x > .git/hooks/post-commit && git config core.fsmonitor x";
+    let ran = exec(&desk, repo.path(), &["--write-git"], hook).ok().json();
+    assert_eq!(left(&ran), [".git/config", ".git/hooks/post-commit"]);
+}
+
+#[test]
+fn what_programs_make_in_directories_of_their_own_is_one_line() {
+    let (desk, repo) = (Desk::new(), repository());
+    let venv = "python3 -m venv --without-pip venv && venv/bin/python -c 'print(1)'";
+    let ran = exec(&desk, repo.path(), &[], venv).ok().json();
+    assert_eq!(left(&ran), ["venv"], "{ran:#}");
+    let build = "mkdir -p target/debug/deps && printf 'Signature: 8a477f597d28d172789f06886806bc55' > target/CACHEDIR.TAG\n\
+        for n in 1 2 3 4 5 6 7; do echo x > target/debug/deps/p$n; chmod +x target/debug/deps/p$n; done\n\
+        for d in a b c d e; do mkdir -p src/$d/__pycache__; echo x > src/$d/__pycache__/x.pyc; done";
+    let ran = exec(&desk, repo.path(), &[], build).ok().json();
+    assert_eq!(left(&ran), ["src/a/__pycache__", "target"], "{ran:#}");
+    assert_eq!((&ran["left_behind"][0]["paths"], &ran["left_behind"][1]["paths"]), (&5.into(), &7.into()));
+}
+
+#[test]
+fn without_walls_what_was_planted_is_listed() {
+    let (desk, repo) = (Desk::new(), repository());
+    std::fs::create_dir_all(repo.path().join(".git/hooks")).unwrap();
+    let script = "echo x > .git/hooks/pre-commit; echo '[x]' >> .git/config";
+    let ran = exec(&desk, repo.path(), &["--sandbox", "off"], script).ok().json();
+    assert_eq!(left(&ran), [".git/config", ".git/hooks/pre-commit"]);
+}
