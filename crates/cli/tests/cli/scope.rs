@@ -151,7 +151,7 @@ fn package() -> RepoBuilder {
         .file("src/Makefile", "x = 1\n")
         .file("src/words.txt", "x = 1\n")
         .file("src/gate.py", "x = 1\n")
-        .file("check.sh", &format!("{CHECK}python3 src/gate.py\n"))
+        .file("check.sh", format!("{CHECK}python3 src/gate.py\n"))
 }
 
 /// A change of one line of a file.

@@ -247,7 +247,7 @@ async fn a_lock_that_another_git_gives_back_is_waited_for() {
     let branch = Change::new().await.repo.git(["symbolic-ref", "HEAD"]);
     for lock in ["index.lock".to_owned(), "HEAD.lock".to_owned(), format!("{}.lock", branch.trim())] {
         let change = Change::new().await;
-        change.repo.write(&format!(".git/{lock}"), "");
+        change.repo.write(format!(".git/{lock}"), "");
         let (landed, ()) = tokio::join!(change.land(), async {
             tokio::time::sleep(std::time::Duration::from_millis(500)).await;
             change.repo.remove(&format!(".git/{lock}"));

@@ -247,7 +247,7 @@ pub(in super::super) fn is_compiler(program: &str) -> bool {
         })
     };
     matches!(name, "rustc" | "javac" | "ar" | "gcc-ar" | "llvm-ar")
-        || COMPILERS.iter().any(|name| is_of(&name))
+        || COMPILERS.iter().any(is_of)
 }
 
 /// What the commands in these words compile, as it is written there.
