@@ -15,12 +15,6 @@ use crate::delta::DeltaStrategy;
 /// The provider of [`EngineConfig::openrouter`].
 pub(crate) const PROVIDER: &str = "openrouter";
 
-/// The model that configures a council at OpenRouter where nobody names one (seed 001 §2.1).
-pub const OPENROUTER_TRIAGE_MODEL: &str = "anthropic/claude-sonnet-4-20250514";
-
-/// The model of every other call there: OpenRouter chooses (seed 001 §2.1).
-pub const OPENROUTER_MODEL: &str = "openrouter/auto";
-
 /// How many models to fall back to it takes in a call.
 pub(crate) const MOST_FALLBACKS: usize = 3;
 
@@ -144,6 +138,12 @@ impl Default for CouncilLimits {
 }
 
 impl EngineConfig {
+    /// The model that configures a council at OpenRouter where nobody names one (seed 001 §2.1).
+    pub const OPENROUTER_TRIAGE_MODEL: &str = "anthropic/claude-sonnet-4-20250514";
+
+    /// The model of every other call there: OpenRouter chooses (seed 001 §2.1).
+    pub const OPENROUTER_MODEL: &str = "openrouter/auto";
+
     /// OpenRouter with this key, and the models of seed 001 §2.1.
     ///
     /// # Errors
@@ -158,7 +158,7 @@ impl EngineConfig {
         let settings = ProviderSettings {
             base_url: Some(base_url.to_owned()),
             api_key_env: Some(KEY.to_owned()),
-            model: Some(OPENROUTER_MODEL.to_owned()),
+            model: Some(Self::OPENROUTER_MODEL.to_owned()),
             max_tokens: Some(16_000),
             referer: Some("https://crucible.invalid/".to_owned()),
             title: Some("Crucible".to_owned()),
@@ -175,7 +175,7 @@ impl EngineConfig {
             ))
         })?;
         Ok(Self {
-            triage_model: OPENROUTER_TRIAGE_MODEL.to_owned(),
+            triage_model: Self::OPENROUTER_TRIAGE_MODEL.to_owned(),
             hinted_models: HintedModels::Any,
             ..Self::with_backend(backend)
         })

@@ -30,10 +30,7 @@ mod trace;
 mod triage;
 
 pub use after_attack::AfterAttack;
-pub use config::{
-    CouncilLimits, DeltaChoice, EngineConfig, HintedModels, OPENROUTER_MODEL, OPENROUTER_TRIAGE_MODEL,
-    Observability, Wording,
-};
+pub use config::{CouncilLimits, DeltaChoice, EngineConfig, HintedModels, Observability, Wording};
 pub use delta::{DeltaStrategy, DeltaVerdict, Positions};
 pub use engine::{Crucible, TriageContext};
 pub use error::{CouncilError, CouncilFailure, Violation};

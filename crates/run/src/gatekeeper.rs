@@ -466,7 +466,7 @@ pub(crate) mod tests {
 
     fn plan(allow: &str, names: &str) -> Plan {
         let text = format!(
-            "Status: SIGNED\nScope-Allow: {allow}\nScope-Deny:\nNames: {names}\nGates: lite\nStop: x\nBudgets: x\n\
+            "Status: SIGNED\nScope-Allow: {allow}\nScope-Deny:\nNames: {names}\nGates: lite\nStop: x\nBudgets: 1\n\
              Behaviors:\nResults:\n"
         );
         Plan::parse(&text).unwrap()

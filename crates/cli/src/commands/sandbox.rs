@@ -277,7 +277,7 @@ impl Exec {
             && completed.stderr.text().lines().any(|line| line.contains(READ_ONLY) && line.contains(".git"));
         if completed.ran_out_of_memory {
             app.output.remark(
-                "[sandbox] the kernel ended a process: the command used up its memory (sandbox.memory_mib)",
+                "warning: the kernel ended a process, because the command used up its memory; [sandbox] memory_mib sets how much it gets",
             );
         }
         match completed.end {
@@ -367,10 +367,10 @@ impl Left {
                 paths => format!(" ({})", counted(paths as u64, "path")),
             };
             let why = left.why.as_str();
-            app.output.remark(&one_line(&format!("[sandbox] made or changed {}{more}: {why}", left.path)));
+            app.output.remark(&one_line(&format!("note: made or changed {}{more}: {why}", left.path)));
         }
         if !self.is_whole {
-            app.output.remark("[sandbox] too many files to look at all of them for changes");
+            app.output.remark("note: there are too many files to look at all of them for changes");
         }
     }
 }

@@ -128,6 +128,8 @@ fn the_configuration_in_force_names_its_sources() {
     run.max_iterations 2 R/.crucible/config.toml
     run.max_malformed 3 default
     run.max_total_bytes 60000 default
+    sandbox.memory_mib 4096 default
+    sandbox.processes 8192 default
     sandbox.strength "required" default
     "#);
 }

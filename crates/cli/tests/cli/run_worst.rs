@@ -237,7 +237,7 @@ fn a_repository_that_changed_between_verification_and_landing_is_refused() {
     run.repo.write("src/new.py", "x = 1\n");
     run.repo.git(["add", "src/new.py"]);
     run.lands();
-    assert_eq!(run.repo.git(["status", "--porcelain"]), "A  src/new.py\n");
+    assert_eq!(run.repo.git(["status", "--porcelain"]), "A  src/new.py");
 }
 
 #[test]

@@ -175,7 +175,7 @@ fn files_that_others_run_are_listed() {
     ];
     let ran = desk.call(words).current_dir(repo.path()).run().exits(1);
     for path in [".envrc", "CLAUDE.md"] {
-        assert!(ran.stderr.contains(&format!("[sandbox] made or changed {path}: ")), "{}", ran.stderr);
+        assert!(ran.stderr.contains(&format!("note: made or changed {path}: ")), "{}", ran.stderr);
     }
     let words =
         ["sandbox", "exec", "--write", "../.vscode", "--", "sh", "-c", "echo x >> ../.vscode/tasks.json"];

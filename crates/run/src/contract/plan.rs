@@ -21,6 +21,7 @@ const BAD_SCOPE: Code = Code::new("plan-scope-invalid");
 const WIDE_SCOPE: Code = Code::new("plan-scope-everything");
 const MISSING_GATE: Code = Code::new("plan-gate-missing");
 const BAD_STATUS: Code = Code::new("plan-status-invalid");
+const BAD_BUDGET: Code = Code::new("plan-budget-invalid");
 const BAD_NAME: Code = Code::new("plan-may-drop-invalid");
 const UNRESOLVED_ID: Code = Code::new("plan-id-unresolved");
 const BAD_ID: Code = Code::new("plan-id-invalid");
@@ -307,12 +308,25 @@ pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[Stri
             }
         }
     }
+    for item in plan.budgets.split([' ', ',', ';', '/']).filter(|item| !is_budget(item)) {
+        let hint = "Budgets are whole numbers above 0: `iterations=3 files=5 bytes=60000`, or `3/5/60000`.";
+        verdict.push(Finding::error(BAD_BUDGET, item, hint));
+    }
     if plan.results.is_empty() {
         let hint =
             "The plan promises no result, so nothing tells what an accepted change achieves; name one.";
         verdict.push(Finding::warning(NO_RESULTS, "Results", hint));
     }
     verdict
+}
+
+/// Whether a word is empty, or a whole number above 0, with or without a name. A limit of calls may be 0: there is none.
+fn is_budget(item: &str) -> bool {
+    let (name, number) = item.split_once('=').unwrap_or(("", item));
+    let is_digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let is_zero = number.bytes().all(|byte| byte == b'0');
+    let is_name = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    item.is_empty() || is_digits && is_name && (!is_zero || name == "max_calls")
 }
 
 fn wide_scope() -> Finding {
@@ -496,6 +510,17 @@ mod tests {
         let verdict = check_plan(&odd, &[], &[]);
         let codes: Vec<&str> = verdict.findings().iter().map(|finding| finding.code.as_str()).collect();
         assert!(codes.contains(&"plan-gate-invalid") && codes.contains(&"plan-id-invalid"), "{codes:?}");
+        let known = ["R001".to_owned()];
+        let budgets = |text: &str| {
+            let verdict = check_plan(&Plan { budgets: text.to_owned(), ..plan() }, &[], &known);
+            verdict.findings().iter().filter(|finding| finding.code == BAD_BUDGET).count()
+        };
+        for good in ["3", "3/5/60000", "iterations=3, files=5, bytes=60000", "max_iterations=4 max_calls=0"] {
+            assert_eq!(budgets(good), 0, "{good}");
+        }
+        for bad in ["bananas", "-1", "3/-5/1", "files=0", "files=1e3", "+3", "3.5", "files="] {
+            assert_eq!(budgets(bad), 1, "{bad}");
+        }
         let none = check_plan(&Plan { results: vec![], ..plan() }, &[], &[]);
         assert!(none.passes() && none.findings()[0].code == NO_RESULTS);
     }

@@ -20,7 +20,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, RangedI64ValueParser};
 use crucible_council::{
     CallUsage, CouncilError, CouncilLimits, CouncilRole, Crucible, DeltaChoice, EngineConfig, HintedModels,
-    OPENROUTER_MODEL, OPENROUTER_TRIAGE_MODEL, Observability, Part, Wording,
+    Observability, Part, Wording,
 };
 use crucible_host::config::{Config, SettingSource, variable_of};
 use crucible_llm::{Backend, CallBudget, CallWatch, FellBack, Limit, PriceTable, Recording, Selected};
@@ -305,9 +305,13 @@ impl Models {
         if provider != "openrouter" || !is_unnamed {
             return self;
         }
-        let triage = if self.triage.is_empty() { OPENROUTER_TRIAGE_MODEL.to_owned() } else { self.triage };
+        let triage = if self.triage.is_empty() {
+            EngineConfig::OPENROUTER_TRIAGE_MODEL.to_owned()
+        } else {
+            self.triage
+        };
         let hinted = if self.hinted.is_empty() { vec![ANY_MODEL.to_owned()] } else { self.hinted };
-        Self { triage, default: OPENROUTER_MODEL.to_owned(), hinted, ..self }
+        Self { triage, default: EngineConfig::OPENROUTER_MODEL.to_owned(), hinted, ..self }
     }
 
     /// None of those that are configured: the name of a model means nothing to the provider that fell in for another.

@@ -138,10 +138,7 @@ fn a_plan_tells_which_model_said_what() {
       - the first build takes a while
 
     Accepted suggestions
-      - use --release; source: claude
-
-    Rejected suggestions
-      - add tests; source: claude; not asked for
+      - modify step "build": use --release — source: Claude
 
     Who said what
       - round 1: gpt drafted (gpt-oss-20b of gateway)

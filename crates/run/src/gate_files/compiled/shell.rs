@@ -246,8 +246,7 @@ pub(in super::super) fn is_compiler(program: &str) -> bool {
             name.strip_suffix(*compiler).is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('-'))
         })
     };
-    matches!(name, "rustc" | "javac" | "ar" | "gcc-ar" | "llvm-ar")
-        || COMPILERS.iter().any(is_of)
+    matches!(name, "rustc" | "javac" | "ar" | "gcc-ar" | "llvm-ar") || COMPILERS.iter().any(is_of)
 }
 
 /// What the commands in these words compile, as it is written there.
