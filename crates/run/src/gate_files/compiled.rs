@@ -6,6 +6,9 @@
 //! not protected, nor is the only one beside the entry point.
 //!
 //! What is built and run is read from commands ([`shell`]) along the rules of makefiles ([`graph`]). Nothing is run.
+//!
+//! Commands can hide what they compile: in a pipe, in a loop, in a file that CMake reads. So a second rule asks for no reading of them: a
+//! source of the C family that defines an entry point and asserts is a test program, unless a product is known to be built from it.
 
 mod graph;
 mod shell;
@@ -38,11 +41,27 @@ pub(super) fn test_sources(
 ) -> BTreeSet<RepoPath> {
     let tree = SourceTree::of(tracked);
     let graph = Graph::follow(commands, files, &tree);
-    if graph.runs.is_empty() {
-        return BTreeSet::new();
-    }
     let mut judge = Judge { tree: &tree, graph: &graph, texts: BTreeMap::new(), read };
-    judge.sources()
+    let mut found = if graph.runs.is_empty() { BTreeSet::new() } else { judge.sources() };
+    if files.iter().any(|file| is_makefile(&file.path)) || commands.iter().any(builds_by_itself) {
+        found.extend(judge.programs_that_assert());
+    }
+    found
+}
+
+/// Whether a gate's command may compile what nobody reads here: a shell, a build system, a program of the project.
+fn builds_by_itself(command: &Followed) -> bool {
+    const OTHERS: [&str; 12] =
+        ["cargo", "go", "npm", "npx", "pnpm", "yarn", "bun", "node", "dotnet", "mvn", "gradle", "bundle"];
+    let program = command.text.split_whitespace().map(file_name).next().unwrap_or_default();
+    !OTHERS.contains(&program) && !is_compiler(program)
+}
+
+/// The targets that a `CMakeLists.txt` installs, as its commands name them.
+fn installed_by_cmake(text: &str) -> BTreeSet<String> {
+    let calls = text.split("install").skip(1).filter_map(|call| call.trim_start().strip_prefix('('));
+    let lists = calls.filter_map(|call| call.split(')').next()?.trim_start().strip_prefix("TARGETS"));
+    lists.flat_map(str::split_whitespace).map(str::to_owned).collect()
 }
 
 /// The tracked sources and headers, by path and by name.
@@ -166,6 +185,42 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
         let mut found = BTreeSet::new();
         for program in &programs {
             found.extend(self.judged(program, &products));
+        }
+        found
+    }
+
+    /// The sources of the C family with an entry point that assert, and that no goal besides the tests builds.
+    fn programs_that_assert(&mut self) -> BTreeSet<RepoPath> {
+        const ENDINGS: [&str; 7] = ["c", "cc", "cpp", "cxx", "c++", "m", "mm"];
+        let mut products: BTreeSet<RepoPath> = BTreeSet::new();
+        for step in self.graph.steps.iter().filter(|step| step.is_elsewhere) {
+            products.extend(self.sources_of(step, &mut BTreeSet::new()));
+        }
+        let lists: Vec<&str> =
+            self.tree.paths.iter().copied().filter(|path| file_name(path) == "CMakeLists.txt").collect();
+        for path in lists {
+            let text = path.parse().ok().and_then(|path| (self.read)(&path)).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let installed = installed_by_cmake(&text);
+            let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+            for call in text.split("add_executable").skip(1) {
+                let words = call.trim_start().strip_prefix('(').and_then(|call| call.split(')').next());
+                let mut words = words.unwrap_or_default().split_whitespace();
+                if words.next().is_some_and(|target| installed.contains(target)) {
+                    let sources = words.flat_map(|word| self.tree.named(word, directory));
+                    products.extend(sources.filter_map(|path| path.parse::<RepoPath>().ok()));
+                }
+            }
+        }
+        let sources = self.tree.paths.iter().filter(|path| ENDINGS.contains(&ending(path)));
+        let candidates: Vec<RepoPath> = sources.filter_map(|path| path.parse().ok()).collect();
+        let mut found = BTreeSet::new();
+        for path in candidates.into_iter().filter(|path| !products.contains(path)) {
+            let Some(text) = (self.read)(&path).filter(|text| holds(text, b"main")) else { continue };
+            let signs = source_signs(&path, &text);
+            if signs.has_main && signs.asserts > Asserts::No {
+                found.insert(path);
+            }
         }
         found
     }
@@ -305,6 +360,10 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
         }
         self.texts.get(path)
     }
+}
+
+fn holds(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|window| window == word)
 }
 
 /// The file that a line of a source includes: `#include "x.h"`, `mod x;`.

@@ -197,7 +197,7 @@ fn rules_without_end_are_left() {
     let makefile = "test: a\n\t./a\na: b\nb: a\n%: %.x\n%.x: %\n\t$(MAKE) test\n";
     assert_eq!(of_makefile(makefile, &[("a.c", ADD)]), [""; 0]);
     let long: String = (0..3000).map(|n| format!("t{n}: t{}\n", n + 1)).collect();
-    assert_eq!(of_makefile(&format!("test: t0\n\t./x\n{long}"), &[("x.c", CHECKS)]), [""; 0]);
+    assert_eq!(of_makefile(&format!("test: t0\n\t./x\n{long}"), &[("x.c", ADD)]), [""; 0]);
 }
 
 #[test]
@@ -218,4 +218,34 @@ fn commands_are_taken_apart() {
     for odd in ["$(", "`", "\"$(", ")", "a > ", "<(", "\\"] {
         let _ = told(&odd.repeat(5000));
     }
+}
+
+#[test]
+fn program_that_asserts_counts_however_it_is_compiled() {
+    let files = [("checks.c", CHECKS), ("add.c", ADD), ("add.h", HEADER), ("build.py", "import os\n")];
+    for makefile in [
+        "test: ; cat checks.c | cc -x c - add.c -o checks && ./checks\n",
+        "test: checks\n\t$(foreach t,$^,./$(t) &&) true\nchecks: checks.o add.o\n",
+        "test: ; python3 build.py && ./checks\n",
+        "test: ; cp checks.c /tmp/x.c && cc /tmp/x.c add.c && ./a.out\n",
+    ] {
+        assert!(of_makefile(makefile, &files).contains(&"checks.c".to_owned()), "{makefile}");
+        assert!(!of_makefile(makefile, &files).contains(&"add.c".to_owned()), "{makefile}");
+    }
+    let cmake = |text| found(&["ctest"], &[&[("CMakeLists.txt", text)][..], &files].concat());
+    let test =
+        "enable_testing()\nadd_executable(checks checks.c add.c)\nadd_test(NAME checks COMMAND checks)\n";
+    assert_eq!(cmake(test), ["checks.c"]);
+    assert_eq!(cmake(&format!("{test}install(TARGETS lib checks RUNTIME DESTINATION bin)\n")), [""; 0]);
+}
+
+/// The main file of a product may assert: its makefile builds it for itself, or it stands in a project that is not compiled by a gate.
+#[test]
+fn product_that_asserts_is_ordinary_source() {
+    let files = [("main.c", CHECKS), ("add.c", ADD), ("add.h", HEADER)];
+    let makefile = "all: app\napp: main.o add.o\ntest: app\n\tpython3 -m pytest\n";
+    assert_eq!(of_makefile(makefile, &files), [""; 0]);
+    assert_eq!(found(&["cargo", "test"], &files), [""; 0]);
+    let silent = CHECKS.replace("assert(add(2, 3) == 5);", "return add(2, 3);");
+    assert_eq!(of_makefile("test: ; sh run.sh\n", &[("main.c", silent.as_str())]), [""; 0]);
 }
