@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crucible_host::WorkDir;
 use crucible_host::fs;
-use crucible_model::ByteLimit;
+use crucible_model::{ByteLimit, PathRole, PathRoles, RepoPath};
 use crucible_repo::{
     FileContent, Git, HistoryLimits, IgnoredFiles, IgnoredLimits, IgnoredOptions, Oid, Omission, OmitReason,
     PrivateGit, SplitTrees,
@@ -300,6 +300,16 @@ fn looking_in(
     let path = std::env::join_paths(places).ok().map(|path| (OsString::from(PYTHON_PATH), path));
     let written = (OsString::from("PYTHONDONTWRITEBYTECODE"), OsString::from("1"));
     env.iter().cloned().chain(path).chain([written]).collect()
+}
+
+/// The same for a tracked path. A key or a certificate among tests is made for them, and they fail without it.
+pub(crate) fn by_tracked_path(path: &Path) -> Option<String> {
+    let text = path.to_string_lossy();
+    let is_fixture = |path: RepoPath| {
+        const KEYS: [&str; 8] = [".pem", ".key", ".crt", ".cer", ".der", ".p12", ".pfx", ".jks"];
+        PathRoles::of(&path).has(PathRole::Test) && KEYS.iter().any(|end| path.file_name().ends_with(end))
+    };
+    by_path(path).filter(|_| !text.parse().is_ok_and(is_fixture))
 }
 
 /// Why a path must not reach a gate; that of a directory ends with a `/`.

@@ -27,7 +27,7 @@ use crate::canary::{Broken, BrokenFiles, CanaryBase, Proof, run_canary};
 use crate::catalogue::{judge_changed, read_copy};
 use crate::contract::{BehaviorFiles, Plan, PlanDocuments, RunRecord, RunSettings, check_behaviors};
 use crate::error::RunError;
-use crate::gate_world::{AT_ITS_OWN_PATH, GateWorld, PythonPaths, Surveys, by_path};
+use crate::gate_world::{AT_ITS_OWN_PATH, GateWorld, PythonPaths, Surveys, by_tracked_path};
 use crate::gatekeeper::Change;
 use crate::journal::Witness;
 use crate::layout::{self, RunDir};
@@ -356,7 +356,7 @@ pub(crate) async fn run(
 
 /// Copies the tracked files of the work tree, without secrets and special files; tells what was left out.
 pub(crate) async fn copy_base(git: &Git, copy: &Path) -> Result<Vec<Omission>, RunError> {
-    let options = SnapshotOptions { untracked: Untracked::Leave, secret: Arc::new(by_path) };
+    let options = SnapshotOptions { untracked: Untracked::Leave, secret: Arc::new(by_tracked_path) };
     Ok(snapshot(git, copy, &options).await?.omitted)
 }
 

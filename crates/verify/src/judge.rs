@@ -13,7 +13,7 @@ use crate::canary::CanaryOutcome;
 use crate::classify::{FailureClass, classify};
 use crate::gate::{GateEnd, GateId, GateOutcome, GateRun, NotStarted, builtin_gates};
 use crate::results::{TestResults, TestStatus};
-use crate::runner::{cannot_compile, could_not_run, no_tests_ran};
+use crate::runner::{cannot_compile, could_not_run, no_tests_ran, runner_of};
 use crate::tally::{self, TestTally};
 use crate::text::FailureEvidence;
 
@@ -208,6 +208,19 @@ pub fn judge_set<'r>(
             "every gate stayed green on deliberately broken sources or could not run, so none of them tests the change",
         ));
     }
+    let languages: Vec<&str> =
+        runs.clone().filter(|(run, _)| counts(run)).map(|(run, _)| suite_of(run)).collect();
+    if runs.clone().any(|(run, _)| is_set_aside(run)) && !languages.contains(&"") {
+        let is_tested =
+            |path: &&String| suite_of_file(path).is_none_or(|language| languages.contains(&language));
+        for path in baseline.changed.iter().filter(|path| !is_tested(path)) {
+            verdict.push(Finding::error(
+                Code::new("verify-no-gate-counts"),
+                path,
+                "the gate that could test this file could not run, and the others test another language",
+            ));
+        }
+    }
     let has_failed = |results: &TestResults| {
         results.is_whole() && results.with_status(TestStatus::Failed).next().is_some()
     };
@@ -238,6 +251,35 @@ pub fn judge_set<'r>(
         });
     }
     verdict
+}
+
+/// The language whose tests a gate runs; empty where it may be any.
+fn suite_of(run: &GateRun) -> &'static str {
+    match runner_of(&run.command).map_or("", |runner| runner.suite()) {
+        // It runs whatever a project tells it to.
+        "cmake" => "",
+        suite => suite,
+    }
+}
+
+/// The language whose tests have to do with a file, for sources.
+fn suite_of_file(path: &str) -> Option<&'static str> {
+    let ending = path.rsplit('/').next()?.rsplit_once('.')?.1;
+    Some(match ending {
+        "py" | "pyi" | "pyx" => "python",
+        "rs" => "rust",
+        "go" => "go",
+        "js" | "mjs" | "cjs" | "jsx" | "ts" | "mts" | "cts" | "tsx" | "vue" | "svelte" => "javascript",
+        "rb" => "ruby",
+        "php" => "php",
+        "ex" | "exs" => "elixir",
+        "cs" | "fs" | "vb" => "dotnet",
+        "java" | "kt" | "scala" | "groovy" => "java",
+        "pl" | "pm" => "perl",
+        "c" | "h" | "cc" | "hh" | "cpp" | "hpp" | "cxx" | "hxx" | "m" | "mm" | "s" | "S" | "swift"
+        | "zig" => "native",
+        _ => return None,
+    })
 }
 
 /// Whether all red tests were red before because of what the sandbox lacks, none concerns the goal, nothing got worse, and green tests of

@@ -751,7 +751,18 @@ pub(super) const TABLE: &[Row] = &[
     row(
         Part::Name,
         &[Document],
-        &["authors", "changelog", "copying", "licence", "license", "notice", "readme"],
+        &[
+            "authors",
+            "changelog",
+            "changes",
+            "copying",
+            "history",
+            "licence",
+            "license",
+            "news",
+            "notice",
+            "readme",
+        ],
     ),
     row(Part::Extension, &[Document], &["adoc", "markdown", "md", "rst", "txt"]),
 ];

@@ -8,7 +8,8 @@
 //! What is built and run is read from commands ([`shell`]) along the rules of makefiles ([`graph`]). Nothing is run.
 //!
 //! Commands can hide what they compile: in a pipe, in a loop, in a file that CMake reads. So a second rule asks for no reading of them: a
-//! source of the C family that defines an entry point and asserts is a test program, unless a product is known to be built from it.
+//! source of the C family that defines an entry point is a test program, unless a product is known to be built from it. Where nothing tells
+//! the products, it has to assert as well, or CMake has to name its program as a test.
 
 mod graph;
 mod shell;
@@ -31,6 +32,8 @@ const SOURCES: [&str; 17] =
 const OBJECTS: [&str; 8] = ["o", "obj", "lo", "a", "la", "so", "lib", "rlib"];
 /// How many files included into each other are looked into.
 const MAX_INCLUDED: usize = 200;
+/// How many sources are read to see what includes a file.
+const MAX_READ: usize = 2000;
 
 /// The sources and headers of test programs among the tracked files.
 pub(super) fn test_sources(
@@ -43,9 +46,13 @@ pub(super) fn test_sources(
     let graph = Graph::follow(commands, files, &tree);
     let mut judge = Judge { tree: &tree, graph: &graph, texts: BTreeMap::new(), read };
     let mut found = if graph.runs.is_empty() { BTreeSet::new() } else { judge.sources() };
-    if files.iter().any(|file| is_makefile(&file.path)) || commands.iter().any(builds_by_itself) {
-        found.extend(judge.programs_that_assert());
+    // Along makefiles and scripts the products are known, so whatever else starts a program is there to test.
+    let least = if files.is_empty() { Asserts::Plain } else { Asserts::No };
+    if !files.is_empty() || commands.iter().any(builds_by_itself) {
+        found.extend(judge.other_programs(least));
     }
+    let parts = judge.parts_of(&found);
+    found.extend(parts);
     found
 }
 
@@ -57,11 +64,10 @@ fn builds_by_itself(command: &Followed) -> bool {
     !OTHERS.contains(&program) && !is_compiler(program)
 }
 
-/// The targets that a `CMakeLists.txt` installs, as its commands name them.
-fn installed_by_cmake(text: &str) -> BTreeSet<String> {
-    let calls = text.split("install").skip(1).filter_map(|call| call.trim_start().strip_prefix('('));
-    let lists = calls.filter_map(|call| call.split(')').next()?.trim_start().strip_prefix("TARGETS"));
-    lists.flat_map(str::split_whitespace).map(str::to_owned).collect()
+/// The words of each call of a command in a `CMakeLists.txt`.
+fn calls_of<'t>(text: &'t str, command: &'t str) -> impl Iterator<Item = Vec<&'t str>> {
+    let calls = text.split(command).skip(1).filter_map(|call| call.trim_start().strip_prefix('('));
+    calls.filter_map(|call| Some(call.split(')').next()?.split_whitespace().collect()))
 }
 
 /// The tracked sources and headers, by path and by name.
@@ -189,40 +195,88 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
         found
     }
 
-    /// The sources of the C family with an entry point that assert, and that no goal besides the tests builds.
-    fn programs_that_assert(&mut self) -> BTreeSet<RepoPath> {
+    /// The sources of the C family with an entry point of which no product is known, and that assert at `least` so clearly.
+    fn other_programs(&mut self, least: Asserts) -> BTreeSet<RepoPath> {
         const ENDINGS: [&str; 7] = ["c", "cc", "cpp", "cxx", "c++", "m", "mm"];
         let mut products: BTreeSet<RepoPath> = BTreeSet::new();
         for step in self.graph.steps.iter().filter(|step| step.is_elsewhere) {
             products.extend(self.sources_of(step, &mut BTreeSet::new()));
         }
-        let lists: Vec<&str> =
-            self.tree.paths.iter().copied().filter(|path| file_name(path) == "CMakeLists.txt").collect();
-        for path in lists {
-            let text = path.parse().ok().and_then(|path| (self.read)(&path)).unwrap_or_default();
-            let text = String::from_utf8_lossy(&text).into_owned();
-            let installed = installed_by_cmake(&text);
-            let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
-            for call in text.split("add_executable").skip(1) {
-                let words = call.trim_start().strip_prefix('(').and_then(|call| call.split(')').next());
-                let mut words = words.unwrap_or_default().split_whitespace();
-                if words.next().is_some_and(|target| installed.contains(target)) {
-                    let sources = words.flat_map(|word| self.tree.named(word, directory));
-                    products.extend(sources.filter_map(|path| path.parse::<RepoPath>().ok()));
-                }
-            }
-        }
+        let tested = self.tested_by_cmake(&mut products);
         let sources = self.tree.paths.iter().filter(|path| ENDINGS.contains(&ending(path)));
         let candidates: Vec<RepoPath> = sources.filter_map(|path| path.parse().ok()).collect();
         let mut found = BTreeSet::new();
         for path in candidates.into_iter().filter(|path| !products.contains(path)) {
             let Some(text) = (self.read)(&path).filter(|text| holds(text, b"main")) else { continue };
             let signs = source_signs(&path, &text);
-            if signs.has_main && signs.asserts > Asserts::No {
+            if signs.has_main && (signs.asserts >= least || tested.contains(&path)) {
                 found.insert(path);
             }
         }
         found
+    }
+
+    /// The tables and pieces of code that test programs alone include. A header may be the whole product.
+    fn parts_of(&mut self, programs: &BTreeSet<RepoPath>) -> BTreeSet<RepoPath> {
+        if programs.is_empty() {
+            return BTreeSet::new();
+        }
+        let is_part = |path: &RepoPath| {
+            ["inc", "def", "tbl", "x", "c", "cc", "cpp", "cxx"].contains(&ending(path.as_str()))
+        };
+        let own: BTreeSet<RepoPath> =
+            self.included(programs.iter().cloned().collect()).into_iter().filter(is_part).collect();
+        if own.is_empty() {
+            return own;
+        }
+        let is_other = |path: &&&str| is_source(path) || ["h", "hh", "hpp", "hxx"].contains(&ending(path));
+        let others =
+            self.tree.paths.iter().filter(is_other).take(MAX_READ).filter_map(|path| path.parse().ok());
+        let others: Vec<RepoPath> =
+            others.filter(|path: &RepoPath| !programs.contains(path) && !own.contains(path)).collect();
+        let shared = self.included(others);
+        own.difference(&shared).cloned().collect()
+    }
+
+    /// The sources of programs that CMake names as tests. Those of programs that it installs, or names as no test, join the products.
+    fn tested_by_cmake(&mut self, products: &mut BTreeSet<RepoPath>) -> BTreeSet<RepoPath> {
+        let mut tested = BTreeSet::new();
+        let lists: Vec<&str> =
+            self.tree.paths.iter().copied().filter(|path| file_name(path) == "CMakeLists.txt").collect();
+        let mut texts: Vec<String> = Vec::new();
+        for path in &lists {
+            let text = path.parse().ok().and_then(|path| (self.read)(&path)).unwrap_or_default();
+            texts.push(String::from_utf8_lossy(&text).into_owned());
+        }
+        let named = |command: &str| -> BTreeSet<String> {
+            let words = texts.iter().flat_map(|text| calls_of(text, command)).flatten();
+            words.map(str::to_owned).collect()
+        };
+        let (tests, installed) = (named("add_test"), named("install"));
+        let found = named("discover_tests");
+        // A name that is made from others may be any.
+        let is_unknown = tests.union(&found).any(|word| word.contains("${"));
+        for (list, text) in lists.iter().zip(&texts) {
+            let directory = list.rsplit_once('/').map_or("", |(directory, _)| directory);
+            for words in calls_of(text, "add_executable") {
+                let Some((target, sources)) = words.split_first() else { continue };
+                let sources = sources.iter().flat_map(|word| self.tree.named(word, directory));
+                let sources = sources.filter_map(|path| path.parse::<RepoPath>().ok());
+                let is_test = tests.iter().chain(&found).any(|word| word.contains(target));
+                if is_test && !installed.contains(*target) {
+                    tested.extend(sources);
+                    // Sources by a variable, which a pattern may have filled: any below here.
+                    if words.iter().any(|word| word.contains('$')) {
+                        let is_below = |path: &&&str| path.starts_with(directory);
+                        let below = self.tree.paths.iter().filter(is_below);
+                        tested.extend(below.filter_map(|path| path.parse::<RepoPath>().ok()));
+                    }
+                } else if !is_unknown {
+                    products.extend(sources);
+                }
+            }
+        }
+        tested
     }
 
     /// The program that a step builds; of Java those are the classes that are run.

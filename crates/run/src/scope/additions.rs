@@ -68,10 +68,28 @@ fn keep_unread(documents: &mut Vec<&str>, tree: &Tree<'_>) {
         let text = tree.text(path);
         let is_named = |name: &str| memchr::memmem::find(&text, name.as_bytes()).is_some();
         documents.retain(|document| match document.contains('.') {
-            true => !is_named(document),
+            true => !names_file(&text, document, tree),
             false => !["{}/", "\"{}\"", "'{}'"].iter().any(|form| is_named(&form.replace("{}", document))),
         });
     }
+}
+
+/// Whether a text names a file at the top of the repository, and not one of this name in a place that is not there, as an address does.
+fn names_file(text: &[u8], name: &str, tree: &Tree<'_>) -> bool {
+    let is_part = |byte: &&u8| !byte.is_ascii_whitespace() && !b"\"'`(),<>".contains(*byte);
+    memchr::memmem::find_iter(text, name.as_bytes()).any(|at| {
+        let before = text.get(..at).unwrap_or_default();
+        let length = before.iter().rev().take_while(is_part).count();
+        let place = String::from_utf8_lossy(before.get(at - length..).unwrap_or_default()).into_owned();
+        let steps = place.trim_end_matches('/').split('/').filter(|step| ![".", ".."].contains(step));
+        let plain: Vec<&str> = steps.collect();
+        let is_plain =
+            |step: &&str| step.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte));
+        !place.ends_with('/')
+            || !plain.iter().all(is_plain)
+            || plain.is_empty()
+            || tree.has_directory(&plain.join("/"))
+    })
 }
 
 /// Whether the file is the changelog or the front page, which any change may have to touch.

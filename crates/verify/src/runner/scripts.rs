@@ -156,7 +156,7 @@ impl Scripts {
     fn inner(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
         let manifest: serde_json::Value = serde_json::from_str(&(at.read)("package.json")?).ok()?;
         let text = manifest.get("scripts")?.get(self.script(call)?)?.as_str()?;
-        let words = split_words(text.trim()).ok()?;
+        let words = script_words(text)?;
         let inner = Call::of(&words)?;
         let runner =
             runners().iter().find(|runner| runner.runs(&inner)).filter(|runner| !runner.calls_others())?;
@@ -171,6 +171,20 @@ impl Scripts {
         let name = if reporting.runner.is_empty() { runner.id() } else { reporting.runner };
         Some(Reporting { runner: name, command, ..reporting })
     }
+}
+
+/// The words of a script that is one plain call; nothing for what else a shell would do with it. Patterns for names stay as they are: the shell
+/// puts names in their place.
+fn script_words(script: &str) -> Option<Vec<String>> {
+    const PATTERNS: [(char, char); 3] = [('*', '\u{e000}'), ('?', '\u{e001}'), ('[', '\u{e002}')];
+    let swap = |text: &str, back: bool| -> String {
+        let pair = |(one, other): (char, char)| if back { (other, one) } else { (one, other) };
+        let swapped =
+            |c: char| PATTERNS.into_iter().map(pair).find(|(from, _)| *from == c).map_or(c, |(_, to)| to);
+        text.chars().map(swapped).collect()
+    };
+    let words = split_words(&swap(script.trim(), false)).ok()?;
+    Some(words.iter().map(|word| swap(word, true)).collect())
 }
 
 /// The `test` script of the manifest, unless it is the placeholder.
@@ -219,7 +233,7 @@ fn manager(view: &TreeView) -> &'static Scripts {
 
 /// Whether a script is one call of a runner of another language, which is a gate of its own.
 fn calls_other_suite(script: &str, view: &TreeView) -> bool {
-    let Ok(words) = split_words(script) else { return false };
+    let Some(words) = script_words(script) else { return false };
     let Some(runner) = super::runner_of(&words) else { return false };
     !runner.calls_others() && runner.suite() != "javascript" && super::has_suite(view, runner.suite())
 }
@@ -314,6 +328,8 @@ mod tests {
         assert_eq!(reporting(&["npm", "test"], "jest --ci"), ("jest", format!("npm test -- {jest}")));
         assert_eq!(reporting(&["pnpm", "run", "test"], "jest"), ("jest", format!("pnpm run test {jest}")));
         assert_eq!(reporting(&["npm", "test"], "node --test"), ("node-test", "npm test".to_owned()));
+        let nyc = "nyc --reporter=lcov --reporter=text mocha --throw-deprecation test/*.test.js";
+        assert_eq!(reporting(&["npm", "test"], nyc), ("mocha", "npm test -- --reporter=spec".to_owned()));
         for other in ["tsc && jest", "make test", "jest | cat", "jest --outputFile=x", ""] {
             assert_eq!(reporting(&["npm", "test"], other), ("", "npm test".to_owned()), "{other}");
         }

@@ -221,7 +221,7 @@ fn commands_are_taken_apart() {
 }
 
 #[test]
-fn program_that_asserts_counts_however_it_is_compiled() {
+fn program_counts_however_it_is_compiled() {
     let files = [("checks.c", CHECKS), ("add.c", ADD), ("add.h", HEADER), ("build.py", "import os\n")];
     for makefile in [
         "test: ; cat checks.c | cc -x c - add.c -o checks && ./checks\n",
@@ -236,6 +236,10 @@ fn program_that_asserts_counts_however_it_is_compiled() {
     let test =
         "enable_testing()\nadd_executable(checks checks.c add.c)\nadd_test(NAME checks COMMAND checks)\n";
     assert_eq!(cmake(test), ["checks.c"]);
+    let looped = "foreach(t checks)\nadd_executable(${t} ${t}.c)\nadd_test(${t} ${t})\nendforeach()\n";
+    assert_eq!(cmake(looped), ["checks.c"]);
+    let product = "add_executable(app checks.c add.c)\nadd_test(NAME all COMMAND sh run.sh)\n";
+    assert_eq!(cmake(product), [""; 0]);
     assert_eq!(cmake(&format!("{test}install(TARGETS lib checks RUNTIME DESTINATION bin)\n")), [""; 0]);
 }
 
@@ -246,6 +250,21 @@ fn product_that_asserts_is_ordinary_source() {
     let makefile = "all: app\napp: main.o add.o\ntest: app\n\tpython3 -m pytest\n";
     assert_eq!(of_makefile(makefile, &files), [""; 0]);
     assert_eq!(found(&["cargo", "test"], &files), [""; 0]);
+    // Nothing tells what else is built here, so an entry point alone says nothing.
     let silent = CHECKS.replace("assert(add(2, 3) == 5);", "return add(2, 3);");
-    assert_eq!(of_makefile("test: ; sh run.sh\n", &[("main.c", silent.as_str())]), [""; 0]);
+    assert_eq!(found(&["./run-tests"], &[("main.c", silent.as_str())]), [""; 0]);
+}
+
+#[test]
+fn tables_that_test_programs_alone_include_count() {
+    let checks = CHECKS.replacen("#include", "#include \"cases.def\"\n#include \"lib.h\"\n#include", 1);
+    let files = [
+        ("checks.c", checks.as_str()),
+        ("add.c", "#include \"shared.def\"\nint add(int a, int b) { return a - b; }\n"),
+        ("cases.def", "#include \"shared.def\"\n{2, 3, 5},\n"),
+        ("shared.def", "{1, 1, 2},\n"),
+        ("lib.h", "static int twice(int a) { return 2 * a; }\n"),
+    ];
+    let makefile = "test: ; cc checks.c add.c -o checks && ./checks\n";
+    assert_eq!(of_makefile(makefile, &files), ["cases.def", "checks.c"]);
 }
