@@ -59,13 +59,25 @@ pub fn judge_canary(before: &GateRun, broken: &GateRun) -> CanaryOutcome {
     };
     let has_lost_tests =
         passed(before).any(|name| !is_green(name)) || tests_passed(broken) < tests_passed(before);
-    if has_ended_otherwise || has_lost_tests { CanaryOutcome::Noticed } else { CanaryOutcome::Unnoticed }
+    // A red test whose file can no longer be loaded is reported by another name.
+    let is_gone = |name: &str| now.is_some_and(|now| now.is_whole() && !now.tests.contains_key(name));
+    let has_lost_failures = with_status(before, TestStatus::Failed).any(is_gone);
+    if has_ended_otherwise || has_lost_tests || has_lost_failures {
+        CanaryOutcome::Noticed
+    } else {
+        CanaryOutcome::Unnoticed
+    }
 }
 
 /// The tests that passed, where the report is whole.
 fn passed(before: &GateRun) -> impl Iterator<Item = &str> {
-    let whole = before.results.iter().filter(|results| results.is_whole());
-    whole.flat_map(|results| results.with_status(TestStatus::Passed))
+    with_status(before, TestStatus::Passed)
+}
+
+/// The tests that ended so, where the report is whole.
+fn with_status(run: &GateRun, status: TestStatus) -> impl Iterator<Item = &str> {
+    let whole = run.results.iter().filter(|results| results.is_whole());
+    whole.flat_map(move |results| results.with_status(status))
 }
 
 /// How many tests passed; none where the output was cut.
@@ -90,6 +102,13 @@ mod tests {
         run_of("cargo test", GateEnd::Exited(code), output, "")
     }
 
+    /// One green test, and this red one.
+    fn named(red: &str) -> String {
+        format!(
+            "running 2 tests\ntest a ... ok\n{red} ... FAILED\n\ntest result: FAILED. 1 passed; 1 failed\n"
+        )
+    }
+
     fn timed_out() -> GateRun {
         run_of("cargo test", GateEnd::TimedOut { after: Duration::from_secs(1) }, "", "")
     }
@@ -103,6 +122,7 @@ mod tests {
             (run(0, GREEN), run(101, RED)),
             (run(101, RED), run(101, ALL_RED)),
             (run(101, RED), run(101, "error: could not compile\n")),
+            (run(101, &named("test b")), run(101, &named("test file-of-b"))),
             (run(0, ""), timed_out()),
             (run(101, RED), timed_out()),
             (run(1, "2 failed, 3 passed in 0.10s\n"), run(2, "2 errors in 0.10s\n")),

@@ -161,6 +161,28 @@ mod tests {
         assert_eq!(first.keys().collect::<Vec<_>>(), ["it::a", "src/lib.rs -", "src/lib.rs - f"]);
     }
 
+    /// Neither a package nor a file tells such tests apart, and a red one must not hide what becomes of a green one.
+    #[test]
+    fn libtest_names_that_stand_twice_are_numbered() {
+        let running = |file: &str| format!("     Running {file} (target/debug/deps/it-0123456789abcdef)\n");
+        let stderr = format!("{}{}   Doc-tests x\n", running("tests/it.rs"), running("tests/it.rs"));
+        let list =
+            |status: &str| format!("running 1 test\ntest basic ... {status}\n\ntest result: {status}.\n\n");
+        let docs =
+            "running 2 tests\ntest src/lib.rs - f (line 9) ... FAILED\ntest src/lib.rs - f (line 3) ... ok\n";
+        let stdout = format!("{}{}{docs}\n", list("FAILED"), list("ok"));
+        let tests = run_of("cargo test", GateEnd::Exited(101), &stdout, &stderr).results.unwrap().tests;
+        assert_eq!(
+            tests.into_iter().collect::<Vec<_>>(),
+            [
+                ("it #2::basic".to_owned(), TestStatus::Passed),
+                ("it::basic".to_owned(), TestStatus::Failed),
+                ("src/lib.rs - f".to_owned(), TestStatus::Passed),
+                ("src/lib.rs - f #2".to_owned(), TestStatus::Failed),
+            ]
+        );
+    }
+
     #[test]
     fn unittest_results_are_read() {
         let output = "test_b (test_a.A.test_b) ... ok\ntest_c (test_a.A.test_c) ... FAIL\ntest_d (test_a.A.test_d) ... skipped 'x'\n";

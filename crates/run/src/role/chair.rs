@@ -348,7 +348,7 @@ pub(crate) fn draft(
             let is_new = |path: &RepoPath| {
                 !holds(&scope, path) && !goal.denies(path) && !analysis.gate_files.contains(path)
             };
-            sources.extend(package_of(&best, tracked, is_new));
+            sources.extend(package_of(&record.goal, &best, tracked, is_new));
         }
     }
     let may_add = with_tree(record, tracked, |tree| additions(&scope, &goal.tests, tree));

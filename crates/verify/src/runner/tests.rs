@@ -201,7 +201,7 @@ fn output_of_cargo_and_nextest_is_read() {
         ("demo_a::tests::zero", Passed),
         ("demo_a::tests::later", Skipped),
         ("demo_a::tests::panics", Passed),
-        ("demo_a::in_main", Passed),
+        ("demo_a #2::in_main", Passed),
         ("it::works", Passed),
         ("it::dies", Failed),
         ("src/lib.rs - add", Failed),

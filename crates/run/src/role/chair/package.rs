@@ -9,14 +9,23 @@ use super::is_plain;
 const MAX_SOURCES: usize = 400;
 
 /// The sources of the directory of the best of these files, which are sorted: with what lies below it, or without where it is the top
-/// of the repository or holds too many. Nothing where none of them `is_new` to the scope.
+/// of the repository or holds too many. A goal that begins with an area, as in `globset: …` or `fix(globset): …`, means the best file
+/// in a directory of that name. Nothing where none of them `is_new` to the scope.
 pub(super) fn package_of(
+    goal: &str,
     best: &[RepoPath],
     tracked: &[(RepoPath, u64)],
     is_new: impl Fn(&RepoPath) -> bool,
 ) -> Option<SourcePlace> {
     let mut best = best.iter().filter(|path| is_source(path));
-    let best = best.clone().find(|path| !is_beside(path)).or_else(|| best.next())?;
+    let of_area = area(goal).and_then(|area| {
+        let is_in = |path: &&RepoPath| {
+            let directories = path.as_str().rsplit_once('/').map_or("", |(directories, _)| directories);
+            directories.split('/').any(|name| name.eq_ignore_ascii_case(area))
+        };
+        best.clone().find(is_in)
+    });
+    let best = of_area.or_else(|| best.clone().find(|path| !is_beside(path))).or_else(|| best.next())?;
     let directory =
         best.as_str().rsplit_once('/').map(|(directory, _)| directory.parse()).transpose().ok()?;
     let sources_of = |place: &SourcePlace| tracked.iter().filter(|(path, _)| place.contains(path)).count();
@@ -35,14 +44,28 @@ pub(super) fn package_of(
     adds.then_some(place)
 }
 
+/// The area that a goal begins with, in the manner of commit messages.
+fn area(goal: &str) -> Option<&str> {
+    let (label, _) = goal.split_once(": ")?;
+    let label = label.trim_end_matches('!');
+    let area =
+        label.strip_suffix(')').and_then(|label| label.rsplit_once('(')).map_or(label, |(_, area)| area);
+    let is_name = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+    (!area.is_empty() && area.chars().all(is_name)).then_some(area)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn told(best: &[&str], tracked: &[String], is_new: impl Fn(&RepoPath) -> bool) -> String {
+        told_for("mend it", best, tracked, is_new)
+    }
+
+    fn told_for(goal: &str, best: &[&str], tracked: &[String], is_new: impl Fn(&RepoPath) -> bool) -> String {
         let best: Vec<RepoPath> = best.iter().map(|path| path.parse().unwrap()).collect();
         let tracked: Vec<(RepoPath, u64)> = tracked.iter().map(|path| (path.parse().unwrap(), 1)).collect();
-        package_of(&best, &tracked, is_new).map_or_else(String::new, |place| place.to_string())
+        package_of(goal, &best, &tracked, is_new).map_or_else(String::new, |place| place.to_string())
     }
 
     #[test]
@@ -61,6 +84,21 @@ mod tests {
         let is_new = |path: &RepoPath| path.as_str() != "src/p/deep/b.py";
         assert_eq!(told(&["src/p/deep/b.py"], &tracked, is_new), "");
         assert_eq!(told(&["src/p/a.py"], &tracked, is_new), "src/p/**");
+    }
+
+    #[test]
+    fn area_that_the_goal_begins_with_decides() {
+        let tracked: Vec<String> =
+            ["crates/cli/src/a.rs", "crates/globset/src/b.rs", "crates/globset/src/c.rs"]
+                .map(Into::into)
+                .into();
+        let best = ["crates/cli/src/a.rs", "crates/globset/src/b.rs"];
+        for goal in ["globset: mend dots", "fix(globset): mend dots", "feat(Globset)!: x"] {
+            assert_eq!(told_for(goal, &best, &tracked, |_| true), "crates/globset/src/**", "{goal}");
+        }
+        for goal in ["fix: mend dots", "note that globset: mends", "other: mend", ": x", "(globset"] {
+            assert_eq!(told_for(goal, &best, &tracked, |_| true), "crates/cli/src/**", "{goal}");
+        }
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! two are joined by their order: so many targets, so many lists, those of doc tests last. Where the numbers do not agree, names stand
 //! without their target.
 
+use std::collections::BTreeMap;
+
 use crate::results::{TestResults, TestStatus};
 use crate::runner::Told;
 
@@ -13,7 +15,7 @@ type List = Vec<(String, TestStatus)>;
 /// Reads the output of a gate.
 pub(in crate::runner) fn read(told: &Told<'_>) -> TestResults {
     let lists = lists(&told.stdout);
-    let targets: Vec<&str> = told.stderr.lines().filter_map(target).collect();
+    let targets = numbered(told.stderr.lines().filter_map(target).map(str::to_owned).collect());
     let (first, docs) = lists.split_at(targets.len().min(lists.len()));
     let is_joined = first.len() == targets.len()
         && !first.iter().any(is_of_docs)
@@ -44,6 +46,29 @@ fn target(line: &str) -> Option<&str> {
     (hash.len() >= 16 && hash.bytes().take(16).all(|byte| byte.is_ascii_hexdigit())).then_some(name)
 }
 
+/// The names, each that stood before with its number: packages of a workspace may have targets of one name, and so may a package.
+fn numbered(names: Vec<String>) -> Vec<String> {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let number = |name: String| {
+        let count = seen.entry(name.clone()).or_default();
+        *count += 1;
+        if *count == 1 { name } else { format!("{name} #{count}") }
+    };
+    names.into_iter().map(number).collect()
+}
+
+/// Takes the lines from the names of doc tests, which move with the text above them. Those of one item are numbered from the top.
+fn without_lines(list: Vec<(String, TestStatus)>) -> List {
+    let mut parts: Vec<(String, u64, TestStatus)> = Vec::new();
+    for (name, status) in list {
+        let (name, line) = own_name(&name);
+        parts.push((name, line, status));
+    }
+    parts.sort_by_key(|(_, line, _)| *line);
+    let names = numbered(parts.iter().map(|(name, ..)| name.clone()).collect());
+    names.into_iter().zip(parts).map(|(name, (.., status))| (name, status)).collect()
+}
+
 fn lists(stdout: &str) -> Vec<List> {
     let mut lists: Vec<List> = Vec::new();
     // Inside of a list, before the outputs of its failed tests.
@@ -63,16 +88,16 @@ fn lists(stdout: &str) -> Vec<List> {
             line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... "))
         {
             match status(told) {
-                Some(status) => list.push((own_name(name), status)),
+                Some(status) => list.push((name.to_owned(), status)),
                 // With `--nocapture` what the test prints stands before its result.
                 None => pending = Some(name),
             }
         } else if let (Some(name), Some(status)) = (pending, status(line)) {
-            list.push((own_name(name), status));
+            list.push((name.to_owned(), status));
             pending = None;
         }
     }
-    lists
+    lists.into_iter().map(without_lines).collect()
 }
 
 /// `running 3 tests`.
@@ -94,13 +119,13 @@ fn status(told: &str) -> Option<TestStatus> {
     }
 }
 
-/// The name without what the harness adds, and without the line of a doc test, which moves with the text above it.
-fn own_name(name: &str) -> String {
+/// The name without what the harness adds, and the line of a doc test.
+fn own_name(name: &str) -> (String, u64) {
     let name = name.strip_suffix(" - should panic").unwrap_or(name);
     match name.split_once(" (line ").and_then(|(before, rest)| Some((before, rest.split_once(')')?))) {
         Some((before, (line, behind))) if line.bytes().all(|byte| byte.is_ascii_digit()) => {
-            format!("{before}{behind}")
+            (format!("{before}{behind}"), line.parse().unwrap_or_default())
         }
-        _ => name.to_owned(),
+        _ => (name.to_owned(), 0),
     }
 }
