@@ -211,6 +211,13 @@ fn documents_that_a_test_names_are_no_additions() {
     assert_eq!(places("open('docs/cli.md')"), "tests README.md");
     assert_eq!(places("Path('docs') / name"), "tests README.md");
     assert_eq!(places("open('README.md')"), "tests docs");
+    assert_eq!(places("open(f'{root}/README.md')"), "tests docs");
+    assert_eq!(places("url = 'https://example.org/blob/main/README.md'"), "tests docs README.md");
+    let files =
+        [("pkg/a.py", ""), ("CHANGES", ""), ("noxfile.py", "Path('CHANGES')"), ("tests/test_a.py", "")];
+    let scope: Vec<PathPrefix> = vec!["pkg/a.py".parse().unwrap()];
+    let places = on(&files, |tree| additions(&scope, &[], tree));
+    assert!(places.iter().any(|place| place.to_string() == "CHANGES"), "{places:?}");
 }
 
 #[test]
