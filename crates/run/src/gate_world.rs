@@ -333,3 +333,20 @@ fn by_content(content: FileContent<'_>) -> io::Result<Option<OmitReason>> {
     let rule = Scanner::builtin().first_in_file(bytes);
     Ok(rule.map(|rule| OmitReason::Secret(format!("it holds what looks like one ({rule})"))))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_among_tests_reach_a_gate_and_others_do_not() {
+        let is_kept_out = |path: &str| by_tracked_path(Path::new(path)).is_some();
+        for fixture in ["test/fixtures/key.pem", "tests/certs/server.key", "src/__tests__/ca.pem"] {
+            assert!(!is_kept_out(fixture), "{fixture}");
+            assert!(by_path(Path::new(fixture)).is_some(), "{fixture}: an ignored file stays away");
+        }
+        for secret in ["key.pem", "config/server.key", "tests/.env", "test/fixtures/.npmrc", "tests/id_rsa"] {
+            assert!(is_kept_out(secret), "{secret}");
+        }
+    }
+}

@@ -188,7 +188,7 @@ fn suffix_rule(target: &str) -> Option<(&str, String)> {
     (is_ending(from) && is_ending(to)).then(|| (from, format!(".{to}")))
 }
 
-/// The parts of a text around a character that stands in no `$(…)`.
+/// The parts of a text around a character outside of any `$(…)`.
 fn split_outside(text: &str, mark: char) -> Option<(&str, &str)> {
     let mut depth = 0usize;
     let mut before = ' ';

@@ -175,6 +175,14 @@ fn gates_are_shown_with_where_they_come_from() {
     assert_eq!(unknown.error()["hints"], json!(["There are: slow, tests"]));
 }
 
+/// Tests of a program with colours see what is set.
+#[test]
+fn no_setting_of_colours_reaches_a_gate() {
+    let settings = "[gates.plain]\ncommand = [\"sh\", \"-c\", \"test -z ${NO_COLOR+x}${CARGO_TERM_COLOR+x}${FORCE_COLOR+x}\"]\n";
+    let (repo, desk) = (with(settings), Desk::new());
+    desk.call(["gates", "--run"]).current_dir(repo.path()).env("NO_COLOR", "1").run().ok();
+}
+
 #[test]
 fn gates_pass_fail_or_could_not_run() {
     let settings = "[gates.good]\ncommand = [\"true\"]\n[gates.bad]\ncommand = [\"sh\", \"bad.sh\"]\n\

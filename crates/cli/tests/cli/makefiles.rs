@@ -42,7 +42,14 @@ fn change_of_the_test_program_is_refused() {
         let repo = project(makefile).build();
         let server = answering(whole_file("checks.c", &easy));
         let desk = Desk::with(&server);
-        let status = start(&desk, &repo, "checks.c and add.c must agree on add").exits(1).json();
+        let ran = start(&desk, &repo, "checks.c and add.c must agree on add").exits(1);
+        assert!(ran.stderr.contains("a gate consists of this file"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("to permit it: ") && ran.stderr.contains("--allow checks.c"),
+            "{}",
+            ran.stderr
+        );
+        let status = ran.json();
         assert_eq!(status["attempts"][0]["end"], "refused", "{status:#}");
         assert_eq!(codes(&status, 1), ["patch-path-outside-scope", "patch-path-denied"]);
     }

@@ -13,6 +13,18 @@ fn text(desk: &Desk, ran: &Ran) -> String {
     format!("{printed}exit {}", ran.code.unwrap())
 }
 
+/// Also where the command reads no configuration, and once where it reads it several times.
+#[test]
+fn every_command_warns_of_a_variable_that_sets_nothing() {
+    let desk = Desk::new();
+    for words in [&["completions", "bash"][..], &["config", "show"], &["models"]] {
+        let ran = desk.call(words).env("CRUCIBLE_RUN_ITERATIONS", "2").run().ok();
+        let warned = ran.stderr.matches("warning: CRUCIBLE_RUN_ITERATIONS is set and sets nothing").count();
+        assert_eq!(warned, 1, "{words:?}: {}", ran.stderr);
+        assert!(!desk.call(words).run().ok().stderr.contains("sets nothing"), "{words:?}");
+    }
+}
+
 #[test]
 fn a_project_begins_with_a_file_of_comments() {
     let desk = Desk::new();

@@ -85,7 +85,7 @@ fn git_directories_at_any_depth_are_read_only() {
         assert!(std::fs::read_to_string(path(file)).unwrap().starts_with("gitdir: "), "{file}");
         assert_ne!(std::fs::read_to_string(path(file)).unwrap(), "gitdir: /tmp\n", "{file}");
     }
-    // The work tree that a linked one belongs to is none of its business.
+    // The work tree that a linked one belongs to does not concern it.
     assert_eq!(planted(&desk, &path("tree"), "../.git", &[]), "");
     repo.git(["status"]);
 }

@@ -280,3 +280,37 @@ fn gate_that_does_not_test_the_change_does_not_count() {
     let counted = judge_run_after(&other, &baseline);
     assert_eq!(judge_set([(&now, &judged), (&other, &counted)].into_iter(), &baseline), Verdict::default());
 }
+
+/// A gate that could not run leaves its language untested: what it would have judged does not land on the word of another gate.
+#[test]
+fn change_in_a_language_that_only_a_gate_set_aside_tests_is_refused() {
+    let lint = run_of(
+        "make test",
+        GateEnd::Exited(2),
+        "",
+        "make: uv: No such file or directory\nmake: *** [Makefile:2: test] Error 127\n",
+    );
+    let lint = GateRun { id: "lint".parse().unwrap(), ..lint };
+    let tests = run("+a +b");
+    let aside = GateBefore { set_aside: Some("uv".to_owned()), ..before(&lint) };
+    let aside = GateBefore { id: "lint".into(), ..aside };
+    let gates = [before(&tests), aside];
+    let judge = |command: &str, changed: &str| {
+        let tests = GateRun { command: command.split(' ').map(str::to_owned).collect(), ..tests.clone() };
+        let changed = [changed.to_owned()];
+        let baseline = Baseline { gates: &gates, changed: &changed, ..Baseline::default() };
+        let judged = [judge_run_after(&tests, &baseline), judge_run_after(&lint, &baseline)];
+        assert_eq!(codes(&judged[1].verdict), [("verify-gate-set-aside", Level::Warning)]);
+        let set = judge_set([&tests, &lint].into_iter().zip(&judged), &baseline);
+        set.errors().map(|finding| (finding.code.to_string(), finding.subject.clone())).collect::<Vec<_>>()
+    };
+    for tested in ["src/a.rs", "README.md", "data/a.json"] {
+        assert_eq!(judge("cargo test", tested), [], "{tested}");
+    }
+    for untested in ["web/a.js", "lib/add.c", "tool.py"] {
+        let refused = ("verify-no-gate-counts".to_owned(), untested.to_owned());
+        assert_eq!(judge("cargo test", untested), [refused], "{untested}");
+    }
+    // What this one runs is not known, so it may be anything.
+    assert_eq!(judge("./run-tests", "web/a.js"), []);
+}
