@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Denial, PathPrefix, PathRoles, RepoPath, RepoPathError, denied_place};
 
-/// Endings of programs. Scripts of shells are none: they build and judge more often than they are a part of the product.
+/// Endings of programs. Shell scripts do not count: they build and judge more often than they are a part of the product.
 const LANGUAGES: [&str; 54] = [
     "adb", "ads", "c", "cc", "cjs", "clj", "cljs", "cpp", "cr", "cs", "cts", "cxx", "d", "dart", "elm",
     "erl", "ex", "f90", "fs", "go", "groovy", "h", "hh", "hpp", "hrl", "hs", "hxx", "java", "jl", "js",

@@ -20,6 +20,7 @@ use crate::attempt::{self, AttemptOutcome};
 use crate::contract::{Plan, RunRecord, RunSettings};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
+use crate::gatekeeper::{DENIED, GATE_FILE};
 use crate::journal::{Entry, Journal, Witness};
 use crate::layout::{self, RunDir};
 use crate::role::chair;
@@ -277,7 +278,9 @@ pub(crate) fn permission(run: &RunId, findings: &[Finding]) -> Option<String> {
     for finding in findings.iter().filter(is_error) {
         let path = finding.subject.as_str();
         let is_path = path.parse::<RepoPath>().is_ok_and(|path| chair::is_plain(&path) && !is_guarded(&path));
-        if !LIFTED.contains(&finding.code.as_str()) || !is_path {
+        let is_lifted = LIFTED.contains(&finding.code.as_str())
+            || finding.code.as_str() == DENIED && finding.hint == GATE_FILE;
+        if !is_lifted || !is_path {
             return None;
         }
         if !paths.contains(&path) {
@@ -310,6 +313,10 @@ mod tests {
         let note = Finding::warning(Code::new("patch-doctest-changed"), "x", "");
         let told = permission(&id, &[outside("src/a.py"), test, note, outside("src/a.py")]);
         assert_eq!(told, Some(format!("crucible run advance {id} --allow src/a.py --allow tests/a.py")));
+        let closed = |hint: &str| Finding::error(Code::new(DENIED), "checks.c", hint);
+        let told = permission(&id, &[outside("checks.c"), closed(GATE_FILE)]);
+        assert_eq!(told, Some(format!("crucible run advance {id} --allow checks.c")));
+        assert_eq!(permission(&id, &[closed("nothing under `checks.c` may change")]), None);
         let other = Finding::error(Code::new("patch-test-disabled"), "tests/a.py", "");
         for findings in [
             vec![],

@@ -128,6 +128,11 @@ fn markers(bytes: &[u8]) -> BTreeMap<String, usize> {
     markers
 }
 
+/// The code of a path in a place that is closed.
+pub(crate) const DENIED: &str = "patch-path-denied";
+/// Why a file of a gate may not change.
+pub(crate) const GATE_FILE: &str = "a gate consists of this file, so a change of it could grade itself";
+
 /// The policy that a plan, the run's limits and its gates amount to.
 pub(crate) fn policy(ground: &Ground<'_>) -> Policy {
     let mut policy = plan_policy(ground.plan, ground.record.settings.patch);
@@ -263,7 +268,22 @@ async fn judge_files(
             }
         },
     };
-    judge_patch(ground.git, &ground.record.base_commit, &policy(ground), bytes, before, after).await
+    let judged =
+        judge_patch(ground.git, &ground.record.base_commit, &policy(ground), bytes, before, after).await?;
+    Ok(Judged { verdict: naming_gate_files(&judged.verdict, ground), ..judged })
+}
+
+/// Says of each refused file that a gate consists of it, where that and nothing of the plan keeps it closed.
+fn naming_gate_files(verdict: &Verdict, ground: &Ground<'_>) -> Verdict {
+    let is_gate_file = |path: &RepoPath| {
+        ground.gate_files.contains(path) && !ground.plan.scope_deny.iter().any(|place| place.contains(path))
+    };
+    let named = |finding: &Finding| {
+        let is_named =
+            finding.code.as_str() == DENIED && finding.subject.parse().is_ok_and(|path| is_gate_file(&path));
+        if is_named { Finding { hint: GATE_FILE.to_owned(), ..finding.clone() } } else { finding.clone() }
+    };
+    Verdict::new(verdict.findings().iter().map(named).collect())
 }
 
 /// Judges a patch that was let through before, in the same way.

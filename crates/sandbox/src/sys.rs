@@ -34,7 +34,7 @@ pub(crate) struct ChildSettings {
     pub(crate) keep: Vec<OwnedFd>,
     /// What it is sent when this process dies.
     pub(crate) on_orphaned: Signal,
-    /// The control groups that it enters: each takes a `0` for whoever writes it.
+    /// The control groups that it enters: writing `0` to a file of it adds the process that writes.
     pub(crate) doors: Vec<OwnedFd>,
 }
 

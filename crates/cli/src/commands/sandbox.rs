@@ -325,7 +325,7 @@ impl Exec {
     }
 }
 
-/// What is told of a command that ignored TERM.
+/// What the report says of a command that ignored TERM.
 fn killed(completed: &Completed) -> String {
     match completed.stopped {
         Some(Stopped { ended_after_ms, grace_ms, was_killed: true }) => format!(

@@ -1,7 +1,7 @@
 //! Files that act by lying there, which a run left: other programs obey them, or they are named like secrets.
 //!
 //! A hook of a new `.git`, a `conftest.py`, an `.env` or a program in a directory that a command may write to is run or believed by the
-//! next one who works there. What lies there is looked at before the run and after it, and what came or changed is named. A skill is
+//! next one who works there. The directory is looked at before the run and after it, and what came or changed is named. A skill is
 //! looked at entry by entry. After any other command, what programs make in directories of their own is named once for each directory.
 //!
 //! What always holds: nothing is removed and nothing is read; what was there before and is as it was is never named.

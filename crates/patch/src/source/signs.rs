@@ -1,6 +1,6 @@
 //! What a source says of itself as a part of a program that tests: whether it holds the entry point, and whether it asserts.
 //!
-//! A test program of a compiled language is told from the product by its text alone. An assertion is known by the name of what is called; a
+//! A test program of a compiled language is distinguished from the product by its text alone. An assertion is known by the name of what is called; a
 //! plain `assert` also stands in products, so it says less than a call that has no other use than to test. Test code inside a file of
 //! Rust does not count here: it is kept by the judge of patches.
 

@@ -320,7 +320,7 @@ pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[Stri
     verdict
 }
 
-/// Whether a word is empty, or a whole number above 0, with or without a name. A limit of calls may be 0: there is none.
+/// Whether a word is empty, or a whole number above 0, with or without a name. A limit of calls may be 0, which means no limit.
 fn is_budget(item: &str) -> bool {
     let (name, number) = item.split_once('=').unwrap_or(("", item));
     let is_digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());

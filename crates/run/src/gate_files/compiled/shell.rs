@@ -69,7 +69,7 @@ pub(super) struct ShellCommand {
     pub(super) file: Option<String>,
 }
 
-/// What a compiler is told to do.
+/// What the arguments of a compiler ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Compilation {
     pub(super) inputs: Vec<String>,

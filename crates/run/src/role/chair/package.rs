@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     fn told(best: &[&str], tracked: &[String], is_new: impl Fn(&RepoPath) -> bool) -> String {
-        told_for("mend it", best, tracked, is_new)
+        told_for("fix it", best, tracked, is_new)
     }
 
     fn told_for(goal: &str, best: &[&str], tracked: &[String], is_new: impl Fn(&RepoPath) -> bool) -> String {
@@ -93,10 +93,10 @@ mod tests {
                 .map(Into::into)
                 .into();
         let best = ["crates/cli/src/a.rs", "crates/globset/src/b.rs"];
-        for goal in ["globset: mend dots", "fix(globset): mend dots", "feat(Globset)!: x"] {
+        for goal in ["globset: read dots", "fix(globset): read dots", "feat(Globset)!: x"] {
             assert_eq!(told_for(goal, &best, &tracked, |_| true), "crates/globset/src/**", "{goal}");
         }
-        for goal in ["fix: mend dots", "note that globset: mends", "other: mend", ": x", "(globset"] {
+        for goal in ["fix: read dots", "note that globset: reads", "other: read", ": x", "(globset"] {
             assert_eq!(told_for(goal, &best, &tracked, |_| true), "crates/cli/src/**", "{goal}");
         }
     }
