@@ -145,15 +145,17 @@ fn is_prose(path: &RepoPath) -> bool {
 }
 
 /// Whether a document shows the same examples as before, or showed none: any of them may run as a test, and a test before it may lean on one.
-fn keeps_examples(before: &[u8], after: &[u8]) -> bool {
+fn keeps_examples(path: &RepoPath, before: &[u8], after: &[u8]) -> bool {
     let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
-    let shown = examples(&before);
-    shown.is_empty() || shown == examples(&after)
+    // Elsewhere a row of tildes underlines a heading.
+    let has_fences = !matches!(path.extension(), Some("rst" | "txt") | None);
+    let shown = examples(&before, has_fences);
+    shown.is_empty() || shown == examples(&after, has_fences)
 }
 
 /// The lines of a document that a program may run: fenced blocks, what follows `>>>` up to an empty line, directives with code or tests,
 /// and comments, in which some tools look for their settings.
-fn examples(text: &str) -> Vec<&str> {
+fn examples(text: &str, has_fences: bool) -> Vec<&str> {
     const DIRECTIVES: [&str; 6] = ["code", "doctest", "execute", "ipython", "sourcecode", "test"];
     let mut lines = Vec::new();
     let mut fence: Option<&str> = None;
@@ -162,7 +164,7 @@ fn examples(text: &str) -> Vec<&str> {
     for line in text.lines() {
         let content = line.trim_start();
         let indent = line.len() - content.len();
-        let mark = ["```", "~~~"].into_iter().find(|mark| content.starts_with(mark));
+        let mark = ["```", "~~~"].into_iter().find(|mark| has_fences && content.starts_with(mark));
         if let Some(open) = fence {
             lines.push(line);
             fence = (mark != Some(open)).then_some(open);
@@ -286,7 +288,7 @@ impl Judge<'_> {
                 is_file_of_tests(path, after)
             }
             (Change::Create, None, Some(_)) if is_in && takes_no_place(path) => Ok(()),
-            (Change::Modify, Some(before), Some(after)) if is_in && keeps_examples(before, after) => {
+            (Change::Modify, Some(before), Some(after)) if is_in && keeps_examples(path, before, after) => {
                 match is_prose(path) || is_document(path) && file.removed() == 0 {
                     true => Ok(()),
                     false => return Addition::No,

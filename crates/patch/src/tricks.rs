@@ -124,6 +124,9 @@ fn finding(sight: &Sight, path: &RepoPath, policy: &Policy) -> Finding {
     }
 }
 
+/// The code of a changed example in documentation that runs as a test; the subject is the file.
+pub const EXAMPLE_CHANGED: Code = Code::new("patch-doctest-changed");
+
 /// Examples in documentation are tests too: fewer of them prove less, and changed ones prove something else.
 fn lost_examples(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
     let mut balance: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
@@ -142,16 +145,15 @@ fn lost_examples(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
     let fewer = balance.values().sum::<i64>() < 0;
     let is_lost = |example: &Vec<u8>| balance.get(example).is_some_and(|count| *count < 0);
     let files = lost.into_iter().filter(|(_, old)| old.iter().any(is_lost));
-    let code = || Code::new("patch-doctest-changed");
     files
         .map(|(path, _)| {
             if fewer && policy.may_drop.is_empty() && !policy.names(path) {
                 let hint =
                     "an example that was run as a test is gone; keep it, or have the plan name the file";
-                Finding::error(code(), path.to_string(), hint)
+                Finding::error(EXAMPLE_CHANGED, path.to_string(), hint)
             } else {
                 let hint = "an example that is run as a test changed; see that it still shows what it showed";
-                Finding::warning(code(), path.to_string(), hint)
+                Finding::warning(EXAMPLE_CHANGED, path.to_string(), hint)
             }
         })
         .collect()

@@ -11,6 +11,7 @@
 //! by its ending, its name (makefiles and settings of task runners), its first line or its executable bit. Whoever wants one of them changed names it.
 
 mod compiled;
+mod support;
 mod targets;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -20,6 +21,7 @@ use compiled::{Followed, compiled_by, is_compiler, is_makefile, test_sources};
 use crucible_host::words::shell_word;
 use crucible_model::RepoPath;
 use crucible_verify::{GateSpec, Makefile, runners};
+pub(crate) use support::test_support;
 
 /// Programs whose first word that is no option is a script.
 const INTERPRETERS: [&str; 27] = [
@@ -151,7 +153,7 @@ pub(crate) fn gate_files(
             Kind::Commands => {
                 let text = text.replace("\\\n", " ");
                 let is_makefile = is_makefile(path.as_str()) || is_named_by_make(&followed, &path);
-                let directory = directory(&path).to_owned();
+                let directory = directory(path.as_str()).to_owned();
                 followed.push(Followed {
                     path: path.to_string(),
                     directory,
@@ -212,8 +214,8 @@ fn is_named_by_make(followed: &[Followed], path: &RepoPath) -> bool {
     })
 }
 
-fn directory(path: &RepoPath) -> &str {
-    path.as_str().rsplit_once('/').map_or("", |(directory, _)| directory)
+fn directory(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
 /// What was found, and what is still to be looked into.

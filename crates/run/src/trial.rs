@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use crucible_host::fs;
 use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Verdict};
-use crucible_patch::{FileMode, is_test_path};
+use crucible_patch::{EXAMPLE_CHANGED, FileMode, is_test_path};
 use crucible_repo::{DirtyEntry, Git, Oid, Omission, SnapshotOptions, Untracked, snapshot};
 use crucible_sandbox::{CONFINED_HOME, Strength, base_env, toolchain_env};
 use crucible_verify::{
@@ -165,7 +165,20 @@ pub(crate) async fn verify(
     let goal = std::iter::once(by.record.goal.as_str()).chain(names).collect::<Vec<_>>().join("\n");
     let changed = change.tree.changes.iter().map(|changed| changed.path.to_string_lossy().into_owned());
     let changed: Vec<String> = changed.collect();
-    let baseline = Baseline { gates: &gates, tests, goal: &goal, changed: &changed, reruns: &[] };
+    let edited_examples: Vec<String> = outcome
+        .findings
+        .iter()
+        .filter(|finding| finding.code == EXAMPLE_CHANGED)
+        .map(|finding| finding.subject.clone())
+        .collect();
+    let baseline = Baseline {
+        gates: &gates,
+        tests,
+        goal: &goal,
+        changed: &changed,
+        edited_examples: &edited_examples,
+        reruns: &[],
+    };
     let tried = Tried { change, baseline };
     let mut trial = run(world, by.git, base, by.level, room, Copied::Changed(&tried), witness).await?;
     trial.before = full.baseline;

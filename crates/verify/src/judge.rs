@@ -40,6 +40,8 @@ pub struct Baseline<'a> {
     pub goal: &'a str,
     /// The paths that the change touches.
     pub changed: &'a [String],
+    /// The files in whose documentation the change edits examples that run as tests: what they show now was not shown to fail before.
+    pub edited_examples: &'a [String],
     /// Second runs of gates on the same files, which tell flaky tests.
     pub reruns: &'a [GateRun],
 }
@@ -246,7 +248,12 @@ pub fn judge_set<'r>(
             let hint = "no test that failed before the change passes now; only tests that the change adds pass";
             Finding::warning(code, "gates", hint)
         } else {
-            let hint = "no test that failed before the change passes now; the change has to turn a failing test green";
+            let mut hint = String::from(
+                "no test that failed before the change passes now; the change has to turn a failing test green",
+            );
+            if has_added && !baseline.edited_examples.is_empty() {
+                hint.push_str(", and an example in documentation that it edits itself is none");
+            }
             Finding::error(code, "gates", hint)
         });
     }

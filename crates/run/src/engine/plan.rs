@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crucible_model::{Digest, Verdict};
+use crucible_model::{Digest, Finding, Verdict};
 use crucible_pack::{ContextPack, FileRequest};
 
 use super::Engine;
@@ -98,7 +98,8 @@ impl Engine<'_> {
         let behaviors = self.behaviors(analysis);
         let documents =
             PlanDocuments { plan, reasons: Some(&reasons), results: Some(&results), behaviors: &behaviors };
-        let mut contract = reviewers::contract_guardian(&documents, pack, self.record.settings.gates.len());
+        let (gates, gate_files) = (self.record.settings.gates.len(), &analysis.gate_files);
+        let mut contract = reviewers::contract_guardian(&documents, pack, gates, gate_files);
         if !self.record.settings.names_places() {
             let (tracked, _) = chair::candidates(self.git.tracked_files().await?);
             contract.merge(Verdict::new(chair::goal_problems(&self.record, &tracked)));
@@ -113,6 +114,10 @@ impl Engine<'_> {
             if !self.is_made(&key, path) {
                 let review = Review::from_verdict(role.name(), subject, &verdict);
                 self.dir.write_recorded(path, review.render().as_bytes())?;
+                for finding in verdict.errors() {
+                    let Finding { code, subject, hint, .. } = finding;
+                    self.journal.note(&format!("  {code}: {subject}: {hint}"))?;
+                }
             }
             self.journal.record_file(role.name(), event, &key, path)?;
             // What was recorded decides, whatever would be said today.

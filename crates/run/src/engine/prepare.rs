@@ -15,7 +15,7 @@ use crate::contract::{FindMode, Guardrails, RunRecord, RunRole};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::find::{FindResult, RepoFacts, Workflows, check_web, externals, quotes_others, resolve};
-use crate::gate_files::{Mode, gate_files as files_of_gates};
+use crate::gate_files::{Mode, gate_files as files_of_gates, test_support};
 use crate::layout;
 use crate::role::chair::{self, NotAsked};
 use crate::role::librarian::pack_context;
@@ -70,7 +70,10 @@ impl Engine<'_> {
                     Some(read_prefix(&place, GATE_FILE_READ).map(|read| read.bytes).unwrap_or_default())
                 }
             };
-            let gate_files = files_of_gates(&self.record.settings.gates, &modes, beginning);
+            let mut gate_files = files_of_gates(&self.record.settings.gates, &modes, beginning);
+            gate_files.extend(test_support(&modes, beginning));
+            gate_files.sort();
+            gate_files.dedup();
             let mut gate_files_of = BTreeMap::new();
             for gate in self.record.settings.gates.iter().filter(|_| self.record.settings.gates.len() > 1) {
                 let own = files_of_gates(std::slice::from_ref(gate), &modes, beginning);

@@ -1,7 +1,9 @@
 //! The two local reviewers of a plan: the contract guardian and the cost controller. Pure.
 
+use crucible_host::words::shell_word;
 use crucible_model::{Code, Finding, RepoPath, Verdict, counted};
-use crucible_pack::ContextPack;
+use crucible_pack::{ContextPack, FileClass};
+use crucible_patch::is_test_path;
 
 use crate::contract::{Guardrails, Plan, PlanDocuments, RunRecord};
 use crate::role::format::{LEAST_TOKENS, choose, max_tokens};
@@ -12,8 +14,17 @@ const BUDGET_TOO_SMALL: Code = Code::new("plan-budget-too-small");
 const ANSWER_TOO_LARGE: Code = Code::new("plan-answer-too-large");
 const NO_GATES: Code = Code::new("plan-no-gates");
 
-/// Judges a plan and its documents against the contract: their form, the gates, and whether what may change was shown.
-pub(crate) fn contract_guardian(documents: &PlanDocuments<'_>, pack: &ContextPack, gates: usize) -> Verdict {
+/// How many files a hint names.
+const MAX_PERMITTED: usize = 3;
+
+/// Judges a plan and its documents against the contract: their form, the gates, and whether what may change was shown. `gate_files` are
+/// the files that judge the change.
+pub(crate) fn contract_guardian(
+    documents: &PlanDocuments<'_>,
+    pack: &ContextPack,
+    gates: usize,
+    gate_files: &[RepoPath],
+) -> Verdict {
     let plan = documents.plan;
     let mut verdict = documents.check();
     if gates == 0 {
@@ -24,7 +35,22 @@ pub(crate) fn contract_guardian(documents: &PlanDocuments<'_>, pack: &ContextPac
         ));
     }
     if plan.scope_allow.is_empty() {
-        let hint = "Name the files that may change with --file, or word the goal with the names of what it is about.";
+        let judging = gate_files.iter().filter(|path| {
+            FileClass::of(path) == FileClass::Source
+                && !is_test_path(path)
+                && pack.files.iter().any(|file| file.path == path.as_str())
+        });
+        let options: Vec<String> =
+            judging.take(MAX_PERMITTED).map(|path| format!("--file {}", shell_word(path.as_str()))).collect();
+        let hint = if options.is_empty() {
+            "Name the files that may change with --file, or word the goal with the names of what it is about."
+                .to_owned()
+        } else {
+            format!(
+                "The sources that were found are part of a gate, and stay as they are unless you name them: {}.",
+                options.join(" ")
+            )
+        };
         verdict.push(Finding::error(NOTHING_TO_EDIT, "Scope-Allow", hint));
     }
     let unseen = |path: &&RepoPath| {
@@ -113,12 +139,29 @@ mod tests {
                 results: Some(results),
                 behaviors: &[],
             };
-            contract_guardian(&documents, &pack("src/a.rs", truncated), gates).passes()
+            contract_guardian(&documents, &pack("src/a.rs", truncated), gates, &[]).passes()
         };
         assert!(passes("src/a.rs", false, 1, results));
         assert!(!passes("src/a.rs", false, 0, results));
         assert!(!passes("src/a.rs", true, 1, results));
         assert!(!passes("", false, 1, results));
         assert!(!passes("src/a.rs", false, 1, "# Expected results\n"));
+    }
+
+    #[test]
+    fn a_plan_without_scope_says_which_sources_are_part_of_a_gate() {
+        let results = chair::expected_results();
+        let reasons = chair::reasons("mend it");
+        let plan = plan("");
+        let documents =
+            PlanDocuments { plan: &plan, reasons: Some(&reasons), results: Some(results), behaviors: &[] };
+        let hint = |pack: &ContextPack| {
+            let gate_files: Vec<RepoPath> =
+                ["src/a b.rs", "src/unseen.rs", "run.sh"].iter().map(|path| path.parse().unwrap()).collect();
+            let verdict = contract_guardian(&documents, pack, 1, &gate_files);
+            verdict.errors().find(|finding| finding.code == NOTHING_TO_EDIT).unwrap().hint.clone()
+        };
+        assert!(hint(&pack("src/a b.rs", false)).ends_with("name them: --file 'src/a b.rs'."));
+        assert!(hint(&pack("src/b.rs", false)).starts_with("Name the files that may change with --file"));
     }
 }

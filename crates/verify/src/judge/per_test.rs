@@ -164,11 +164,21 @@ pub(crate) fn compare(
             (TestStatus::Passed | TestStatus::Failed, Some(TestStatus::Skipped)) => tests.skipped.push(name),
             (TestStatus::Failed, Some(TestStatus::Passed)) => is_fixed = true,
             (TestStatus::Failed, Some(TestStatus::Failed)) => tests.still_failing.push(name),
-            // A file that could not be loaded is reported as one failed test; now its tests are reported.
-            (TestStatus::Failed, None) if holds_passed(name, &now) || is_file(name) && has_added => {
+            // A file that could not be loaded is reported as one failed test; now its tests are reported. A test whose failures were
+            // reported one by one passes once.
+            (TestStatus::Failed, None)
+                if holds_passed(name, &now)
+                    || is_file(name) && has_added
+                    || all_of_its_name_pass(name, &now) =>
+            {
                 is_fixed = true
             }
             (TestStatus::Failed, None) => tests.gone.push(name),
+        }
+        if is_fixed && is_edited_example(name, baseline.edited_examples) {
+            // What failed is not what passes now.
+            is_fixed = false;
+            tests.added.push(name);
         }
         if is_fixed {
             tests.fixed.push(name);
@@ -326,6 +336,32 @@ fn is_file(name: &str) -> bool {
     let extension = name.rsplit_once('.').map(|(_, extension)| extension);
     extension.is_some_and(|extension| EXTENSIONS.contains(&extension))
         || name.contains("unittest.loader._FailedTest")
+}
+
+/// Whether a test is an example in the documentation of one of these files: `src/lib.rs - total` in cargo's output, `src/price.py::price.total` in
+/// that of pytest. Cargo names files from the package's directory on.
+fn is_edited_example(name: &str, edited: &[String]) -> bool {
+    let of_cargo = name.split_once(" -").map(|(file, _)| file).filter(|file| file.ends_with(".rs"));
+    let of_pytest = || {
+        let (file, item) = name.split_once("::")?;
+        // The name of a test function has no dot, that of an example is the dotted name of what it documents.
+        item.split('[').next()?.contains('.').then_some(file)
+    };
+    let Some(file) = of_cargo.or_else(of_pytest) else { return false };
+    edited
+        .iter()
+        .any(|path| path.strip_suffix(file).is_some_and(|rest| rest.is_empty() || rest.ends_with('/')))
+}
+
+/// Whether a name ends with the number of a test of that name (`adds #2`), and each of that name passes now.
+fn all_of_its_name_pass(name: &str, now: &BTreeMap<&str, TestStatus>) -> bool {
+    let Some((own, number)) = name.rsplit_once(" #") else { return false };
+    let number: usize = number.parse().unwrap_or_default();
+    let mut same = (1..number).filter_map(|at| match at {
+        1 => now.get(own),
+        _ => now.get(format!("{own} #{at}").as_str()),
+    });
+    now.contains_key(own) && same.all(|status| *status == TestStatus::Passed)
 }
 
 /// Whether tests below this name pass now and none fails.

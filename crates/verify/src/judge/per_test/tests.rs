@@ -46,15 +46,23 @@ fn before(run: &GateRun) -> GateBefore {
 struct Case<'c> {
     goal: &'c str,
     files: TestFiles,
+    edited: &'c [&'c str],
     reruns: Vec<GateRun>,
 }
 
-const PLAIN: Case<'_> = Case { goal: "", files: TestFiles::Fixed, reruns: Vec::new() };
+const PLAIN: Case<'_> = Case { goal: "", files: TestFiles::Fixed, edited: &[], reruns: Vec::new() };
 
 fn judged_run(earlier: &GateRun, now: &GateRun, case: &Case<'_>) -> (JudgedRun, Verdict) {
     let gates = [before(earlier)];
-    let baseline =
-        Baseline { gates: &gates, tests: case.files, goal: case.goal, changed: &[], reruns: &case.reruns };
+    let edited: Vec<String> = case.edited.iter().map(ToString::to_string).collect();
+    let baseline = Baseline {
+        gates: &gates,
+        tests: case.files,
+        goal: case.goal,
+        changed: &[],
+        edited_examples: &edited,
+        reruns: &case.reruns,
+    };
     let judged = judge_run_after(now, &baseline);
     let set = judge_set(std::iter::once((now, &judged)), &baseline);
     (judged, set)
@@ -111,6 +119,86 @@ fn every_lost_test_refuses() {
     ] {
         assert_eq!(errors(earlier, now, &PLAIN), [expected], "{earlier} | {now}");
     }
+}
+
+#[test]
+fn an_example_that_the_change_edits_fixes_nothing() {
+    let edits = |edited| Case { edited, ..PLAIN };
+    let rust = ("+a -src/lib.rs_-_total", "+a +src/lib.rs_-_total");
+    let python = ("+a -src/price.py::price.total", "+a +src/price.py::price.total");
+    let of_cargo = |text: &str| text.replace('_', " ");
+    for (files, (earlier, now)) in
+        [(&["crates/x/src/lib.rs"][..], rust), (&["src/lib.rs"], rust), (&["src/price.py"], python)]
+    {
+        let told = |text: &str| {
+            let (code, output) = output(text);
+            run_of("cargo test", GateEnd::Exited(code), &of_cargo(&output), "")
+        };
+        let found = |case: &Case<'_>| {
+            let (judged, set) = judged_run(&told(earlier), &told(now), case);
+            let findings = judged.verdict.errors().chain(set.errors());
+            findings.map(|finding| finding.code.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&edits(files)), ["verify-nothing-fixed"], "{files:?}");
+        assert_eq!(found(&edits(&["src/other.rs", "other/price.py"])), [""; 0], "{files:?}");
+    }
+    // A test of the same file is no example.
+    let edited = edits(&["src/price.py"]);
+    assert_eq!(errors("-src/price.py::test_a[x.y]", "+src/price.py::test_a[x.y]", &edited), [""; 0]);
+    // Another test turned green.
+    let (earlier, now) = ("-b -src/price.py::price.total", "+b +src/price.py::price.total");
+    assert_eq!(errors(earlier, now, &edited), [""; 0]);
+}
+
+#[test]
+fn a_red_test_does_not_hide_another_of_its_name() {
+    let judged = |earlier: &[&str], now: &[&str]| {
+        let run = |lines: &[&str]| {
+            let output: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let red = lines.iter().filter(|line| line.starts_with("not ok")).count();
+            let counts = format!("# tests {}\n# pass {}\n# fail {red}\n", lines.len(), lines.len() - red);
+            run_of(
+                "node --test",
+                GateEnd::Exited(i32::from(red > 0)),
+                &format!("TAP version 13\n{output}{counts}"),
+                "",
+            )
+        };
+        let (judged, set) = judged_run(&run(earlier), &run(now), &PLAIN);
+        let findings = judged.verdict.errors().chain(set.errors());
+        findings.map(|finding| finding.code.to_string()).collect::<Vec<_>>()
+    };
+    let earlier = ["ok 1 - basic", "not ok 2 - basic", "not ok 3 - adds"];
+    let regression = ["not ok 1 - basic", "not ok 2 - basic", "ok 3 - adds"];
+    assert_eq!(judged(&earlier, &regression), ["verify-test-broken"]);
+    for fix in [
+        ["ok 1 - basic", "not ok 2 - basic", "ok 3 - adds"],
+        ["ok 1 - basic", "ok 2 - basic", "not ok 3 - adds"],
+        ["not ok 1 - basic", "ok 2 - basic", "ok 3 - adds"],
+    ] {
+        assert_eq!(judged(&earlier, &fix), [""; 0], "{fix:?}");
+    }
+    // Two failures of one test are reported, and then one success.
+    let results = |tests: &[(&str, TestStatus)]| {
+        let mut results = TestResults::default();
+        tests.iter().for_each(|(name, status)| results.add(*name, *status));
+        results
+    };
+    let (red, green) = (TestStatus::Failed, TestStatus::Passed);
+    let gone = |before: &[(&str, TestStatus)]| {
+        let now = results(&[("sub", green)]);
+        let baseline = Baseline {
+            gates: &[],
+            tests: TestFiles::Fixed,
+            goal: "",
+            changed: &[],
+            edited_examples: &[],
+            reruns: &[],
+        };
+        compare(&"unit".parse().unwrap(), &results(before), &now, None, &baseline).tests.gone.names
+    };
+    assert_eq!(gone(&[("sub", red), ("sub #2", red)]), [""; 0]);
+    assert_eq!(gone(&[("sub", green), ("sub #2", green)]), ["sub #2"]);
 }
 
 #[test]

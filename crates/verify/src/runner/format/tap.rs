@@ -2,16 +2,23 @@
 //!
 //! A subtest's name begins with those of the tests around it, as far as `# Subtest: name` announced them. `prove -v` prints the file before its
 //! tests: `t/a.t .. `. Blocks of YAML below a test are passed over, since they may quote anything.
+//!
+//! Tests of one name are told apart by number, the worst first: `node --test` names no file, and a test that turns red must not hide behind
+//! another of its name that was red before.
+
+use std::collections::BTreeMap;
 
 use crate::results::{TestResults, TestStatus};
 use crate::runner::Told;
 
+/// The most tests of one name that are told apart; further ones are not better than these.
+const MAX_SAME: usize = 100;
 /// The deepest nesting of subtests that is distinguished.
 const MAX_DEPTH: usize = 50;
 
 /// Reads a text in this format.
 pub(in crate::runner) fn read(text: &str, told: &Told<'_>) -> TestResults {
-    let mut results = told.new_results();
+    let mut found: BTreeMap<String, Vec<TestStatus>> = BTreeMap::new();
     let mut file: Option<&str> = None;
     let mut groups: Vec<String> = Vec::new();
     let mut yaml: Option<usize> = None;
@@ -37,7 +44,7 @@ pub(in crate::runner) fn read(text: &str, told: &Told<'_>) -> TestResults {
             let own = unescape(&name);
             let parts = file.into_iter().chain(groups.iter().map(String::as_str)).chain([own.as_str()]);
             let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
-            super::add(&mut results, &parts.join(" > "), status);
+            found.entry(parts.join(" > ")).or_default().push(status);
         } else if indent == 0
             && let Some((name, dots)) = line.strip_suffix(' ').and_then(|line| line.rsplit_once(' '))
             && dots.len() >= 2
@@ -45,6 +52,14 @@ pub(in crate::runner) fn read(text: &str, told: &Told<'_>) -> TestResults {
         {
             file = Some(name);
             groups.clear();
+        }
+    }
+    let mut results = told.new_results();
+    for (name, mut statuses) in found {
+        statuses.sort_by(|one, other| other.cmp(one));
+        for (at, status) in statuses.into_iter().take(MAX_SAME).enumerate() {
+            let name = if at == 0 { name.clone() } else { format!("{name} #{}", at + 1) };
+            super::add(&mut results, &name, status);
         }
     }
     results
