@@ -30,7 +30,8 @@ pub use mandatory::{CONTRACT_OPTIONAL, CONTRACT_REQUIRED, Mandatory, MandatoryEr
 pub use pack::{ContextPack, Omitted, OmittedReason, PackVersion, PackedFile};
 pub use rank::{
     Candidate, Choice, Evidence, FileClass, Goal, GoalCut, History, LeftOut, PastChange, RankLimits, Ranking,
-    ScoreParts, Surroundings, TextMark, WordStem, is_beside, is_filler, is_little_word, rank, rank_with,
+    ScoreParts, Surroundings, TextMark, WordStem, area_of, is_beside, is_filler, is_little_word, rank,
+    rank_with, tested_name,
 };
 pub use request::{Budget, FileRequest, LineRange, MAX_NEEDS, Mode, Need, RequestVersion};
 pub use source::{Entry, Source, SourceError};

@@ -24,9 +24,9 @@ use std::sync::LazyLock;
 
 use crucible_model::{ByteLimit, Denial, FileLimit, PathRole, PathRoles, RepoPath, denied_place};
 
-pub use class::{FileClass, is_beside, is_filler};
+pub use class::{FileClass, is_beside, is_filler, tested_name};
 pub use evidence::Evidence;
-pub use goal::{Candidate, Goal, TextMark};
+pub use goal::{Candidate, Goal, TextMark, area_of};
 pub use history::{History, PastChange};
 pub use parts::ScoreParts;
 pub use words::{WordStem, is_little_word};
@@ -274,13 +274,13 @@ fn score(goal: &Goal, candidates: Vec<Candidate>, history: &History, evidence: &
     for file in &scored {
         let relevance = file.parts.relevance();
         if file.candidate.class == FileClass::Source && relevance > 0 {
-            let best = best_source.entry(class::core_name(&file.candidate.path)).or_default();
+            let best = best_source.entry(tested_name(&file.candidate.path)).or_default();
             *best = relevance.max(*best);
         }
     }
     for file in &mut scored {
         if file.candidate.class == FileClass::Test {
-            let name = class::core_name(&file.candidate.path);
+            let name = tested_name(&file.candidate.path);
             if let Some(best) = best_source.get(&name) {
                 // A test is read after what it tests, unless the goal names the test itself.
                 let own = file.parts.relevance() - file.parts.mentioned - file.parts.evidence;
@@ -373,6 +373,20 @@ mod tests {
         ("Cargo.lock", "parser parser parser parse_header\n"),
         ("README.md", "A parser.\n"),
     ];
+
+    #[test]
+    fn sources_in_the_area_of_the_goal_come_before_others_with_its_words() {
+        let text = "fn trailing_name() {}\nfn file_name() { handled }\n".repeat(400);
+        let files =
+            [("tool/bench.rs", text.as_str()), ("crates/globset/src/pathutil.rs", "fn file_name() {}\n")];
+        for (goal, first) in [
+            ("globset: a trailing file name is handled", "crates/globset/src/pathutil.rs"),
+            ("fix(globset): a trailing file name is handled", "crates/globset/src/pathutil.rs"),
+            ("a trailing file name is handled", "tool/bench.rs"),
+        ] {
+            assert_eq!(paths(&ranked(goal, &files, &ROOMY))[0], first, "{goal}");
+        }
+    }
 
     #[test]
     fn named_source_comes_first_and_its_test_last() {

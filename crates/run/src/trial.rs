@@ -16,9 +16,9 @@ use crucible_sandbox::{CONFINED_HOME, Strength, base_env, toolchain_env};
 use crucible_verify::{
     Baseline, BehaviorCatalogCheck, CanaryOutcome, CouldNotRun, FailureEvidence, Gate, GateBefore, GateEnd,
     GateId, GateInput, GateLevel, GateObserver, GateOrigin, GateOutcome, GateRun, GateSpec, JudgedRun,
-    Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements, TestFiles, TestTally,
-    VerifyReport, cannot_compile, concerns_compiling, could_not_run, excerpt, failed_by_environment,
-    judge_run, judge_run_after, judge_set, logs, report, run_gates,
+    Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements, TestFiles, TestStatus,
+    TestTally, VerifyReport, cannot_compile, concerns_compiling, could_not_run, excerpt,
+    failed_by_environment, judge_run, judge_run_after, judge_set, logs, report, run_gates,
 };
 
 use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
@@ -520,7 +520,13 @@ impl Trial {
             results: run.results.clone(),
             by_environment: !judged.verdict.passes() && failed_by_environment(run, &log),
             set_aside: None,
-            failure: (!judged.verdict.passes()).then(|| FailureEvidence::read(&log)),
+            failure: (!judged.verdict.passes()).then(|| {
+                let mut failure = FailureEvidence::read(&log);
+                failure.add_tests(
+                    run.results.iter().flat_map(|results| results.with_status(TestStatus::Failed)),
+                );
+                failure
+            }),
         }
     }
 

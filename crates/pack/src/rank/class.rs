@@ -127,7 +127,8 @@ pub fn is_filler(path: &RepoPath) -> bool {
 
 /// The name of the thing that a file is or tests: `parser` for `src/parser.rs`, `tests/test_parser.py`,
 /// `parser_test.go` and `parser.spec.ts`.
-pub(super) fn core_name(path: &RepoPath) -> String {
+#[must_use]
+pub fn tested_name(path: &RepoPath) -> String {
     let name = path.file_name().to_ascii_lowercase();
     let stem = name.split('.').next().unwrap_or_default();
     let stem = stem.strip_prefix("test_").or_else(|| stem.strip_prefix("test-")).unwrap_or(stem);
@@ -173,7 +174,7 @@ mod tests {
         for path in
             ["src/parser.rs", "tests/test_parser.py", "parser_test.go", "a/parser.spec.ts", "tests/parser.rs"]
         {
-            assert_eq!(core_name(&path.parse().unwrap()), "parser", "{path}");
+            assert_eq!(tested_name(&path.parse().unwrap()), "parser", "{path}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crucible_model::RepoPath;
 
-use super::class::{FileClass, core_name, is_beside};
+use super::class::{FileClass, is_beside, tested_name};
 
 /// The points of a file in which a trace has its innermost frame of the repository; each frame further out has fewer.
 const FOR_FRAME: u64 = 700;
@@ -69,7 +69,7 @@ impl Evidence {
 
     /// The names of what the failing tests test.
     pub(super) fn tested_names(&self) -> HashSet<String> {
-        let names = self.failing().into_iter().map(core_name);
+        let names = self.failing().into_iter().map(tested_name);
         names.filter(|name| !EMPTY_NAMES.contains(&name.as_str())).collect()
     }
 
@@ -97,7 +97,7 @@ impl Evidence {
         if class == FileClass::Source
             && !tested.is_empty()
             && !is_beside(path)
-            && tested.contains(&core_name(path))
+            && tested.contains(&tested_name(path))
         {
             points += FOR_NAME;
             told.push("is named like a failing test".to_owned());

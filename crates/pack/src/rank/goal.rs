@@ -60,6 +60,7 @@ pub struct Goal {
     occurrences: Option<Occurrences>,
     cut: GoalCut,
     asks_for_documents: bool,
+    area: Option<String>,
 }
 
 /// A place in a text where something that is looked for stands.
@@ -72,6 +73,9 @@ pub struct TextMark {
     /// How much it tells; a definition tells more than a mention.
     pub points: u64,
 }
+
+/// The points of a file in the directory of the goal's area.
+const FOR_AREA: u64 = 200;
 
 #[derive(Debug)]
 struct Pattern {
@@ -96,6 +100,7 @@ pub struct Candidate {
     pub(super) size: u64,
     pub(super) class: FileClass,
     pub(super) mention_points: u64,
+    area_points: u64,
     pub(super) standing: Standing,
     name_hits: Vec<NameHit>,
     pub(super) text_hits: Vec<TextHit>,
@@ -208,7 +213,8 @@ impl Goal {
         }
         let occurrences = Occurrences::of(patterns.iter().map(|pattern| pattern.text.as_str()));
         let cut = GoalCut { bytes: (whole - goal.len()) as u64, names: dropped.len() as u64 };
-        Self { patterns, mentions, occurrences, cut, asks_for_documents }
+        let area = area_of(goal).map(str::to_lowercase);
+        Self { patterns, mentions, occurrences, cut, asks_for_documents, area }
     }
 
     /// Whether the goal speaks of text for people.
@@ -257,6 +263,7 @@ impl Goal {
         let text_hits = if binary { Vec::new() } else { self.search(&text[..text.len().min(MAX_TEXT)]) };
         Candidate {
             mention_points: self.mention_points(&path),
+            area_points: self.area_points(&path),
             name_hits: self.name_hits(&path),
             standing: Standing::Asked,
             text_hits,
@@ -287,6 +294,7 @@ impl Goal {
     pub(super) fn shared(&self, candidate: &Candidate, rarity: &[u64]) -> ScoreParts {
         let mut parts = ScoreParts {
             mentioned: candidate.mention_points,
+            paths: candidate.area_points,
             class_percent: candidate.class.percent(&candidate.path),
             ..ScoreParts::default()
         };
@@ -346,6 +354,13 @@ impl Goal {
             }
         };
         self.mentions.iter().map(of).max().unwrap_or(0)
+    }
+
+    /// The points of a file in a directory that is the goal's area.
+    fn area_points(&self, path: &RepoPath) -> u64 {
+        let directories = path.as_str().rsplit_once('/').map_or("", |(directories, _)| directories);
+        let is_area = |name: &str| self.area.as_deref().is_some_and(|area| name.eq_ignore_ascii_case(area));
+        if directories.split('/').any(is_area) { FOR_AREA } else { 0 }
     }
 
     fn name_hits(&self, path: &RepoPath) -> Vec<NameHit> {
@@ -411,6 +426,17 @@ impl Goal {
             found(start, pattern, defined);
         });
     }
+}
+
+/// The area that a goal begins with, in the manner of commit messages: `globset: …`, `fix(globset): …`.
+#[must_use]
+pub fn area_of(goal: &str) -> Option<&str> {
+    let (label, _) = goal.split_once(": ")?;
+    let label = label.trim_end_matches('!');
+    let area =
+        label.strip_suffix(')').and_then(|label| label.rsplit_once('(')).map_or(label, |(_, area)| area);
+    let is_name = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+    (!area.is_empty() && area.chars().all(is_name)).then_some(area)
 }
 
 /// The tokens of a goal, and whether each is marked as code: by backticks around it or by `(` behind it.

@@ -1,7 +1,7 @@
 //! The package of the best-ranked source: where a goal names no file for certain, the fix may need any source of it.
 
 use crucible_model::{RepoPath, SourcePlace, is_source};
-use crucible_pack::is_beside;
+use crucible_pack::{area_of, is_beside};
 
 use super::is_plain;
 
@@ -18,7 +18,7 @@ pub(super) fn package_of(
     is_new: impl Fn(&RepoPath) -> bool,
 ) -> Option<SourcePlace> {
     let mut best = best.iter().filter(|path| is_source(path));
-    let of_area = area(goal).and_then(|area| {
+    let of_area = area_of(goal).and_then(|area| {
         let is_in = |path: &&RepoPath| {
             let directories = path.as_str().rsplit_once('/').map_or("", |(directories, _)| directories);
             directories.split('/').any(|name| name.eq_ignore_ascii_case(area))
@@ -42,16 +42,6 @@ pub(super) fn package_of(
     };
     let adds = tracked.iter().any(|(path, _)| place.contains(path) && is_new(path));
     adds.then_some(place)
-}
-
-/// The area that a goal begins with, in the manner of commit messages.
-fn area(goal: &str) -> Option<&str> {
-    let (label, _) = goal.split_once(": ")?;
-    let label = label.trim_end_matches('!');
-    let area =
-        label.strip_suffix(')').and_then(|label| label.rsplit_once('(')).map_or(label, |(_, area)| area);
-    let is_name = |c: char| c.is_alphanumeric() || "_-.".contains(c);
-    (!area.is_empty() && area.chars().all(is_name)).then_some(area)
 }
 
 #[cfg(test)]

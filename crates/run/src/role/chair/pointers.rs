@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use crucible_model::{ByteLimit, RepoPath};
-use crucible_pack::{Evidence, FileClass, ImportIndex};
+use crucible_pack::{Evidence, FileClass, ImportIndex, tested_name};
 use crucible_patch::outline;
 use crucible_repo::TreeReader;
 use crucible_secrets::is_secret_file;
@@ -27,6 +27,10 @@ const MOST_FITTING: usize = 3;
 
 /// The most names of failing tests and of what they use.
 const MOST_HINTS: usize = 64;
+
+/// The shortest title of a test that is looked for in its file, and the lines behind it that are looked into.
+const LEAST_TITLE: usize = 8;
+const BEHIND_TITLE: u64 = 10;
 
 /// What failing gates point at.
 #[derive(Debug, Default)]
@@ -65,6 +69,13 @@ impl Pointers {
             for path in test.split([' ', ':', '>']).flat_map(&fitting) {
                 pointers.evidence.add_failing(path);
             }
+            // A group of tests is often called like what it tests, and its file as well.
+            if let Some((group, _)) = test.split_once(" > ") {
+                let of_group = paths.iter().filter(|path| {
+                    FileClass::of(path) == FileClass::Test && tested_name(path).eq_ignore_ascii_case(group)
+                });
+                of_group.take(MOST_FITTING).for_each(|path| pointers.evidence.add_failing(path));
+            }
             pointers.tests.extend(plain_name(test).map(str::to_owned));
         }
         pointers.hints.extend(pointers.tests.iter().cloned());
@@ -72,8 +83,10 @@ impl Pointers {
             let last = name.rsplit(['.', ':']).find(|part| !part.is_empty());
             pointers.hints.extend(last.map(str::to_owned));
         }
+        let titles: Vec<&str> =
+            failed.tests.iter().filter_map(|test| Some(test.rsplit_once(" > ")?.1)).collect();
         if let Ok(reader) = TreeReader::open(top) {
-            pointers.follow(&reader, paths);
+            pointers.follow(&reader, paths, &titles);
         }
         let mut seen = BTreeSet::new();
         pointers.hints.retain(|hint| seen.insert(hint.clone()));
@@ -82,7 +95,7 @@ impl Pointers {
     }
 
     /// Follows the imports of the failing tests, and notes the names that the tests use.
-    fn follow(&mut self, reader: &TreeReader, paths: &[&RepoPath]) {
+    fn follow(&mut self, reader: &TreeReader, paths: &[&RepoPath], titles: &[&str]) {
         let index = ImportIndex::new(paths.iter().copied());
         let failing: Vec<RepoPath> = self.evidence.failing().into_iter().take(MOST_TESTS).cloned().collect();
         let mut used: BTreeMap<String, u64> = BTreeMap::new();
@@ -90,6 +103,13 @@ impl Pointers {
         for path in &failing {
             let Some(text) = read(reader, path) else { continue };
             direct.extend(index.imported(path, &text));
+            // A test without a function has its title in the text, and what it does behind it.
+            for at in
+                titles.iter().filter(|title| title.len() >= LEAST_TITLE).filter_map(|title| text.find(title))
+            {
+                let line = text[..at].matches('\n').count() as u64 + 1;
+                self.lines.entry(path.clone()).or_default().extend([line, line + BEHIND_TITLE]);
+            }
             let lines = self.lines.get(path);
             for words in failing_functions(path, &text, &self.tests, lines) {
                 names_used(words, &mut used);

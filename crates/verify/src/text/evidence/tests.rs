@@ -38,6 +38,20 @@ fn pytest_sections_are_one_trace_each() {
 }
 
 #[test]
+fn lines_about_tests_that_did_not_fail_are_no_evidence() {
+    let log = "tests/test_a.py:3: AssertionError\nSKIPPED [1] tests/test_b.py:7: rich not installed\nXFAIL tests/test_c.py:9: y\n";
+    assert_eq!(frames(log), ["0 tests/test_a.py:3:"]);
+}
+
+#[test]
+fn failing_tests_of_a_report_count_where_the_output_names_none() {
+    let mut evidence = FailureEvidence::read("1 failing\n");
+    evidence.add_tests(["Receiver > emits an error"].into_iter());
+    evidence.add_tests(["other"].into_iter());
+    assert_eq!(evidence.tests, ["Receiver > emits an error"]);
+}
+
+#[test]
 fn javascript_go_rust_and_java_frames_are_read() {
     let js = "not ok 1 - adds\n  stack: |-\n    add (file://<copy>/lib/add.js:3:9)\n    at Object.run (<copy>/lib/run.js:8:1)\n    \
               at async new Test (node:internal/test:1:2)\n    at x (<copy>/node_modules/m/i.js:1:1)\n";

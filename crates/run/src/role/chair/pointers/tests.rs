@@ -57,6 +57,30 @@ fn failing_test_leads_to_what_it_imports_and_uses() {
 }
 
 #[test]
+fn group_and_title_of_a_test_lead_to_its_file_and_its_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let test = "const Receiver = require('../lib/receiver');\n\ndescribe('Receiver', () => {\n  it('counts empty fragments', () => {\n    new Receiver().setFragments(0);\n  });\n});\n";
+    let files = [
+        ("lib/receiver.js", "class Receiver {}\n"),
+        ("test/receiver.test.js", test),
+        ("test/other.test.js", ""),
+    ];
+    for (path, text) in files {
+        let at = dir.path().join(path);
+        create_dir_all(at.parent().unwrap()).unwrap();
+        write_atomic(&at, text.as_bytes()).unwrap();
+    }
+    let paths: Vec<RepoPath> = files.iter().map(|(path, _)| path.parse().unwrap()).collect();
+    let listed: Vec<&RepoPath> = paths.iter().collect();
+    let tests = vec!["Receiver > counts empty fragments".to_owned()];
+    let failed = FailureEvidence { tests, ..FailureEvidence::default() };
+    let pointers = Pointers::new(dir.path(), &failed, &listed);
+    assert_eq!(pointers.evidence.failing(), [&paths[1]]);
+    assert!(pointers.lines[&paths[1]].contains(&4));
+    assert!(pointers.hints.iter().any(|hint| hint == "setFragments"), "{:?}", pointers.hints);
+}
+
+#[test]
 fn frames_of_installed_packages_resolve_to_their_source() {
     let frame = |file: &str| StackFrame { depth: 0, file: file.to_owned(), line: 2, function: None };
     let frames = vec![frame("click/core.py"), frame("pluggy/core.py"), frame("core.py")];
