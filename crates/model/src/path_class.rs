@@ -59,6 +59,9 @@ impl PathRoles {
             let is_it = match row.part {
                 Part::Directory => directories.split('/').any(is_listed),
                 Part::DirectoryWord => directories.split(['/', '_', '-', '.']).any(is_listed),
+                Part::SpecWord => {
+                    !has_no_specs(name) && directories.split(['/', '_', '-', '.']).any(is_listed)
+                }
                 Part::Beside => is_beside_the_product(directories, name, is_listed),
                 Part::Top => directories.split('/').next().is_some_and(is_listed),
                 Part::Name => is_listed(name),
@@ -161,6 +164,8 @@ enum Part {
     Directory,
     /// A word of any directory on the way: `integration_tests` has two.
     DirectoryWord,
+    /// A word of any directory on the way to a file whose language may call its tests specs.
+    SpecWord,
     /// A directory on the way that stands beside the product's own source: inside of it the same word is a part of the product.
     Beside,
     /// The first directory.
@@ -175,6 +180,12 @@ enum Part {
     End,
     /// What follows the last dot of the last name.
     Extension,
+}
+
+/// Whether the language of a file has no tests that are called specs, as those of Ruby and JavaScript are.
+fn has_no_specs(name: &str) -> bool {
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+    matches!(extension, Some("c" | "cc" | "cpp" | "cxx" | "go" | "h" | "hpp" | "java" | "py" | "pyi" | "rs"))
 }
 
 /// `test_a.py`, `a_test.go`, `a.test.ts`, `a-spec.rb`.

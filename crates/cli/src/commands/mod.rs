@@ -13,6 +13,7 @@ mod gate;
 mod gates;
 mod init;
 mod ledger;
+mod man;
 mod model;
 mod models;
 mod patch;
@@ -94,6 +95,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Config(config::ConfigCommand),
     Completions(completions::Completions),
+    Man(man::Man),
 }
 
 impl Arguments {
@@ -137,6 +139,7 @@ impl Command {
             Self::Secrets(command) => command.run(app),
             Self::Config(command) => command.run(app),
             Self::Completions(command) => command.run(app),
+            Self::Man(command) => command.run(app),
         }
     }
 }

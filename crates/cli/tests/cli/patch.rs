@@ -40,6 +40,60 @@ fn is_executable(repo: &crucible_testkit::TestRepo) -> bool {
     meta.permissions().mode() & 0o111 != 0
 }
 
+/// Crucible's own sources are named like any product's, whatever they deal with: specs, secrets, skills, patches.
+#[test]
+fn change_of_each_crate_of_crucible_itself_is_let_through() {
+    let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut sources: Vec<String> = std::fs::read_dir(workspace.join("crates"))
+        .unwrap()
+        .map(|entry| format!("crates/{}/src", entry.unwrap().file_name().to_string_lossy()))
+        .chain(["xtask/src".to_owned()])
+        .filter_map(|place| {
+            ["lib.rs", "main.rs"]
+                .iter()
+                .map(|name| format!("{place}/{name}"))
+                .find(|at| workspace.join(at).exists())
+        })
+        .collect();
+    // Files with names that mean something elsewhere.
+    sources.extend(
+        [
+            "crates/spec/src/phase/mod.rs",
+            "crates/verify/src/runner/pytest.rs",
+            "crates/forge/src/gates/mod.rs",
+        ]
+        .map(str::to_owned),
+    );
+    assert!(sources.len() > 18, "{sources:?}");
+    let mut repo = crucible_testkit::RepoBuilder::new();
+    for source in &sources {
+        repo = repo.file(source, &std::fs::read_to_string(workspace.join(source)).unwrap());
+    }
+    let repo = repo.build();
+    for source in &sources {
+        let at = repo.path().join(source);
+        let text = std::fs::read_to_string(&at).unwrap();
+        std::fs::write(&at, format!("{text}\n// The end.\n")).unwrap();
+    }
+    let desk = Desk::new();
+    std::fs::write(desk.path("change.patch"), repo.git(["diff"]) + "\n").unwrap();
+    let limit = sources.len();
+    let policy = format!(r#"{{"allow_roots": ["crates/", "xtask/"], "max_files": {limit}}}"#);
+    std::fs::write(desk.path("policy.json"), policy).unwrap();
+    repo.git(["checkout", "-q", "."]);
+    let found = desk
+        .call(["patch", "check", "--json", "--patch"])
+        .arg(desk.path("change.patch"))
+        .arg("--policy")
+        .arg(desk.path("policy.json"))
+        .arg("--repo")
+        .arg(repo.path())
+        .run()
+        .ok()
+        .json();
+    assert_eq!((&found["verdict"], &found["findings"]), (&"pass".into(), &serde_json::json!([])));
+}
+
 #[test]
 fn the_gates_see_the_line_ends_that_land() {
     let gate = "grep -q 'width \\* height' src/area.py &&\n\

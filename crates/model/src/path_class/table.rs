@@ -48,8 +48,6 @@ pub(super) const TABLE: &[Row] = &[
             "golden",
             "goldens",
             "snapshots",
-            "spec",
-            "specs",
             "test",
             "testcases",
             "testdata",
@@ -65,6 +63,7 @@ pub(super) const TABLE: &[Row] = &[
             "unittests",
         ],
     ),
+    row(Part::SpecWord, &[Test], &["spec", "specs"]),
     row(
         Part::Beside,
         &[Test],
