@@ -85,7 +85,7 @@ pub use found::{directory_in, found_gates, no_gates};
 pub use gatekeeper::{AppliedPatch, SignedPlan, apply_patch, check_patch, plan_policy, run_of, signed_plan};
 pub use journal::Witness;
 pub use land::{LEDGER_TRAILER, Landing, LandingVersion, land};
-pub use layout::{CASSETTE, PLAN, RunDir, SOURCE};
+pub use layout::{CASSETTE, EVENTS, PLAN, RunDir, SOURCE};
 pub use may_drop::is_definition_name;
 pub use pack_limits::PackLimits;
 pub use plan_evidence::{RunPlan, check_signature, check_status, executed_gates, find_evidence};
