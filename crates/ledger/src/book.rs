@@ -334,7 +334,7 @@ fn run_fault(row: &Row<'_>, id: &str) -> Result<Option<&'static str>, rusqlite::
         goal: Digest::of(text(1)?.as_bytes()),
         repo: &text(2)?,
         state: &text(3)?,
-        created: &text(4)?,
+        created: &text(4).map(as_written)?,
     };
     Ok((!tells(row, 6, &text(5)?, &listed)?).then_some(EDITED))
 }
@@ -343,7 +343,12 @@ fn run_fault(row: &Row<'_>, id: &str) -> Result<Option<&'static str>, rusqlite::
 fn tells(row: &Row<'_>, column: usize, at: &str, body: &impl Serialize) -> Result<bool, rusqlite::Error> {
     let (ts, told): (Option<String>, Option<String>) = (row.get(column)?, row.get(column + 1)?);
     let expected = to_canonical_json(body).unwrap_or_default();
-    Ok(ts.as_deref() == Some(at) && told.is_some_and(|told| told.as_bytes() == expected))
+    Ok(ts == Some(as_written(at.to_owned())) && told.is_some_and(|told| told.as_bytes() == expected))
+}
+
+/// An instant in the form in which the ledger writes it.
+fn as_written(instant: String) -> String {
+    instant.parse::<Timestamp>().map_or(instant, |parsed| parsed.to_string())
 }
 
 fn fault_of_call(run: &str, seq: i64, problem: &'static str) -> RowFault {

@@ -5,6 +5,8 @@
 //! gates can write to it and to nothing else, see no network, and see neither the original nor any run.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -641,6 +643,11 @@ fn write_change(copy: &Path, change: &Change) -> Result<(), RunError> {
                 };
                 if let Some(parent) = target.parent() {
                     fs::create_dir_all(parent)?;
+                }
+                if mode == FileMode::Symlink {
+                    fs::remove_file(&target)?;
+                    fs::make_link(Path::new(OsStr::from_bytes(bytes)), &target)?;
+                    continue;
                 }
                 // The copy is gone when the trial is over.
                 let mode = if mode == FileMode::Executable { 0o755 } else { 0o644 };

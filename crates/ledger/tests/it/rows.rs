@@ -6,7 +6,7 @@ use crucible_ledger::{
 use crucible_model::{Digest, RunId};
 use rusqlite::Connection;
 
-use crate::common::{Place, instant, place, run_id, tamper};
+use crate::common::{Place, filled, instant, place, run_id, tamper};
 
 fn call(run: &RunId) -> NewCall {
     NewCall {
@@ -144,20 +144,32 @@ fn any_edit_of_a_row_is_found() {
     }
 }
 
-/// The tables as the version before wrote them, with events, artifacts, runs and calls.
+/// A ledger as the version before wrote it, with events, artifacts, runs and calls.
 fn older_ledger(path: &std::path::Path) {
-    drop(crate::common::filled(path, 3));
+    let other = place();
+    drop(filled(&other.path, 3));
+    drop(Ledger::open(path).unwrap());
+    std::fs::remove_file(path).unwrap();
     let raw = Connection::open(path).unwrap();
+    raw.pragma_update(None, "journal_mode", "WAL").unwrap();
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    for file in &files[..6] {
+        raw.execute_batch(&std::fs::read_to_string(file).unwrap()).unwrap();
+    }
     let sql = format!(
-        "ALTER TABLE runs DROP COLUMN event;
-         ALTER TABLE model_calls DROP COLUMN reserved_event;
-         ALTER TABLE model_calls DROP COLUMN settled_event;
-         PRAGMA user_version = 6;
+        "PRAGMA user_version = 6;
+         ATTACH '{other}' AS other;
+         INSERT INTO artifacts SELECT * FROM other.artifacts;
+         INSERT INTO events SELECT * FROM other.events ORDER BY seq;
          INSERT INTO runs VALUES ('{run}', 'goal', '/r', 'signed', '2026-01-31T09:30:00Z', '2026-02-01T09:30:00Z');
          INSERT INTO model_calls VALUES
              ('{run}', 1, 'gateway', 'm', '{zeroes}', 1, 'settled', '2026-01-31T09:30:00Z', 7, 8, '2026-01-31T09:31:00Z', 'ok', 1, 2, NULL),
              ('{run}', 2, 'gateway', 'm', '{zeroes}', 2, 'reserved', '2026-01-31T09:32:00Z', 7, 8, NULL, NULL, NULL, NULL, NULL);
-         INSERT INTO artifacts VALUES (99, '{log}', 'log', 8, CAST('verified' AS BLOB));",
+         INSERT INTO artifacts VALUES (99, '{log}', 'log', 8, CAST('verified' AS BLOB));
+         DETACH other;",
+        other = other.path.display(),
         run = run_id(),
         zeroes = Digest::ZERO,
         log = Digest::of(b"verified"),
