@@ -46,6 +46,7 @@ mod start;
 mod state;
 mod status;
 mod trial;
+mod unfinished;
 mod verify_again;
 mod verify_record;
 mod world;

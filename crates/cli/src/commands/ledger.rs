@@ -168,7 +168,7 @@ impl Log {
                 .iter()
                 .map(|event| {
                     serde_json::json!({ "seq": event.seq, "ts": event.ts, "run": event.run, "role": event.role, "event": event.event,
-                        "path": event.path, "body": event.body, "prev": event.prev, "hash": event.hash })
+                        "path": event.path, "artifacts": event.artifacts, "body": event.body, "prev": event.prev, "hash": event.hash })
                 })
                 .collect();
             app.output

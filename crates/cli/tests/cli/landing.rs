@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crucible_testkit::{FakeOpenAi, TestRepo};
 use serde_json::{Value, json};
 
-use crate::support::{Desk, GOAL, Snapshot, answering, good_answer, id_of, small, snapshot};
+use crate::support::{Desk, GOAL, Snapshot, answering, good_answer, id_of, right, small, snapshot};
 
 /// A verified run of the small repository.
 struct Verified {
