@@ -178,7 +178,7 @@ fn every_known_trick_is_refused_and_touches_nothing() {
         ("`a/` stripped twice", change().replace("a/src", "a/a/src").replace("b/src", "b/a/src"), "patch-path-outside-scope", "a/src/a.txt"),
         ("a denied prefix in a subdirectory", line("src/node_modules/m.js"), "patch-path-denied", "src/node_modules/m.js"),
         ("a link", new("src/new.txt", "120000"), "patch-symlink", "src/new.txt"),
-        ("an executable", new("src/new.txt", "100755"), "patch-mode-change", "src/new.txt"),
+        ("an executable", new("src/run.txt", "100755"), "patch-mode-change", "src/run.txt"),
         ("a submodule", new("src/new.txt", "160000"), "patch-gitlink", "src/new.txt"),
         ("another mode", "diff --git a/src/a.txt b/src/a.txt\nold mode 100644\nnew mode 100755\n".into(), "patch-mode-change", "src/a.txt"),
         ("a mode that is said by the way", change().replace("--- a", "index 1111111..2222222 120000\n--- a"), "patch-symlink", "src/a.txt"),

@@ -38,7 +38,7 @@ const STEPS: &[Step] = &[
     ("another mode and an edit", |repo| mode(repo, "src/run.txt", "ran\n", 0o755), None, MODE),
     ("a link", |repo| link(repo, "src/link", "a.txt"), None, LINK),
     ("a link that turns", |repo| link(repo, "src/link", "../docs/a.txt"), None, LINK),
-    ("a link to nothing yet", |repo| link(repo, "src/late", "later/x.txt"), None, LINK),
+    ("a link to nothing yet", |repo| link(repo, "src/late", "../docs/later.txt"), None, LINK),
     ("a link that moves", |repo| moved(repo, "src/late", "src/later"), None, NEW),
     ("a link goes away", |repo| remove(repo, "src/later"), None, LINK),
     ("a link out of the tree", |repo| link(repo, "src/out", "../../x"), Some(LINK), LINK),
