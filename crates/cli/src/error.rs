@@ -303,6 +303,8 @@ impl From<RunError> for CommandError {
             | RunError::FullGates { .. }
             | RunError::NoLongerAccepted { .. }
             | RunError::BookingsLost { .. }
+            | RunError::BookingsEdited { .. }
+            | RunError::RecordBroken { .. }
             | RunError::LedgerBroken { .. }
             | RunError::NotVerified { .. }
             | RunError::NothingToAllow { .. }

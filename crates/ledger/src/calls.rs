@@ -2,11 +2,13 @@
 //!
 //! The check against the allowance and the reservation are one transaction, so parallel calls, other
 //! processes and a resumed run cannot overshoot. A call that was never settled, because the process died or
-//! the provider failed, keeps its reservation: a failed call keeps its slot.
+//! the provider failed, keeps its reservation: a failed call keeps its slot. Each reservation and each settlement is an
+//! event of the chain, too ([`crate::book`]).
 
 use crucible_model::{Digest, RunId, Timestamp};
 use rusqlite::{Connection, Row, params};
 
+use crate::book::{RowFault, disagreements, tell_reserved, tell_settled};
 use crate::chain::unreadable;
 use crate::error::LedgerError;
 use crate::store::Ledger;
@@ -161,30 +163,39 @@ impl Ledger {
                 return Ok(Reservation::Refused { what, used, wanted, limit });
             }
         }
+        let numbers = "SELECT (SELECT ifnull(max(seq), 0) + 1 FROM model_calls WHERE run_id = ?1),
+                              (SELECT count(*) + 1 FROM model_calls WHERE run_id = ?1 AND request = ?2)";
+        let request = call.request.to_string();
+        let (seq, attempt): (i64, i64) = transaction
+            .prepare_cached(numbers)
+            .and_then(|mut select| {
+                select.query_row([call.run.as_str(), &request], |row| Ok((row.get(0)?, row.get(1)?)))
+            })
+            .map_err(&fail)?;
+        let event = tell_reserved(&transaction, call, seq, attempt, &fail)?;
         let sql =
             "INSERT INTO model_calls (run_id, seq, provider, model, request, attempt, state, reserved_at,
-                                            reserved_tokens, reserved_cost)
-                   VALUES (?1, (SELECT ifnull(max(seq), 0) + 1 FROM model_calls WHERE run_id = ?1),
-                           ?2, ?3, ?4,
-                           (SELECT count(*) + 1 FROM model_calls WHERE run_id = ?1 AND request = ?4),
-                           'reserved', ?5, ?6, ?7) RETURNING seq";
-        let seq = transaction
+                                            reserved_tokens, reserved_cost, reserved_event)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'reserved', ?7, ?8, ?9, ?10)";
+        transaction
             .prepare_cached(sql)
             .and_then(|mut insert| {
-                let values = params![
+                insert.execute(params![
                     call.run.as_str(),
+                    seq,
                     call.provider,
                     call.model,
-                    call.request.to_string(),
+                    request,
+                    attempt,
                     call.ts.to_string(),
                     to_sql(call.tokens),
-                    to_sql(call.cost.0)
-                ];
-                insert.query_row(values, |row| unsigned(row, 0))
+                    to_sql(call.cost.0),
+                    event
+                ])
             })
             .map_err(&fail)?;
         transaction.commit().map_err(&fail)?;
-        Ok(Reservation::Granted { seq })
+        Ok(Reservation::Granted { seq: seq.unsigned_abs() })
     }
 
     /// Records how a reserved call ended. What it did not report stays reserved.
@@ -194,8 +205,11 @@ impl Ledger {
     /// [`LedgerError::NoOpenCall`] when the call is not open.
     pub fn settle_call(&mut self, run: &RunId, seq: u64, end: &Settlement) -> Result<(), LedgerError> {
         let sql = "UPDATE model_calls SET state = 'settled', settled_at = ?3, outcome = ?4, tokens_in = ?5,
-                                          tokens_out = ?6, cost = ?7
+                                          tokens_out = ?6, cost = ?7, settled_event = ?8
                    WHERE run_id = ?1 AND seq = ?2 AND state = 'reserved'";
+        let fail = self.fail();
+        let transaction = self.connection.transaction().map_err(&fail)?;
+        let event = tell_settled(&transaction, run, to_sql(seq), end, &fail)?;
         let values = params![
             run.as_str(),
             to_sql(seq),
@@ -203,13 +217,23 @@ impl Ledger {
             end.outcome,
             end.tokens_in.map(to_sql),
             end.tokens_out.map(to_sql),
-            end.cost.map(|money| to_sql(money.0))
+            end.cost.map(|money| to_sql(money.0)),
+            event
         ];
-        let changed = self.connection.prepare_cached(sql).and_then(|mut update| update.execute(values));
-        match changed.map_err(self.fail())? {
-            0 => Err(LedgerError::NoOpenCall { run: run.clone(), seq }),
-            _ => Ok(()),
+        let changed = transaction.prepare_cached(sql).and_then(|mut update| update.execute(values));
+        if changed.map_err(&fail)? == 0 {
+            return Err(LedgerError::NoOpenCall { run: run.clone(), seq });
         }
+        transaction.commit().map_err(fail)
+    }
+
+    /// The rows of a run that the chain does not confirm, in the list of runs and among its calls: edited, removed, or put in by hand.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the database cannot be read.
+    pub fn row_faults(&self, run: &RunId) -> Result<Vec<RowFault>, LedgerError> {
+        disagreements(&self.connection, Some(run)).map_err(self.fail())
     }
 
     /// What a run has used so far: where the budget of a resumed run starts.
@@ -227,15 +251,15 @@ impl Ledger {
     ///
     /// Fails when the database cannot be read or a row does not hold what Crucible writes.
     pub fn calls(&self, run: &RunId) -> Result<Vec<CallRow>, LedgerError> {
-        let sql =
-            "SELECT seq, provider, model, request, attempt, reserved_at, reserved_tokens, reserved_cost,
-                          state, settled_at, outcome, tokens_in, tokens_out, cost
-                   FROM model_calls WHERE run_id = ?1 ORDER BY seq";
-        self.connection
-            .prepare_cached(sql)
-            .and_then(|mut select| select.query_map([run.as_str()], |row| read_call(row, run))?.collect())
-            .map_err(self.fail())
+        read_calls(&self.connection, run).map_err(self.fail())
     }
+}
+
+pub(crate) fn read_calls(connection: &Connection, run: &RunId) -> Result<Vec<CallRow>, rusqlite::Error> {
+    let sql = "SELECT seq, provider, model, request, attempt, reserved_at, reserved_tokens, reserved_cost,
+                      state, settled_at, outcome, tokens_in, tokens_out, cost
+               FROM model_calls WHERE run_id = ?1 ORDER BY seq";
+    connection.prepare_cached(sql)?.query_map([run.as_str()], |row| read_call(row, run))?.collect()
 }
 
 fn read_usage(connection: &Connection, run: &RunId) -> Result<Usage, rusqlite::Error> {
@@ -289,7 +313,7 @@ fn unsigned(row: &Row<'_>, index: usize) -> Result<u64, rusqlite::Error> {
 
 /// SQLite's integers end at 2^63 - 1. Sums of single values up to 2^53 stay far below; more than that is held there,
 /// which a limit that makes sense refuses anyway.
-fn to_sql(value: u64) -> i64 {
+pub(crate) fn to_sql(value: u64) -> i64 {
     const MOST: i64 = 1 << 53;
     i64::try_from(value).map_or(MOST, |value| value.min(MOST))
 }

@@ -2,9 +2,8 @@
 //!
 //! One SQLite database holds the chain of events, the artifacts they speak of by digest, the list of runs,
 //! the sessions of crawls with their artifacts and messages, a cache of searches, the receipts of specs, the story of skills,
-//! and a table of model calls with an allowance for each run ([`Ledger::reserve_call`]). Nobody fills that table yet: the budget of
-//! a run is counted from its events and its recording. Each event carries the hash of the one before it; hashes are
-//! taken over canonical JSON, so the same event has the same hash everywhere. [`Ledger::verify`] reads it
+//! and a table of model calls with an allowance for each run ([`Ledger::reserve_call`]). Each event carries the hash of the one
+//! before it; hashes are taken over canonical JSON, so the same event has the same hash everywhere. [`Ledger::verify`] reads it
 //! all again and names the first bad event.
 //!
 //! What always holds:
@@ -18,6 +17,7 @@
 //! - Memory does not grow with the database when verifying.
 
 mod artifact;
+mod book;
 mod calls;
 mod chain;
 mod crawl;
@@ -31,6 +31,7 @@ mod store;
 mod verify;
 
 pub use artifact::MAX_ARTIFACT_BYTES;
+pub use book::{RowFault, RowKind};
 pub use calls::{
     Allowance, CallRow, CallState, MicroDollars, NewCall, Reservation, Scarce, Settlement, Usage,
 };

@@ -1,12 +1,13 @@
 //! The list of runs: what `run list` shows without opening a run directory.
 //!
-//! A row says where a run stands. It is rewritten as the run goes on and can be made again from the run's
-//! directory and events, which are what counts.
+//! A row says where a run stands. It is rewritten as the run goes on; what it says is an event of the chain, too
+//! ([`crate::book`]).
 
 use crucible_model::{Digest, RunId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Deserialize;
 
+use crate::book::tell_run;
 use crate::chain::unreadable;
 use crate::error::LedgerError;
 use crate::store::Ledger;
@@ -41,7 +42,7 @@ impl Ledger {
     ///
     /// Fails for all that can be wrong with the database.
     pub fn record_run(&mut self, run: RunRow) -> Result<(), LedgerError> {
-        record_run_within(&self.connection, &run).map_err(self.fail())
+        self.transact(|turn| turn.record_run(&run))
     }
 
     /// All runs, the newest first.
@@ -50,11 +51,7 @@ impl Ledger {
     ///
     /// Fails when the database cannot be read or a row does not hold what Crucible writes.
     pub fn runs(&self) -> Result<Vec<RunRow>, LedgerError> {
-        let sql = "SELECT id, goal, repo, state, created, updated FROM runs ORDER BY created DESC, id DESC";
-        self.connection
-            .prepare_cached(sql)
-            .and_then(|mut select| select.query_map([], read_run)?.collect())
-            .map_err(self.fail())
+        read_all(&self.connection).map_err(self.fail())
     }
 
     /// The newest `most` runs of a repository that reached one of these states, the newest first.
@@ -107,20 +104,40 @@ impl Ledger {
     }
 }
 
-/// Adds a run to the list within whatever transaction the caller has.
-pub(crate) fn record_run_within(connection: &Connection, run: &RunRow) -> Result<(), rusqlite::Error> {
-    let sql = "INSERT INTO runs (id, goal, repo, state, created, updated) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-               ON CONFLICT (id) DO UPDATE SET goal = excluded.goal, repo = excluded.repo,
-                                              state = excluded.state, updated = excluded.updated";
+/// All runs, the newest first.
+pub(crate) fn read_all(connection: &Connection) -> Result<Vec<RunRow>, rusqlite::Error> {
+    let sql = "SELECT id, goal, repo, state, created, updated FROM runs ORDER BY created DESC, id DESC";
+    connection.prepare_cached(sql)?.query_map([], read_run)?.collect()
+}
+
+/// Adds a run to the list within whatever transaction the caller has. A row that stays the same is not told again.
+pub(crate) fn record_run_within(
+    connection: &Connection,
+    run: &RunRow,
+    fail: &impl Fn(rusqlite::Error) -> LedgerError,
+) -> Result<(), LedgerError> {
+    let known = connection
+        .prepare_cached("SELECT id, goal, repo, state, created, updated FROM runs WHERE id = ?1")
+        .and_then(|mut select| select.query_row([run.id.as_str()], read_run).optional())
+        .map_err(fail)?;
+    let run = RunRow { created: known.as_ref().map_or(run.created, |known| known.created), ..run.clone() };
+    if known.as_ref() == Some(&run) {
+        return Ok(());
+    }
+    let event = tell_run(connection, &run, &run.created.to_string(), fail)?;
+    let sql = "INSERT INTO runs (id, goal, repo, state, created, updated, event) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+               ON CONFLICT (id) DO UPDATE SET goal = excluded.goal, repo = excluded.repo, state = excluded.state,
+                                              updated = excluded.updated, event = excluded.event";
     let values = params![
         run.id.as_str(),
         run.goal,
         run.repo,
         run.state,
         run.created.to_string(),
-        run.updated.to_string()
+        run.updated.to_string(),
+        event
     ];
-    connection.prepare_cached(sql)?.execute(values).map(drop)
+    connection.prepare_cached(sql).and_then(|mut upsert| upsert.execute(values)).map(drop).map_err(fail)
 }
 
 fn read_run(row: &Row<'_>) -> Result<RunRow, rusqlite::Error> {

@@ -15,6 +15,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use rusqlite_migration::{M, Migrations};
 
 use crate::artifact::put_within;
+use crate::book::adopt;
 use crate::chain::append_within;
 use crate::error::LedgerError;
 use crate::event::{EventRecord, NewEvent};
@@ -27,15 +28,28 @@ pub struct Ledger {
     path: PathBuf,
 }
 
-/// Every migration in its order. A file is never edited once released: a change is a new file.
-const MIGRATIONS: &[M<'static>] = &[
-    M::up(include_str!("../migrations/0001_chain.sql")),
-    M::up(include_str!("../migrations/0002_runs_and_calls.sql")),
-    M::up(include_str!("../migrations/0003_one_index_per_event.sql")),
-    M::up(include_str!("../migrations/0004_crawl.sql")),
-    M::up(include_str!("../migrations/0005_spec_receipts.sql")),
-    M::up(include_str!("../migrations/0006_forge.sql")),
+/// The SQL of every migration in its order. A file is never edited once released: a change is a new file.
+const MIGRATIONS: [&str; 7] = [
+    include_str!("../migrations/0001_chain.sql"),
+    include_str!("../migrations/0002_runs_and_calls.sql"),
+    include_str!("../migrations/0003_one_index_per_event.sql"),
+    include_str!("../migrations/0004_crawl.sql"),
+    include_str!("../migrations/0005_spec_receipts.sql"),
+    include_str!("../migrations/0006_forge.sql"),
+    include_str!("../migrations/0007_told_rows.sql"),
 ];
+
+/// The migration after which rows that change are told in the chain, counted from 1.
+const ADOPTS: usize = 7;
+
+/// Every migration in its order, with what is done beside its SQL.
+fn migrations() -> Migrations<'static> {
+    let migration = |(at, sql): (usize, &&'static str)| match at + 1 {
+        ADOPTS => M::up_with_hook(sql, |turn: &rusqlite::Transaction<'_>| Ok(adopt(turn)?)),
+        _ => M::up(sql),
+    };
+    Migrations::new(MIGRATIONS.iter().enumerate().map(migration).collect())
+}
 
 /// The `application_id` in the header of the file: "CRUC".
 const APPLICATION_ID: i64 = 0x4352_5543;
@@ -176,7 +190,7 @@ impl LedgerTransaction<'_> {
     ///
     /// As [`Ledger::record_run`].
     pub fn record_run(&mut self, run: &RunRow) -> Result<(), LedgerError> {
-        record_run_within(self.connection, run).map_err(self.fail())
+        record_run_within(self.connection, run, &self.fail())
     }
 
     fn fail(&self) -> impl Fn(rusqlite::Error) -> LedgerError + use<'_> {
@@ -300,7 +314,7 @@ fn use_write_ahead_log(connection: &Connection, patience: Duration) -> Result<()
 }
 
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), LedgerError> {
-    let migrations = Migrations::from_slice(MIGRATIONS);
+    let migrations = migrations();
     let Err(error) = migrations.to_latest(connection) else {
         return Ok(());
     };
@@ -331,7 +345,7 @@ mod tests {
     fn database_of_version(path: &Path, version: usize) {
         let mut old = Connection::open(path).unwrap();
         old.pragma_update(None, "journal_mode", "WAL").unwrap();
-        Migrations::from_slice(MIGRATIONS).to_version(&mut old, version).unwrap();
+        migrations().to_version(&mut old, version).unwrap();
         if version >= 1 {
             drop(old);
             let connection = Connection::open(path).unwrap();
@@ -348,7 +362,8 @@ mod tests {
             let path = dir.path().join("ledger.db");
             database_of_version(&path, version);
             let mut ledger = Ledger::open(&path).unwrap();
-            let kept = u64::from(version >= 1);
+            // The event that was written then, and one that tells of the artifact where the version did not yet.
+            let kept = u64::from(version >= 1) + u64::from((1..ADOPTS).contains(&version));
             assert_eq!(ledger.head().unwrap().seq, kept, "from version {version}");
             assert_eq!(ledger.append(event(2)).unwrap().seq, kept + 1);
             assert_eq!(ledger.verify(&[]).unwrap().findings(), [], "from version {version}");
@@ -426,12 +441,9 @@ mod tests {
     fn no_migration_can_be_applied_twice() {
         for version in 1..=MIGRATIONS.len() {
             let mut connection = Connection::open_in_memory().unwrap();
-            Migrations::from_slice(MIGRATIONS).to_version(&mut connection, version).unwrap();
+            migrations().to_version(&mut connection, version).unwrap();
             connection.pragma_update(None, "user_version", version as i64 - 1).unwrap();
-            assert!(
-                Migrations::from_slice(MIGRATIONS).to_version(&mut connection, version).is_err(),
-                "{version}"
-            );
+            assert!(migrations().to_version(&mut connection, version).is_err(), "{version}");
         }
     }
 

@@ -13,6 +13,7 @@ use crucible_model::{Code, Digest, DigestWriter, Finding, Verdict};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::artifact;
+use crate::book::{self, RowKind};
 use crate::chain::read_head;
 use crate::error::LedgerError;
 use crate::event::{MAX_BODY_BYTES, RawEvent};
@@ -40,11 +41,12 @@ impl Ledger {
     /// Fails only when the database cannot be read for a reason that is not its content: it is locked, or the
     /// disk fails. Damage and edits are findings.
     pub fn verify(&self, anchors: &[Anchor]) -> Result<Verdict, LedgerError> {
-        let passes: [Pass; 6] = [
+        let passes: [Pass; 7] = [
             check_events,
             check_artifacts,
             check_spec_receipts,
             check_promotions,
+            check_rows,
             check_schema,
             check_integrity,
         ];
@@ -192,6 +194,18 @@ fn check_promotions(connection: &Connection, check: &mut Check) -> Result<(), Pa
             subject,
             format!("{what}; restore the ledger from a copy"),
         );
+    }
+    Ok(())
+}
+
+/// The rows of runs and model calls, against the events that tell of them.
+fn check_rows(connection: &Connection, check: &mut Check) -> Result<(), PassError> {
+    for fault in book::disagreements(connection, None)? {
+        let code = match fault.of {
+            RowKind::Run => Code::new("ledger-run-edited"),
+            RowKind::Call => Code::new("ledger-call-edited"),
+        };
+        check.push(code, fault.subject, format!("{}; restore the ledger from a copy", fault.problem));
     }
     Ok(())
 }

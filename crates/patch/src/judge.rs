@@ -11,6 +11,7 @@ use crucible_model::{Code, Finding, PathRole, PathRoles, RepoPath, Verdict};
 use crate::added::{NotOnlyTests, is_file_of_tests, only_adds_tests, only_renames};
 use crate::answer::Proposal;
 use crate::class::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
+use crate::entry::{MODE, stated};
 use crate::parse::parse;
 use crate::patch::{Change, Content, FileMode, FilePatch, Files, Patch};
 use crate::policy::Policy;
@@ -367,28 +368,13 @@ impl Judge<'_> {
     /// What kind of entry the patch makes, and whether it may come or go.
     fn kind(&mut self, file: &FilePatch, addition: &Addition) {
         let path = &file.path;
-        if file.content == Content::Binary {
-            self.refuse(
-                Code::new("patch-binary"),
-                path,
-                "a patch changes text only; bring binary files in by hand",
-            );
-        }
-        let modes = [file.old_mode, file.new_mode];
-        if modes.contains(&Some(FileMode::Symlink)) {
-            let hint = "a patch makes, changes and removes no symbolic link; change the file it leads to";
-            self.refuse(Code::new("patch-symlink"), path, hint);
-        }
-        if modes.contains(&Some(FileMode::Gitlink)) {
-            let hint = "a patch does not move a submodule; do that by hand";
-            self.refuse(Code::new("patch-gitlink"), path, hint);
+        for finding in stated(file, self.after.get(path).map(Vec::as_slice), self.policy) {
+            self.verdict.push(finding);
         }
         let is_new = !matches!(file.change, Change::Modify | Change::Delete);
-        let changes = file.old_mode.is_some() && file.new_mode.is_some() && file.old_mode != file.new_mode;
         let made_executable = file.change == Change::Create && file.new_mode == Some(FileMode::Executable);
-        if changes && file.change != Change::Delete || made_executable {
-            let hint = "a patch changes no file mode and adds nothing executable; do that by hand";
-            self.refuse(Code::new("patch-mode-change"), path, hint);
+        if made_executable && !self.policy.allows_unusual(path) {
+            self.refuse(MODE, path, "add nothing executable, or have the plan name this file");
         }
         if is_new && !addition.settles() && !self.policy.names(path) {
             let hint = "change the files that are there, or have the plan name this new one";
@@ -412,7 +398,7 @@ impl Judge<'_> {
 
     /// Whether the tree got what the patch says, and whether tests inside the source were left alone.
     fn content(&mut self, file: &FilePatch) {
-        if file.content == Content::Binary {
+        if file.content != Content::Text || file.is_submodule() {
             return;
         }
         let path = &file.path;

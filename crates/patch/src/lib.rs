@@ -12,6 +12,7 @@ mod answer;
 mod class;
 mod collision;
 mod diff;
+mod entry;
 mod hidden;
 mod judge;
 mod outline;
@@ -31,10 +32,13 @@ pub use answer::{
 pub use class::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
 pub use collision::{collisions, makes_names};
 pub use diff::{DiffError, make_diff};
+pub use entry::{TreeEntry, judge_entries, link_ways, submodule};
 pub use judge::{RELEASE_NOTES, judge, judge_places};
 pub use outline::{OutlineItem, outline};
 pub use parse::{MAX_PATCH_BYTES, PatchError, PatchErrorKind, parse};
-pub use patch::{Change, Content, FileMode, FilePatch, Hunk, HunkLine, LineEnd, LineKind, Patch};
-pub use policy::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES, Policy};
+pub use patch::{
+    Change, Content, FileMode, FilePatch, Hunk, HunkLine, LineEnd, LineKind, ObjectNames, Patch,
+};
+pub use policy::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES, Policy, Unusual};
 pub use source::{Asserts, SourceSigns, defined_names, defines_assertions, source_signs};
 pub use tricks::EXAMPLE_CHANGED;

@@ -44,6 +44,17 @@ pub struct FilePatch {
     pub hunks: Vec<Hunk>,
     /// Whether the content can be read as lines.
     pub content: Content,
+    /// The objects that the section says it starts from and makes, where it names them.
+    pub objects: Option<ObjectNames>,
+}
+
+/// The names of a file's objects before and after, as an `index` line writes them: whole or shortened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectNames {
+    /// Before; all zeros for a file that is new.
+    pub old: String,
+    /// Afterwards; all zeros for a file that goes away.
+    pub new: String,
 }
 
 impl FilePatch {
@@ -57,6 +68,11 @@ impl FilePatch {
     #[must_use]
     pub fn removed(&self) -> u64 {
         self.count(LineKind::Removed)
+    }
+
+    /// Whether it speaks of a submodule, which has a commit in the place of content.
+    pub(crate) fn is_submodule(&self) -> bool {
+        [self.old_mode, self.new_mode].contains(&Some(FileMode::Gitlink))
     }
 
     /// The path whose content the change starts from; none for a file that is new.
@@ -181,8 +197,10 @@ impl FileMode {
 pub enum Content {
     /// Lines.
     Text,
-    /// Bytes that the patch does not show as lines.
+    /// Bytes that the patch holds and does not show as lines.
     Binary,
+    /// Bytes that the patch only says to differ.
+    Omitted,
 }
 
 /// One changed place in a file.

@@ -15,6 +15,9 @@ pub const DEFAULT_MAX_ADDED_LINES: u64 = 400;
 /// The largest number of removed lines, unless the policy says otherwise.
 pub(crate) const DEFAULT_MAX_REMOVED_LINES: u64 = 400;
 
+/// The largest binary file, in bytes, unless the policy says otherwise.
+pub(crate) const DEFAULT_MAX_BINARY_BYTES: u64 = 1 << 20;
+
 /// Endings of what a compiler or a key generator wrote.
 const DENIED_SUFFIXES: [&str; 18] = [
     ".exe", ".dll", ".so", ".dylib", ".a", ".o", ".obj", ".lib", ".class", ".jar", ".pyc", ".pyo", ".wasm",
@@ -22,7 +25,7 @@ const DENIED_SUFFIXES: [&str; 18] = [
 ];
 
 /// The rules that a patch is judged by. As JSON: the five keys of seed 003 H, of which only `allow_roots` has to be
-/// there, and six more.
+/// there, and seven more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
@@ -61,10 +64,26 @@ pub struct Policy {
     /// The old and the new name of each symbol that gets another one; a test file may change in these names alone.
     #[serde(default)]
     pub renames: Vec<(String, String)>,
+    /// How many bytes a binary file may have that the plan names.
+    #[serde(default = "default_max_binary_bytes")]
+    pub max_binary_bytes: u64,
+    /// Whether anything but plain text files may change.
+    #[serde(skip)]
+    pub unusual: Unusual,
+}
+
+/// Whether links, binary files and modes may change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unusual {
+    /// Where the plan or the policy names the path.
+    #[default]
+    WhereNamed,
+    /// Nowhere: whoever applies the patch writes the contents of files and nothing else.
+    Never,
 }
 
 /// A policy as it is written, before its values are judged: one with the wrong shape is told in words of JSON.
-const KEYS: [(&str, Shape); 11] = [
+const KEYS: [(&str, Shape); 12] = [
     ("allow_roots", Shape::Texts),
     ("allow_sources", Shape::Texts),
     ("deny_prefixes", Shape::Texts),
@@ -76,6 +95,7 @@ const KEYS: [(&str, Shape); 11] = [
     ("may_drop", Shape::Texts),
     ("may_add", Shape::Texts),
     ("renames", Shape::Pairs),
+    ("max_binary_bytes", Shape::Number),
 ];
 
 #[derive(Clone, Copy)]
@@ -149,6 +169,11 @@ impl Policy {
         self.named.contains(path)
     }
 
+    /// Whether the path may be a link, binary, or get another mode.
+    pub(crate) fn allows_unusual(&self, path: &RepoPath) -> bool {
+        self.unusual == Unusual::WhereNamed && self.names(path)
+    }
+
     pub(crate) fn may_add_to(&self, path: &RepoPath) -> bool {
         self.may_add.iter().any(|place| place.contains(path)) && !self.names(path)
     }
@@ -195,6 +220,8 @@ impl Default for Policy {
             may_drop: Vec::new(),
             may_add: Vec::new(),
             renames: Vec::new(),
+            max_binary_bytes: DEFAULT_MAX_BINARY_BYTES,
+            unusual: Unusual::WhereNamed,
         }
     }
 }
@@ -205,6 +232,10 @@ fn default_max_files() -> u64 {
 
 fn default_max_added_lines() -> u64 {
     DEFAULT_MAX_ADDED_LINES
+}
+
+fn default_max_binary_bytes() -> u64 {
+    DEFAULT_MAX_BINARY_BYTES
 }
 
 fn default_max_removed_lines() -> u64 {

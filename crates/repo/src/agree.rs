@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crucible_model::{Code, Finding, RepoPath, Verdict};
-use crucible_patch::{Change, Content, FileMode, FilePatch, Patch, Proposal, apply};
+use crucible_patch::{Change, Content, FileMode, FilePatch, ObjectNames, Patch, Proposal, apply};
 
 use crate::attributes::CheckedOut;
 use crate::oid::Oid;
@@ -26,6 +26,8 @@ struct Expected<'a> {
     mode: Option<FileMode>,
     /// The content; nothing where the text does not show it.
     content: Option<&'a [u8]>,
+    /// The names of its objects, where the text shows these and not the content.
+    objects: Option<&'a ObjectNames>,
 }
 
 /// Compares `produced` with what `raw` says. `patch` is `raw` as parsed, and `before` holds the contents, before the patch,
@@ -71,11 +73,12 @@ fn compare(raw: &[u8], patch: &Patch, before: &BTreeMap<RepoPath, Vec<u8>>, prod
             return verdict;
         }
     };
-    for file in patch.files.iter().filter(|file| file.content == Content::Binary) {
+    for file in patch.files.iter().filter(|file| file.content != Content::Text && whole_names(file).is_none())
+    {
         verdict.push(Finding::error(
             Code::new("repo-tree-unverifiable"),
             file.path.to_string(),
-            "its content is binary, so the patch's text does not show what it becomes; change text files only",
+            "its content is binary and the patch does not name its objects whole; make it with `git diff --binary`",
         ));
     }
 
@@ -88,6 +91,7 @@ fn compare(raw: &[u8], patch: &Patch, before: &BTreeMap<RepoPath, Vec<u8>>, prod
             old_mode: file.old_mode,
             mode: file.new_mode.or_else(|| stated_mode(file)),
             content: after.get(&file.path).map(Vec::as_slice),
+            objects: whole_names(file),
         });
         expected.insert(&file.path, becomes);
     }
@@ -134,6 +138,13 @@ fn attributes(produced: &Made<'_>) -> Verdict {
     verdict
 }
 
+/// The names of a binary file's objects, where the patch holds its content and states them as git does for it.
+fn whole_names(file: &FilePatch) -> Option<&ObjectNames> {
+    let is_whole = |name: &str| matches!(name.len(), 40 | 64);
+    let names = file.objects.as_ref().filter(|names| is_whole(&names.old) && is_whole(&names.new));
+    names.filter(|_| file.content == Content::Binary)
+}
+
 /// A file that is made without a mode is a plain one.
 fn stated_mode(file: &FilePatch) -> Option<FileMode> {
     (file.change == Change::Create).then_some(FileMode::Regular)
@@ -172,6 +183,15 @@ fn difference(
     }
     if becomes.mode.is_none() && change.old_mode.is_some() && change.old_mode != change.new_mode {
         return Some("its mode changes in the tree and not in the patch's text".to_owned());
+    }
+    // A name that stands for nothing is all zeros.
+    let is = |name: &str, oid: Option<&Oid>| match oid {
+        Some(oid) => oid.as_str() == name,
+        None => name.bytes().all(|byte| byte == b'0'),
+    };
+    let was = |names: &ObjectNames| change.old_oid.is_none() || is(&names.old, change.old_oid.as_ref());
+    if becomes.objects.is_some_and(|names| !is(&names.new, Some(new_oid)) || !was(names)) {
+        return Some("its object in the tree is not the one that the patch's text names".to_owned());
     }
     content_differs(becomes, new_oid, produced)
         .then(|| "its content in the tree is not what the patch's text makes of it".to_owned())

@@ -136,6 +136,9 @@ impl Git {
             if modes.contains(&Some(FileMode::Symlink)) || modes.contains(&Some(FileMode::Gitlink)) {
                 return Err(blocked(&path_of(change)?, EditObstacle::NoFile).into());
             }
+            if change.old_mode.zip(change.new_mode).is_some_and(|(old, new)| old != new) {
+                return Err(blocked(&path_of(change)?, EditObstacle::OtherMode).into());
+            }
         }
         let before = self.blobs(&old, MAX_TOUCHED, &[]).await?;
         let checked_out = self.checked_out_before(produced).await?;

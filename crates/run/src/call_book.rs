@@ -4,7 +4,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crucible_ledger::{
-    Allowance, CallRow, EventRecord, Ledger, LedgerError, MicroDollars, NewCall, Scarce, Settlement, Usage,
+    Allowance, CallRow, EventRecord, Ledger, LedgerError, MicroDollars, NewCall, RowFault, RowKind, Scarce,
+    Settlement, Usage,
 };
 use crucible_llm::{
     Amount, BookError, BudgetLimits, CallBook, CallEnd, Limit, PlannedCall, Resource, Ticket,
@@ -55,8 +56,8 @@ impl CallBook for LedgerBook {
         let mut ledger = self.ledger();
         let events = ledger.events(Some(&self.run)).map_err(unavailable)?;
         let booked = Booked::read(&ledger, &self.run, &events).map_err(unavailable)?;
-        if let Some(lost) = booked.lost {
-            return Err(BookError::Unavailable { detail: RunError::BookingsLost { lost }.to_string() });
+        if let Some(fault) = booked.fault() {
+            return Err(BookError::Unavailable { detail: fault.to_string() });
         }
         match ledger.reserve_call(&new, &allowance).map_err(unavailable)? {
             crucible_ledger::Reservation::Granted { seq } => Ok(Ticket(seq)),
@@ -89,18 +90,34 @@ impl CallBook for LedgerBook {
 }
 
 /// What a run's bookings say together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Booked {
     /// What is used.
     pub(crate) usage: Usage,
     /// How many bookings are missing; nothing where none is.
     pub(crate) lost: Option<u64>,
+    /// The rows of the run that the chain does not confirm.
+    pub(crate) row_faults: Vec<RowFault>,
 }
 
 impl Booked {
     /// The bookings of a run of these events.
     pub(crate) fn read(ledger: &Ledger, run: &RunId, events: &[EventRecord]) -> Result<Self, LedgerError> {
-        Ok(Self { usage: ledger.usage(run)?, lost: lost_bookings(events, &ledger.calls(run)?) })
+        Ok(Self {
+            usage: ledger.usage(run)?,
+            lost: lost_bookings(events, &ledger.calls(run)?),
+            row_faults: ledger.row_faults(run)?,
+        })
+    }
+
+    /// Why these bookings are no ground for a budget; nothing where they are.
+    pub(crate) fn fault(&self) -> Option<RunError> {
+        let edited = self.row_faults.iter().find(|fault| fault.of == RowKind::Call);
+        self.lost.map(|lost| RunError::BookingsLost { lost }).or_else(|| {
+            edited.map(|RowFault { subject, problem, .. }| RunError::BookingsEdited {
+                first: format!("{subject}: {problem}"),
+            })
+        })
     }
 }
 

@@ -300,6 +300,22 @@ pub enum RunError {
         /// How many at least.
         lost: u64,
     },
+    /// A reservation or settlement of a model call is not what the chain tells of it.
+    #[error(
+        "the ledger's row of a model call was edited ({first}), so the run's budget cannot be told; restore the ledger from a copy, or start a new run"
+    )]
+    BookingsEdited {
+        /// The first of them.
+        first: String,
+    },
+    /// The record of the run does not hold, so its change does not land.
+    #[error("record verification failed: {first}; landing refused: see `crucible run verify-record {id}`")]
+    RecordBroken {
+        /// Which run.
+        id: String,
+        /// The first finding.
+        first: String,
+    },
     /// What was recorded under a pinned clock cannot land.
     #[error(
         "this run was recorded under a pinned clock ({}), or is to land under one, and satisfies no gate; unset it, and start a new run where `crucible run verify-record` tells of a pinned event",

@@ -5,13 +5,15 @@
 //! the very change the text states. Only a change that passes both is handed on, and only its bytes are tried.
 
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
 
 use crucible_model::{
     ByteLimit, Code, EditFormat, Finding, Outcome, PathPrefix, RepoPath, Untrusted, Verdict, single_spaced,
 };
 use crucible_patch::{
-    AnswerError, Change as FileChange, FileMode, Patch, Policy, Proposal, Reading, WithLost, apply, by_lines,
-    collisions, is_test_path, judge_places, make_diff, makes_names, parse, read_any_answer, with_lost,
+    AnswerError, Change as FileChange, Content, FileMode, Patch, Policy, Proposal, Reading, TreeEntry,
+    WithLost, apply, by_lines, collisions, is_test_path, judge_entries, judge_places, link_ways, make_diff,
+    makes_names, parse, read_any_answer, submodule, with_lost,
 };
 use crucible_repo::{Git, MAX_TOUCHED, Oid, ProducedTree, RepoError, TreeChange, agrees};
 use crucible_secrets::{MARKER_BEGIN, Scanner};
@@ -21,6 +23,8 @@ use crate::error::RunError;
 
 mod apply;
 mod check;
+#[cfg(test)]
+mod history;
 mod signed;
 #[cfg(test)]
 mod whole_gate;
@@ -205,7 +209,9 @@ async fn judge_reading(ground: &Ground<'_>, reading: Reading, attempt: u64) -> R
     let (proposal, after) = match applied(proposal, &before) {
         Ok(applied) => applied,
         Err((proposal, error)) => {
-            return Ok(Judged { patch: diff_of(&proposal), ..Judged::unread(&error) });
+            let finding = not_applied(git, &record.base_commit, &error).await?;
+            let refused = Judged { is_malformed: error.is_of_form(), ..Judged::refused(finding) };
+            return Ok(Judged { patch: diff_of(&proposal), ..refused });
         }
     };
     let WithLost { files: after, findings } = with_lost(&proposal, &before, after, &plan.may_drop);
@@ -308,7 +314,7 @@ async fn judge_diff(git: &Git, base: &Oid, policy: &Policy, patch: &[u8]) -> Res
     };
     match apply(&proposal, &before) {
         Ok(after) => judge_patch(git, base, policy, patch.to_vec(), &before, &after).await,
-        Err(error) => Ok(Judged::refused(error.finding())),
+        Err(error) => Ok(Judged::refused(not_applied(git, base, &error).await?)),
     }
 }
 
@@ -347,7 +353,7 @@ pub(crate) async fn judge_patch(
         }
     };
     verdict.merge(agrees(&bytes, &patch, before, &tree));
-    verdict.merge(only_files(&tree.changes));
+    verdict.merge(judge_trees(git, base, policy, &patch, &tree.changes, &tree.after).await?);
     verdict.merge(spared);
     verdict.merge(apart?);
     let change = verdict.passes().then_some(Change { tree });
@@ -416,19 +422,48 @@ async fn names_apart(git: &Git, base: &Oid, patch: &Patch) -> Result<Verdict, Ru
     Ok(collisions(patch, standing.iter().map(String::as_str)))
 }
 
-/// A patch need not state the mode of what it changes: only the tree shows that it turns a link to another place.
-fn only_files(changes: &[TreeChange]) -> Verdict {
-    let mut verdict = Verdict::default();
-    for change in changes {
-        let code = match [change.old_mode, change.new_mode] {
-            modes if modes.contains(&Some(FileMode::Symlink)) => Code::new("patch-symlink"),
-            modes if modes.contains(&Some(FileMode::Gitlink)) => Code::new("patch-gitlink"),
-            _ => continue,
-        };
-        let hint = "a patch changes plain files only; change the file that a link leads to";
-        verdict.push(Finding::error(code, change.path.to_string_lossy(), hint));
+/// A patch need not state the mode of what it changes: only the trees show that it turns a link to another place. Binary content is
+/// looked at here, for the patch's text does not show it.
+async fn judge_trees(
+    git: &Git,
+    base: &Oid,
+    policy: &Policy,
+    patch: &Patch,
+    changes: &[TreeChange],
+    after: &BTreeMap<Oid, Vec<u8>>,
+) -> Result<Verdict, RunError> {
+    let entry = |change: &TreeChange| {
+        // A path that is none of ours is one that the patch's text does not name, and refused for that.
+        let path = RepoPath::from_bytes(change.path.as_os_str().as_bytes()).ok()?;
+        let content = change.new_oid.as_ref().and_then(|oid| after.get(oid)).map(Vec::as_slice);
+        Some(TreeEntry { path, old: change.old_mode, new: change.new_mode, content })
+    };
+    let entries: Vec<TreeEntry<'_>> = changes.iter().filter_map(entry).collect();
+    let ways = link_ways(&entries);
+    let standing = if ways.is_empty() { BTreeMap::new() } else { git.modes_at(base, &ways).await? };
+    let mut verdict = judge_entries(patch, policy, &entries, &standing);
+    let is_binary = |path: &RepoPath| {
+        patch.files.iter().any(|file| file.path == *path && file.content == Content::Binary)
+    };
+    for entry in entries.iter().filter(|entry| is_binary(&entry.path)) {
+        if Scanner::builtin().first_in_file(entry.content.unwrap_or_default()).is_some() {
+            let hint = "The binary content holds what looks like a secret.";
+            verdict.push(Finding::error(SECRET_IN_ANSWER, entry.path.as_str(), hint));
+        }
     }
-    verdict
+    Ok(verdict)
+}
+
+/// The finding of a patch that does not apply to the files. What stands at a path need not be a file: a patch of a submodule may not
+/// say what it is.
+async fn not_applied(git: &Git, base: &Oid, error: &AnswerError) -> Result<Finding, RunError> {
+    if let AnswerError::UnknownFile { path } = error {
+        let modes = git.modes_at(base, std::slice::from_ref(path)).await?;
+        if modes.get(path) == Some(&FileMode::Gitlink) {
+            return Ok(submodule(path));
+        }
+    }
+    Ok(error.finding())
 }
 
 /// What git says of a patch that it does not take.

@@ -172,9 +172,10 @@ impl<'a> Journal<'a> {
             if let Some(run) = &listed {
                 turn.record_run(run)?;
             }
-            let append = |Pending { event, bytes }: Pending| {
+            let append = |Pending { mut event, bytes }: Pending| {
                 if let Some(bytes) = bytes {
-                    turn.put_artifact(event.path.as_deref().unwrap_or_default(), &bytes)?;
+                    let kind = event.path.as_deref().unwrap_or_default();
+                    event.artifacts.push(turn.put_artifact(kind, &bytes)?);
                 }
                 turn.append(event)
             };

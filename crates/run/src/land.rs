@@ -30,6 +30,7 @@ use crate::state::RunState;
 use crate::status::{progress, status_of};
 use crate::trial::{Trial, keep_logs, or_base_gone};
 use crate::verify_again::verify_outcome;
+use crate::verify_record::verify_before_landing;
 use crate::world::World;
 
 /// The key of the trailer that ties a commit to the ledger's head.
@@ -120,8 +121,8 @@ async fn land_recorded(
     if pinned || journal.events()?.iter().any(is_pinned) {
         return Err(RunError::PinnedClock);
     }
-    if let Some(lost) = booked.lost {
-        return Err(RunError::BookingsLost { lost });
+    if let Some(fault) = booked.fault() {
+        return Err(fault);
     }
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
     if state == RunState::Landed {
@@ -139,6 +140,9 @@ async fn land_recorded(
     // What the model answered belongs to what is vouched for; its recording is no recorded file, for it grows.
     if !check_recording(dir, &record.run_id, journal.ledger()?)?.passes() {
         return Err(RunError::Edited { path: dir.path(layout::CASSETTE) });
+    }
+    if let Some(first) = verify_before_landing(dir, journal.ledger()?)?.errors().next() {
+        return Err(RunError::RecordBroken { id: record.run_id.to_string(), first: first.to_string() });
     }
     // Landing records nothing about the patch: only what the ledger already knows as verified comes this far.
     let patch = dir.read(layout::PATCH)?;

@@ -21,7 +21,7 @@ use crate::error::RunError;
 /// What a run was started with.
 pub(crate) const RUN: &str = "run.json";
 /// The events, a JSON object a line; derived from the ledger.
-pub(crate) const EVENTS: &str = "events.jsonl";
+pub const EVENTS: &str = "events.jsonl";
 /// The story of the run for people; derived from the events.
 pub(crate) const TRACE: &str = "TRACE.md";
 /// What the model calls cost and how they ended; derived from the events.

@@ -20,6 +20,7 @@ use crate::restore::restore_file;
 use crate::role::librarian::check_named;
 use crate::state::RunState;
 use crate::trial::named;
+use crate::unfinished::UnfinishedRun;
 use crate::world::World;
 
 /// The key of the event that tells of the guardrails.
@@ -105,17 +106,23 @@ pub async fn create(
         past,
         settings: RunSettings { gates, ..options.settings },
     };
-    let dir = RunDir::of(&world.runs_root, &run_id);
-    dir.create()?;
+    let unfinished = UnfinishedRun::begin(&world.runs_root, &run_id, ledger)?;
+    let dir = unfinished.dir.clone();
     let _lock = dir.take("creating the run")?;
-    if let AnswersFrom::Recording(bytes) = &options.answers {
-        dir.write(layout::SOURCE, bytes)?;
+    let source = || match &options.answers {
+        AnswersFrom::Recording(bytes) => dir.write(layout::SOURCE, bytes).map(drop),
+        AnswersFrom::Provider => Ok(()),
+    };
+    if let Err(error) = source().and_then(|()| lay_out(&dir, &record)) {
+        unfinished.discard();
+        return Err(error);
     }
-    lay_out(&dir, &record)?;
     let mut journal = Journal::open(run_id.clone(), dir, ledger, world.clock, witness)?;
     journal.list(row(&record, RunState::New, world));
     record_beginning(&mut journal, &record)?;
     journal.commit()?;
+    // The ledger knows the run, so from now on it has a directory that others see.
+    unfinished.finish()?;
     Ok(run_id)
 }
 

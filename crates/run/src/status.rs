@@ -200,9 +200,7 @@ pub(crate) fn status_of(
     let owed = if state == RunState::Blocked { owed(events) } else { None };
     let next = match edited.first() {
         Some(first) => journal::way_back(dir, events, first),
-        _ if booked.lost.is_some() && state != RunState::Landed => {
-            RunError::BookingsLost { lost: booked.lost.unwrap_or_default() }.to_string()
-        }
+        _ if let Some(fault) = booked.fault().filter(|_| state != RunState::Landed) => fault.to_string(),
         _ if state == RunState::Verified
             && (run.clock == ClockSource::Pinned || events.iter().any(is_pinned)) =>
         {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use crucible_host::fs;
 use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Verdict};
-use crucible_patch::{EXAMPLE_CHANGED, FileMode, is_test_path};
+use crucible_patch::{EXAMPLE_CHANGED, is_test_path};
 use crucible_repo::{DirtyEntry, Git, Oid, Omission, SnapshotOptions, Untracked, snapshot};
 use crucible_sandbox::{CONFINED_HOME, Strength, base_env, toolchain_env};
 use crucible_verify::{
@@ -33,6 +33,10 @@ use crate::journal::Witness;
 use crate::layout::{self, RunDir};
 use crate::plan_evidence::check_signature;
 use crate::world::World;
+
+mod change;
+
+use change::write_change;
 
 /// Where a repository's catalogue of behaviours begins (seed 003 F.3).
 pub(crate) use crate::contract::BEHAVIOR_INDEX;
@@ -625,30 +629,6 @@ pub(crate) fn environment(world: &World<'_>) -> Vec<(std::ffi::OsString, std::ff
     // No setting of colours: the tests of a program that has colours would see it.
     env.push(("CI".into(), "true".into()));
     env
-}
-
-/// Writes the files of a change into the copy, exactly as a landing brings them to the work tree.
-fn write_change(copy: &Path, change: &Change) -> Result<(), RunError> {
-    let after = change.tree.files_checked_out();
-    for changed in &change.tree.changes {
-        let target = copy.join(&changed.path);
-        match changed.new_mode {
-            None => fs::remove_file(&target)?,
-            Some(mode) => {
-                let path = changed.path.to_str().and_then(|path| path.parse::<RepoPath>().ok());
-                let Some(bytes) = path.and_then(|path| after.get(&path)) else {
-                    continue;
-                };
-                if let Some(parent) = target.parent() {
-                    fs::create_dir_all(parent)?;
-                }
-                // The copy is gone when the trial is over.
-                let mode = if mode == FileMode::Executable { 0o755 } else { 0o644 };
-                fs::write_unflushed(&target, bytes, mode)?;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Judges the plan as it was signed: with its reasons and expected results, against the behaviours that there are, and by

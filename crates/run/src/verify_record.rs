@@ -53,3 +53,13 @@ pub async fn verify_record(
     let read = reading::read(world, dir, ledger, repo).await?;
     Ok(judging::judge(&read))
 }
+
+/// Checks the record of a run that is about to land. The ledger's chain and the tree that the patch makes are the landing's own to check;
+/// no process is started.
+///
+/// # Errors
+///
+/// Fails when the ledger or the run directory cannot be read.
+pub(crate) fn verify_before_landing(dir: &RunDir, ledger: &Ledger) -> Result<Verdict, RunError> {
+    Ok(judging::judge(&reading::read_run(dir, ledger)?).verdict)
+}

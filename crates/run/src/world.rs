@@ -10,7 +10,8 @@ use crucible_repo::Git;
 use crucible_sandbox::Sandbox;
 
 use crate::error::RunError;
-use crate::layout::RunDir;
+use crate::layout::{RUN, RunDir};
+use crate::unfinished::settle;
 
 /// The places and means of a run.
 pub struct World<'a> {
@@ -49,11 +50,16 @@ impl World<'_> {
     ///
     /// # Errors
     ///
-    /// [`RunError::NoSuchRun`] when there is none of this name, or the name is none of ours.
+    /// [`RunError::NoSuchRun`] when there is none of this name, or the name is none of ours. Fails when what a killed process left of it
+    /// cannot be settled.
     pub fn open_run(&self, id: &str) -> Result<RunDir, RunError> {
         let none = || RunError::NoSuchRun { id: id.escape_debug().to_string(), root: self.runs_root.clone() };
-        let dir = RunDir::of(&self.runs_root, &id.parse().map_err(|_| none())?);
-        if dir.has(crate::layout::RUN) { Ok(dir) } else { Err(none()) }
+        let id = id.parse().map_err(|_| none())?;
+        let dir = RunDir::of(&self.runs_root, &id);
+        if !dir.root().exists() {
+            settle(&self.runs_root, &id)?;
+        }
+        if dir.has(RUN) { Ok(dir) } else { Err(none()) }
     }
 
     /// Refuses runs and temporary copies inside the repository: what a run writes must never become a part of what

@@ -224,8 +224,9 @@ fn a_rename_out_of_scope_is_refused() {
 
 #[test]
 fn a_mode_change_is_refused() {
-    let mode = "diff --git a/src/area.py b/src/area.py\nold mode 100644\nnew mode 100755\n";
-    assert_eq!(refused_diff(mode), ["patch-mode-change"]);
+    let mode = "diff --git a/README.md b/README.md\nold mode 100644\nnew mode 100755\n";
+    let repo = small().file("README.md", "read me\n").build();
+    has(&refused(&repo, "unified-diff", mode, &["src/area.py"]), "patch-mode-change");
 }
 
 #[test]

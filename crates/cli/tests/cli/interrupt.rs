@@ -246,3 +246,41 @@ fn the_second_of_two_at_one_run_exits_9() {
     assert_interrupted(&end_with(program, "INT"));
     desk.goes_on();
 }
+
+/// However soon `run start` is killed, what others see is listed and can be gone on with, and the next one clears the rest away.
+#[test]
+fn a_start_killed_in_its_first_instants_leaves_no_unlisted_run() {
+    let desk = Desk::new(std::iter::repeat_with(right).take(60));
+    let runs = desk.directory.path().join("data/runs");
+    let names = || -> Vec<String> {
+        let entries = std::fs::read_dir(&runs).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
+    };
+    let listed = || -> Vec<String> {
+        let list = desk.run(&["run", "list", "--json"]);
+        let list: Value = serde_json::from_slice(&list.stdout).unwrap();
+        let runs = list["runs"].as_array().unwrap().iter();
+        runs.map(|run| run["run_id"].as_str().unwrap().to_owned()).collect()
+    };
+    for wait in (0..130).step_by(5).map(Duration::from_millis) {
+        let mut child = desk.start_run();
+        std::thread::sleep(wait);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let listed = listed();
+        for name in names().iter().filter(|name| !name.starts_with('.')) {
+            assert!(listed.contains(name), "after {wait:?}: {name} is not listed");
+        }
+        for id in &listed {
+            let status = desk.run(&["run", "status", id]);
+            assert_eq!(status.status.code(), Some(0), "after {wait:?}: {status:?}");
+        }
+    }
+    let ended = desk.start_run().wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    let (mut names, mut listed) = (names(), listed());
+    names.sort();
+    listed.sort();
+    assert_eq!(names, listed);
+    assert_eq!(desk.run(&["ledger", "verify"]).status.code(), Some(0));
+}

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crucible_testkit::{FakeOpenAi, TestRepo};
 use serde_json::{Value, json};
 
-use crate::support::{Desk, GOAL, Snapshot, answering, good_answer, id_of, small, snapshot};
+use crate::support::{Desk, GOAL, Snapshot, answering, good_answer, id_of, right, small, snapshot};
 
 /// A verified run of the small repository.
 struct Verified {
@@ -488,4 +488,34 @@ fn full_gates(desk: &Desk, id: &str, number: u32) -> Value {
         std::fs::write(&path, whole).unwrap();
     }
     serde_json::from_slice(&std::fs::read(run.join(&report)).unwrap()).unwrap()
+}
+
+#[test]
+fn a_named_link_mode_and_binary_land_as_they_were_judged() {
+    let repo = small().file("src/tool.sh", "#!/bin/sh\n").build();
+    repo.write("src/area.py", right());
+    repo.write("src/i.bin", b"\0\x01\x02\0");
+    std::os::unix::fs::symlink("area.py", repo.path().join("src/link")).unwrap();
+    std::fs::set_permissions(
+        repo.path().join("src/tool.sh"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    repo.git(["add", "--all"]);
+    let wanted = repo.git(["write-tree"]);
+    let diff = repo.git(["diff", "--cached", "--binary"]) + "\n";
+    repo.git(["reset", "--quiet", "--hard"]);
+    let server = answering(diff);
+    let desk = Desk::with(&server);
+    let mut call = desk.start_call(repo.path()).env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff");
+    for file in ["src/area.py", "src/i.bin", "src/link", "src/tool.sh"] {
+        call = call.args(["--file", file]);
+    }
+    let started = call.run().ok().json();
+    assert_eq!(started["state"], "verified", "{started}");
+    desk.run(["run", "land", &id_of(&started)]).ok();
+    assert_eq!(repo.git(["rev-parse", "HEAD^{tree}"]).trim(), wanted.trim());
+    assert_eq!(std::fs::read_link(repo.path().join("src/link")).unwrap(), Path::new("area.py"));
+    assert_eq!(repo.status().trim(), "");
+    desk.run(["run", "verify-record", &id_of(&started)]).ok();
 }

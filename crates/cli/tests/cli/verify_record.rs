@@ -452,13 +452,125 @@ fn bookings_that_are_gone_are_told_and_nothing_lands_without_them() {
         ("DELETE FROM model_calls", "lacks 1 booked model call that"),
     ] {
         in_ledger(&run, altered);
-        let told = ("record-bookings-lost".to_owned(), run.id.clone());
-        assert_eq!(run.found(1), BTreeSet::from([told]));
+        let (lost_code, edited) = ("record-bookings-lost".to_owned(), "record-row-edited");
+        let found = run.found(1);
+        assert!(found.contains(&(lost_code, run.id.clone())), "{found:?}");
+        assert!(found.iter().skip(1).all(|(code, _)| code == edited), "{found:?}");
         let message = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
         assert!(message.contains(lost), "{message}");
         let next = run.desk.status()["next"].as_str().unwrap().to_owned();
         assert!(next.contains(lost), "{next}");
     }
+}
+
+/// The ledger's file, edited by SQL with the guards out of the way, as somebody would who knows them.
+fn in_ledger_unguarded(run: &Landed, sql: &str) {
+    let raw = rusqlite::Connection::open(run.desk.data().join("ledger.db")).unwrap();
+    let mut select = raw.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").unwrap();
+    let triggers: Vec<(String, String)> =
+        select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect();
+    drop(select);
+    raw.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
+    for (name, _) in &triggers {
+        raw.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
+    }
+    raw.execute_batch(sql).unwrap();
+    for (_, trigger) in &triggers {
+        raw.execute_batch(trigger).unwrap();
+    }
+}
+
+#[test]
+fn artifacts_and_rows_of_a_run_that_were_edited_are_found_and_keep_it_from_landing() {
+    for (sql, in_chain, in_record) in [
+        ("DELETE FROM artifacts", "ledger-artifact-missing", "record-artifact-missing"),
+        ("UPDATE artifacts SET kind = 'x'", "ledger-artifact-edited", "ledger-artifact-edited"),
+        ("UPDATE model_calls SET tokens_in = 1", "ledger-call-edited", "record-row-edited"),
+        ("UPDATE model_calls SET cost = 0, outcome = 'timeout'", "ledger-call-edited", "record-row-edited"),
+        ("UPDATE model_calls SET provider = 'x', model = 'y'", "ledger-call-edited", "record-row-edited"),
+        ("UPDATE runs SET goal = 'another'", "ledger-run-edited", "record-row-edited"),
+        ("UPDATE runs SET state = 'landed'", "ledger-run-edited", "record-row-edited"),
+    ] {
+        let run = Landed::verified();
+        run.desk.run(["ledger", "verify"]).ok();
+        in_ledger_unguarded(&run, sql);
+        let verdict = run.desk.run(["ledger", "verify", "--json"]).exits(1).json();
+        let codes: Vec<&str> = verdict["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|finding| finding["code"].as_str().unwrap())
+            .collect();
+        assert!(codes.contains(&in_chain), "{sql}: {codes:?}");
+        let found = run.found(1);
+        assert!(found.iter().any(|(code, _)| code == in_record), "{sql}: {found:?}");
+        let commits = run.repo.git(["rev-list", "--count", "--all"]);
+        run.desk.run(["run", "land", &run.id]).exits(1);
+        assert_eq!(run.repo.git(["rev-list", "--count", "--all"]), commits, "{sql}");
+    }
+}
+
+#[test]
+fn whatever_verify_record_finds_keeps_a_run_from_landing() {
+    let run = Landed::verified();
+    for (name, change) in [
+        ("TRACE.md", "\nforged\n"),
+        ("receipt.json", " "),
+        ("artifacts/find_web.json", "planted"),
+        ("reviews/review_security.md", "planted"),
+    ] {
+        let before = std::fs::read(run.file(name)).ok();
+        std::fs::write(run.file(name), [before.clone().unwrap_or_default(), change.into()].concat()).unwrap();
+        let (code, subject) = run.found(1).pop_first().unwrap();
+        let commits = run.repo.git(["rev-list", "--count", "--all"]);
+        let message = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
+        for says in [&*code, &*subject, "landing refused", &*format!("crucible run verify-record {}", run.id)]
+        {
+            assert!(message.contains(says), "{message}");
+        }
+        assert_eq!(run.repo.git(["rev-list", "--count", "--all"]), commits, "{name}");
+        match before {
+            Some(before) => std::fs::write(run.file(name), before).unwrap(),
+            None => std::fs::remove_file(run.file(name)).unwrap(),
+        }
+    }
+    // A warning refuses nothing, and what is as it was lands.
+    std::fs::write(run.file("notes.txt"), "mine").unwrap();
+    run.desk.run(["run", "land", &run.id]).ok();
+}
+
+#[test]
+fn a_ledger_without_a_witness_says_what_it_cannot_detect() {
+    let run = Landed::new();
+    let ledger_verify = |args: &[&str]| {
+        let report = run.desk.call([&["ledger", "verify", "--json"], args].concat()).run().ok().json();
+        let findings = report["findings"].as_array().unwrap().clone();
+        findings.iter().map(|finding| finding["code"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let repo = ["--repo", run.repo.path().to_str().unwrap()];
+    assert_eq!(ledger_verify(&["--repo", repo[1]]), [""; 0]);
+    assert_eq!(ledger_verify(&[]), ["ledger-unanchored"]);
+    // Emptied, as it was before the first event.
+    for file in ["ledger.db", "ledger.db-wal", "ledger.db-shm"] {
+        let _gone = std::fs::remove_file(run.desk.data().join(file));
+    }
+    let (other, server) = (small().build(), answering(good_answer()));
+    let fresh = Desk::with(&server);
+    fresh.start(other.path()).ok();
+    std::fs::copy(fresh.data().join("ledger.db"), run.desk.data().join("ledger.db")).unwrap();
+    in_ledger_unguarded(
+        &run,
+        &format!(
+            "DELETE FROM events; DELETE FROM artifacts; DELETE FROM runs; DELETE FROM model_calls; DELETE FROM sqlite_sequence;
+             UPDATE chain_head SET seq = 0, hash = '{}'",
+            "0".repeat(64)
+        ),
+    );
+    let mut codes = ledger_verify(&[]);
+    codes.sort();
+    assert_eq!(codes, ["ledger-run-unknown", "ledger-unanchored"]);
+    let cut = run.desk.call(["ledger", "verify", "--json", "--repo", repo[1]]).run().exits(1).json();
+    assert_eq!(cut["findings"][0]["code"], "ledger-tail-cut");
 }
 
 #[test]

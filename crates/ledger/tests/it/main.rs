@@ -13,6 +13,8 @@ mod forge_trust;
 #[cfg(test)]
 mod opening;
 #[cfg(test)]
+mod rows;
+#[cfg(test)]
 mod spec_receipts;
 #[cfg(test)]
 mod tamper;

@@ -53,7 +53,7 @@ pub fn apply(proposal: &Proposal, files: &Files) -> Result<Files, AnswerError> {
             for file in parse(diff)?.files {
                 let path = file.path.clone();
                 // Not shown, so not known; `judge` refuses it.
-                if file.content == Content::Binary {
+                if file.content != Content::Text || file.is_submodule() {
                     continue;
                 }
                 if file.change == Change::Create && files.contains_key(&path) {

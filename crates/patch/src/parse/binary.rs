@@ -1,4 +1,5 @@
-//! The body of `GIT binary patch`. It is walked to find its end, never decoded: no policy lets it through.
+//! The body of `GIT binary patch`. It is walked to find its end, never decoded: what it makes is known by the name of the object
+//! that its section states.
 
 use super::lines::Lines;
 use super::{PatchError, PatchErrorKind};

@@ -2,6 +2,8 @@
 
 use crucible_model::{Code, Finding, RepoPathError};
 
+use crate::entry::TYPE_CHANGE;
+
 /// Why a text is no patch, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the patch: {kind}")]
@@ -84,6 +86,12 @@ pub enum PatchErrorKind {
         /// The path.
         path: String,
     },
+    /// A path is taken away and made anew as another kind of entry.
+    #[error("{path:?} becomes another kind of entry: a file, a link or a submodule; do that by hand")]
+    TypeChange {
+        /// The path.
+        path: String,
+    },
     /// A hunk header that cannot be read, or whose numbers are out of range.
     #[error("this is no hunk header of the form `@@ -line,count +line,count @@`")]
     BadHunkHeader,
@@ -108,7 +116,7 @@ pub enum PatchErrorKind {
     )]
     MisplacedMarker,
     /// The body of a binary patch cannot be read.
-    #[error("the binary patch cannot be read; change text files only")]
+    #[error("the binary patch cannot be read; make it with `git diff --binary`")]
     BadBinary,
 }
 
@@ -130,7 +138,11 @@ impl PatchError {
             PatchErrorKind::RepeatedHeader => Code::new("patch-repeated-header"),
             PatchErrorKind::HeadersDisagree { .. } => Code::new("patch-headers-disagree"),
             PatchErrorKind::BadQuoting => Code::new("patch-bad-quoting"),
+            PatchErrorKind::BadPath { source: RepoPathError::NotUtf8, .. } => {
+                Code::new("patch-path-not-utf8")
+            }
             PatchErrorKind::BadPath { .. } => Code::new("patch-bad-path"),
+            PatchErrorKind::TypeChange { .. } => TYPE_CHANGE,
             PatchErrorKind::BadMode => Code::new("patch-bad-mode"),
             PatchErrorKind::PathTwice { .. } => Code::new("patch-path-twice"),
             PatchErrorKind::BadHunkHeader => Code::new("patch-bad-hunk-header"),

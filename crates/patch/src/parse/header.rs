@@ -8,7 +8,7 @@ use crucible_model::RepoPath;
 
 use super::lines::Lines;
 use super::{PatchError, PatchErrorKind, SECTION};
-use crate::patch::{Change, Content, FileMode, FilePatch};
+use crate::patch::{Change, Content, FileMode, FilePatch, ObjectNames};
 use crate::quote::{may_stand_unquoted, unquote};
 
 /// The headers as they were read.
@@ -17,6 +17,7 @@ pub(super) struct Headers<'a> {
     old_mode: Option<FileMode>,
     new_mode: Option<FileMode>,
     index_mode: Option<FileMode>,
+    objects: Option<ObjectNames>,
     created: Option<FileMode>,
     deleted: Option<FileMode>,
     rename: [Option<Vec<u8>>; 2],
@@ -61,6 +62,7 @@ impl<'a> Headers<'a> {
             old_mode: None,
             new_mode: None,
             index_mode: None,
+            objects: None,
             created: None,
             deleted: None,
             rename: [None, None],
@@ -136,9 +138,7 @@ impl<'a> Headers<'a> {
                 Some(at) => (&value[..at], Some(&value[at + 1..])),
                 None => (value, None),
             };
-            if !is_object_pair(ids) {
-                return Err(PatchErrorKind::UnknownHeader);
-            }
+            self.objects = Some(object_names(ids).ok_or(PatchErrorKind::UnknownHeader)?);
             if let Some(digits) = digits {
                 self.index_mode = mode(digits)?;
             }
@@ -204,7 +204,9 @@ impl<'a> Headers<'a> {
         if self.similarity == Seen::Yes && matches!(change, Change::Create | Change::Delete) {
             return disagree("a created or deleted file is similar to nothing");
         }
-        Ok(FilePatch { change, path: new, old_mode, new_mode, hunks: Vec::new(), content: Content::Text })
+        let objects = self.objects.clone();
+        let (hunks, content) = (Vec::new(), Content::Text);
+        Ok(FilePatch { change, path: new, old_mode, new_mode, hunks, content, objects })
     }
 
     /// The old and the new name without `a/` and `b/`, from the headers that state them without ambiguity.
@@ -331,10 +333,8 @@ fn repo_path(name: &[u8]) -> Result<RepoPath, PatchErrorKind> {
     })
 }
 
-fn is_object_pair(ids: &[u8]) -> bool {
-    let is_id = |id: &[u8]| (4..=64).contains(&id.len()) && id.iter().all(u8::is_ascii_hexdigit);
-    let Some(at) = ids.windows(2).position(|pair| pair == b"..") else {
-        return false;
-    };
-    is_id(&ids[..at]) && is_id(&ids[at + 2..])
+fn object_names(ids: &[u8]) -> Option<ObjectNames> {
+    let is_name = |id: &str| (4..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let (old, new) = std::str::from_utf8(ids).ok()?.split_once("..")?;
+    (is_name(old) && is_name(new)).then(|| ObjectNames { old: old.to_owned(), new: new.to_owned() })
 }

@@ -20,7 +20,7 @@ pub use error::{PatchError, PatchErrorKind};
 use header::Headers;
 use lines::Lines;
 
-use crate::patch::{Change, Content, FilePatch, Hunk, Patch};
+use crate::patch::{Change, Content, FileMode, FilePatch, Hunk, Patch};
 
 /// The largest patch that is read, in bytes: 4 MiB, far above what any policy lets through.
 pub const MAX_PATCH_BYTES: u64 = 4 << 20;
@@ -59,12 +59,30 @@ pub fn parse(raw: &[u8]) -> Result<Patch, PatchError> {
         };
         for path in std::iter::once(&file.path).chain(moved) {
             if !written.insert(path.clone()) {
-                return at(number, PatchErrorKind::PathTwice { path: path.to_string() });
+                let path = path.to_string();
+                return at(
+                    number,
+                    match is_type_change(&files, &file) {
+                        true => PatchErrorKind::TypeChange { path },
+                        false => PatchErrorKind::PathTwice { path },
+                    },
+                );
             }
         }
         files.push(file);
     }
     Ok(Patch { files })
+}
+
+/// Whether a section makes anew, as another kind of entry, what an earlier one takes away: the way in which git writes that a file becomes
+/// a link, or a submodule.
+fn is_type_change(files: &[FilePatch], file: &FilePatch) -> bool {
+    let is_plain = |mode| matches!(mode, Some(FileMode::Regular | FileMode::Executable));
+    let gone = files.iter().find(|before| before.path == file.path && before.change == Change::Delete);
+    gone.is_some_and(|gone| {
+        let kinds = (gone.old_mode, file.new_mode);
+        file.change == Change::Create && kinds.0 != kinds.1 && !(is_plain(kinds.0) && is_plain(kinds.1))
+    })
 }
 
 /// Reads one file's section, from its `diff --git` to the next one.
@@ -83,7 +101,7 @@ fn section(lines: &mut Lines<'_>) -> Result<FilePatch, PatchError> {
         .is_some_and(|line| line.starts_with(b"Binary files ") && line.ends_with(b" differ"))
     {
         lines.next();
-        content = Content::Binary;
+        content = Content::Omitted;
     }
     expect_section_end(lines, &hunks)?;
     let fail = |kind| Err(PatchError { line: first, kind });

@@ -63,7 +63,7 @@ fn reads_every_kind_of_section() {
         Change::Create
     ));
     let binary = "diff --git a/i b/i\nindex 1111111..2222222 100644\nBinary files a/i and b/i differ\n";
-    assert_eq!(one(binary).content, Content::Binary);
+    assert_eq!(one(binary).content, Content::Omitted);
     let binary = "diff --git a/i b/i\nindex 1111111..2222222 100644\nGIT binary patch\nliteral 4\nLc${Nk0Pz3;\n\nliteral 3\nKc${Nk0P\n\n";
     assert_eq!(code(binary), "8 patch-bad-binary");
     let binary = "diff --git a/i b/i\nindex 1111111..2222222 100644\nGIT binary patch\nliteral 4\nLc${Nk\n\nliteral 3\nKc${Nk\n\n";
@@ -247,7 +247,20 @@ fn paths_outside_the_repository_are_refused() {
         assert_eq!(code(&rename), "1 patch-bad-path", "{path}");
     }
     let latin = b"diff --git \"a/\\377\" \"b/\\377\"\nnew file mode 100644\n";
-    assert_eq!(code(latin), "1 patch-bad-path");
+    assert_eq!(code(latin), "1 patch-path-not-utf8");
+    let sections = |old: &str, new: &str| {
+        format!("diff --git a/x b/x\ndeleted file mode {old}\ndiff --git a/x b/x\nnew file mode {new}\n")
+    };
+    for (old, new, expected) in [
+        ("100644", "120000", "3 patch-type-change"),
+        ("120000", "100755", "3 patch-type-change"),
+        ("100644", "160000", "3 patch-type-change"),
+        ("160000", "120000", "3 patch-type-change"),
+        ("100644", "100755", "3 patch-path-twice"),
+        ("120000", "120000", "3 patch-path-twice"),
+    ] {
+        assert_eq!(code(&sections(old, new)), expected, "{old} {new}");
+    }
     let nul = "diff --git \"a/x\\000y\" \"b/x\\000y\"\nnew file mode 100644\n";
     assert_eq!(code(nul), "1 patch-bad-path");
 }

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use crucible_model::{ByteLimit, RepoPath};
 use crucible_patch::FileMode;
 
-use super::store::{KnownTrees, ObjectKind, Reader, TreeMode, Unread, has_name};
+use super::store::{Found, KnownTrees, ObjectKind, Reader, TreeMode, Unread, has_name};
 use super::{Call, Git, Output};
 use crate::error::RepoError;
 use crate::oid::Oid;
@@ -49,6 +49,49 @@ impl Git {
             Some(files) => Ok(files),
             None => self.listed_files_at(tree, paths, limit).await,
         }
+    }
+
+    /// What stands at `paths` in a tree or a commit; a path where nothing or a directory stands has no entry.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git does.
+    pub async fn modes_at(
+        &self,
+        tree: &Oid,
+        paths: &[RepoPath],
+    ) -> Result<BTreeMap<RepoPath, FileMode>, RepoError> {
+        let (root, asked) = (tree.clone(), paths.to_vec());
+        let read = self.read(&[], move |reader| {
+            let tree = reader.tree_of(&root)?;
+            let (mut known, mut modes) = (KnownTrees::default(), BTreeMap::new());
+            for path in asked {
+                if let Some(Found { mode: TreeMode::File(mode), .. }) =
+                    reader.find(&tree, path.as_str().as_bytes(), &mut known)?
+                {
+                    modes.insert(path, mode);
+                }
+            }
+            Ok(modes)
+        });
+        if let Some(modes) = read.await? {
+            return Ok(modes);
+        }
+        let mut modes = BTreeMap::new();
+        if paths.is_empty() {
+            return Ok(modes);
+        }
+        let words = ["--literal-pathspecs", "ls-tree", "-z", "--full-tree", tree.as_str(), "--"];
+        let output =
+            self.run_ok(Call::new(words.into_iter().chain(paths.iter().map(RepoPath::as_str)))).await?;
+        for record in output.records() {
+            let (head, path) = split_at(record, b'\t').ok_or_else(|| output.unreadable())?;
+            let mode = head.split(|byte| *byte == b' ').next().and_then(FileMode::parse);
+            if let (Some(mode), Ok(path)) = (mode, RepoPath::from_bytes(path)) {
+                modes.insert(path, mode);
+            }
+        }
+        Ok(modes)
     }
 
     /// The paths of all files in a tree or a commit, sorted; what in one is no UTF-8 is replaced.

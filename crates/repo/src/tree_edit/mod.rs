@@ -152,6 +152,8 @@ pub enum EditObstacle {
     NoFile,
     /// It is larger than [`MAX_EDITED_BYTES`].
     TooLarge,
+    /// Its mode is to change, and only contents are written.
+    OtherMode,
     /// Its owner may not write it.
     ReadOnly,
     /// It belongs to another user or group, and may not be given back to them.
@@ -170,6 +172,7 @@ impl fmt::Display for EditObstacle {
             Self::LeadsOut => "it is a link that leads nowhere, out of the project or into git's directory",
             Self::NoFile => "it is no plain file",
             Self::TooLarge => "it is too large to be replaced",
+            Self::OtherMode => "its mode would change, and only contents are written here",
             Self::ReadOnly => "it is read-only",
             Self::OtherOwner => "it belongs to another user",
             Self::Twice => "two of the changes reach this same file",

@@ -7,7 +7,7 @@ use crucible_model::{ByteLimit, Outcome, RepoPath, Verdict};
 use crucible_patch::{Patch, Policy, Proposal, apply, judge_places, parse};
 use crucible_repo::{Git, ProducedChanges, RepoError, changes_agree};
 
-use super::{may_read, names_apart, not_applicable, only_files, spares_guarded, too_large};
+use super::{judge_trees, may_read, names_apart, not_applicable, not_applied, spares_guarded, too_large};
 use crate::error::RunError;
 
 /// What the gate made of a patch.
@@ -56,7 +56,7 @@ pub(super) async fn check(git: &Git, policy: &Policy, bytes: &[u8]) -> Result<Ch
         Tried::Refused(verdict) => return Ok(Checked::refused(verdict)),
         Tried::Made { verdict, produced } => (verdict, produced),
     };
-    verdict.merge(only_files(&produced.changes));
+    verdict.merge(judge_trees(git, base, policy, &patch, &produced.changes, &produced.after).await?);
     verdict.merge(spared);
     verdict.merge(apart?);
     let changes = verdict.passes().then_some(produced);
@@ -85,7 +85,10 @@ async fn try_out(
     };
     let after = match apply(&Proposal::Diff(bytes.to_vec()), &before) {
         Ok(after) => after,
-        Err(error) => return Ok(Tried::Refused(Verdict::new(vec![error.finding()]))),
+        Err(error) => {
+            let finding = not_applied(git, &git.opened_at().commit, &error).await?;
+            return Ok(Tried::Refused(Verdict::new(vec![finding])));
+        }
     };
     let mut verdict = crucible_patch::judge(patch, policy, &before, &after);
     if verdict.outcome() == Outcome::Fail {

@@ -48,6 +48,7 @@ const COMMIT_DIFFERS: Code = Code::new("record-commit-differs");
 const COMMIT_UNREACHED: Code = Code::new("record-commit-unreached");
 const FILE_UNRECORDED: Code = Code::new("record-file-unrecorded");
 const FILES_UNLISTED: Code = Code::new("record-files-unlisted");
+const ROW_EDITED: Code = Code::new("record-row-edited");
 const BOOKINGS_LOST: Code = Code::new("record-bookings-lost");
 const CLOCK_PINNED: Code = Code::new("record-clock-pinned");
 const TIME_BACKWARDS: Code = Code::new("record-time-backwards");
@@ -342,10 +343,15 @@ impl<'r> Judge<'r> {
         }
     }
 
-    /// Every call that the events tell of is booked, so what the run has used is what the ledger says.
+    /// Every call that the events tell of is booked, and the rows say what the chain tells of them, so what the run has used is what the ledger says.
     fn bookings(&mut self) {
-        if let Some(lost) = self.read.lost_bookings {
+        let Some(booked) = &self.read.booked else { return };
+        if let Some(lost) = booked.lost {
             self.error(BOOKINGS_LOST, &self.read.name, RunError::BookingsLost { lost }.to_string());
+        }
+        for fault in &booked.row_faults {
+            let hint = format!("{}; restore the ledger from a copy", fault.problem);
+            self.error(ROW_EDITED, &fault.subject, hint);
         }
     }
 

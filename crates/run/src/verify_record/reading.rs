@@ -55,8 +55,8 @@ pub(super) struct RecordRead {
     pub(super) files: BTreeMap<String, FileRead>,
     /// Files that no event accounts for.
     pub(super) unrecorded: UnrecordedFiles,
-    /// How many bookings of model calls the ledger lacks.
-    pub(super) lost_bookings: Option<u64>,
+    /// What the ledger's rows say of the run and its calls.
+    pub(super) booked: Option<Booked>,
     /// What the ledger keeps of what was recorded, by the digest that the events name.
     pub(super) kept: BTreeMap<Digest, Kept>,
     /// The recording of the model's answers.
@@ -132,12 +132,56 @@ pub(super) enum TreeRead {
     Made(Oid),
 }
 
+/// Reads all of it; the repository is looked for where the run was started, or at `repo`.
 pub(super) async fn read(
     world: &World<'_>,
     dir: &RunDir,
     ledger: &Ledger,
     repo: Option<&Path>,
 ) -> Result<RecordRead, RunError> {
+    let mut read = read_run(dir, ledger)?;
+    let events = &read.events;
+    let has = |kind: EventKind| events.iter().any(|event| event.event == kind.name());
+    let repository = match (&read.record, has(EventKind::VerifyPassed)) {
+        (Some(record), true) => Some(open(world, repo.unwrap_or(&record.repo)).await?),
+        _ => None,
+    };
+    let landing = if has(EventKind::Landed) { landing(ledger, events)? } else { None };
+    let commit = match (&repository, landing) {
+        (Some(Ok(git)), Some(landing)) => match git.commit_object(&landing.commit).await? {
+            Some(commit) => {
+                let on_branch = on_branch(git, read.record.as_ref(), &landing.commit).await;
+                CommitRead::Found(landing.commit, commit, on_branch)
+            }
+            None => CommitRead::Missing(landing.commit),
+        },
+        (Some(Err(why)), Some(_)) => CommitRead::NoRepository(why.clone()),
+        _ => CommitRead::NotLanded,
+    };
+    let tree = match (&repository, &read.record, read.files.get(layout::PATCH).and_then(FileRead::bytes)) {
+        // Where the tree is a commit's already, making it again would touch the objects of the repository.
+        _ if has(EventKind::Landed) => TreeRead::NotAsked,
+        (Some(Ok(git)), Some(record), Some(patch)) => {
+            match git.tree_after_patch(&record.base_commit, patch).await {
+                Ok(produced) => TreeRead::Made(produced.tree),
+                Err(error) => TreeRead::Unknown(error.to_string()),
+            }
+        }
+        (Some(Err(why)), ..) => TreeRead::Unknown(why.clone()),
+        _ => TreeRead::NotAsked,
+    };
+    let anchors: Vec<Anchor> = match &commit {
+        CommitRead::Found(_, commit, _) => commit.message.lines().filter_map(anchor).collect(),
+        CommitRead::NotLanded | CommitRead::NoRepository(_) | CommitRead::Missing(_) => Vec::new(),
+    };
+    if let Some(first) = events.first() {
+        read.chain = ledger.verify_from(first.seq, &anchors)?;
+    }
+    Ok(RecordRead { commit, tree, ..read })
+}
+
+/// Reads what the run directory and the ledger hold of a run, and neither the ledger's chain nor the repository.
+pub(super) fn read_run(dir: &RunDir, ledger: &Ledger) -> Result<RecordRead, RunError> {
     let name = dir.root().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let run: Option<RunId> = name.parse().ok();
     let events_now = || match &run {
@@ -154,66 +198,23 @@ pub(super) async fn read(
         events = now;
         files = read_files(dir, &events, ledger)?;
     }
-    let kept = kept(ledger, &events)?;
     let recording = match &run {
         Some(run) => check_recording(dir, run, ledger).map_err(|error| error.to_string()),
         None => Ok(Verdict::default()),
     };
-    let record = record(ledger, &events)?;
-    let has = |kind: EventKind| events.iter().any(|event| event.event == kind.name());
-    let repository = match (&record, has(EventKind::VerifyPassed)) {
-        (Some(record), true) => Some(open(world, repo.unwrap_or(&record.repo)).await?),
-        _ => None,
-    };
-    let landing = if has(EventKind::Landed) { landing(ledger, &events)? } else { None };
-    let commit = match (&repository, landing) {
-        (Some(Ok(git)), Some(landing)) => match git.commit_object(&landing.commit).await? {
-            Some(commit) => {
-                let on_branch = on_branch(git, record.as_ref(), &landing.commit).await;
-                CommitRead::Found(landing.commit, commit, on_branch)
-            }
-            None => CommitRead::Missing(landing.commit),
-        },
-        (Some(Err(why)), Some(_)) => CommitRead::NoRepository(why.clone()),
-        _ => CommitRead::NotLanded,
-    };
-    let tree = match (&repository, &record, files.get(layout::PATCH).and_then(FileRead::bytes)) {
-        // Where the tree is a commit's already, making it again would touch the objects of the repository.
-        _ if has(EventKind::Landed) => TreeRead::NotAsked,
-        (Some(Ok(git)), Some(record), Some(patch)) => {
-            match git.tree_after_patch(&record.base_commit, patch).await {
-                Ok(produced) => TreeRead::Made(produced.tree),
-                Err(error) => TreeRead::Unknown(error.to_string()),
-            }
-        }
-        (Some(Err(why)), ..) => TreeRead::Unknown(why.clone()),
-        _ => TreeRead::NotAsked,
-    };
-    let anchors: Vec<Anchor> = match &commit {
-        CommitRead::Found(_, commit, _) => commit.message.lines().filter_map(anchor).collect(),
-        CommitRead::NotLanded | CommitRead::NoRepository(_) | CommitRead::Missing(_) => Vec::new(),
-    };
-    let chain = match events.first() {
-        Some(first) => ledger.verify_from(first.seq, &anchors)?,
-        None => Verdict::default(),
-    };
-    let unrecorded = unrecorded(dir, &events);
-    let lost_bookings = match &run {
-        Some(run) => Booked::read(ledger, run, &events)?.lost,
-        None => None,
-    };
+    let booked = run.as_ref().map(|run| Booked::read(ledger, run, &events)).transpose()?;
     Ok(RecordRead {
         name,
-        events,
-        chain,
-        record,
+        chain: Verdict::default(),
+        record: record(ledger, &events)?,
         files,
-        unrecorded,
-        lost_bookings,
-        kept,
+        unrecorded: unrecorded(dir, &events),
+        booked,
+        kept: kept(ledger, &events)?,
         recording,
-        commit,
-        tree,
+        commit: CommitRead::NotLanded,
+        tree: TreeRead::NotAsked,
+        events,
     })
 }
 

@@ -148,9 +148,14 @@ fn accounted_for(events: &[EventRecord]) -> BTreeSet<String> {
             }
         }
     }
-    if !events.iter().any(|event| event.event == EventKind::Landed.name()) {
+    let told = |kind: EventKind| events.iter().any(|event| event.event == kind.name());
+    if !told(EventKind::Landed) {
         // A landing that was cut off runs its gates once more.
         known.extend(full_gates_files(full_gates_runs(events) + 1));
+        if told(EventKind::LandingStarted) {
+            // It may have been cut off between this file and its event; it is written again.
+            known.insert(layout::LANDING.to_owned());
+        }
     }
     known
 }
@@ -214,6 +219,19 @@ mod tests {
         let known = AccountedFiles::of(&events);
         assert!(known.has(Path::new("run.json")) && !known.has(Path::new("artifacts/b")));
         assert!(AccountedFiles::of(&[]).has(Path::new("artifacts/b")));
+    }
+
+    #[test]
+    fn a_landing_that_was_cut_off_may_have_written_its_commit_down() {
+        let mut landing = begun();
+        landing.event = EventKind::LandingStarted.name().to_owned();
+        let mut landed = begun();
+        landed.event = EventKind::Landed.name().to_owned();
+        landed.path = None;
+        let place = Path::new(layout::LANDING);
+        assert!(!AccountedFiles::of(&[begun()]).has(place));
+        assert!(AccountedFiles::of(&[begun(), landing.clone()]).has(place));
+        assert!(!AccountedFiles::of(&[begun(), landing, landed]).has(place));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crucible_llm::{
     ClientOptions, Context, ModelClient, ProviderSettings, Recording, RetryAllowance, RetryPolicy, Reuse,
     construct,
 };
-use crucible_model::{Clock, ClockSource, EditFormat, Timestamp};
+use crucible_model::{Clock, ClockSource, EditFormat, RunId, Timestamp};
 use crucible_run::{
     AgentCommands, AnswersFrom, CASSETTE, ContextSettings, Landing, LedgerBook, Opening, PatchLimits, RunDir,
     RunError, RunOptions, RunSettings, RunState, Witness, World, advance, answers_used, create, land, status,
@@ -230,12 +230,23 @@ impl Place {
     /// The one run there is, if it came to be.
     pub(crate) fn run(&self) -> Option<RunDir> {
         let entries = std::fs::read_dir(self.runs()).ok()?;
+        let listed = self.ledger().runs().unwrap();
         let mut runs: Vec<RunDir> = entries
             .map(|entry| RunDir::at(entry.unwrap().path()))
             .filter(|dir| dir.has("run.json"))
+            .filter(|dir| {
+                listed.iter().any(|run| dir.root().ends_with(run.id.as_str()) || is_hidden(dir, &run.id))
+            })
             .collect();
         assert!(runs.len() <= 1, "more than one run was made");
         runs.pop()
+    }
+
+    /// The run directories that others see.
+    pub(crate) fn visible(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.runs()).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|name| !name.starts_with('.')).collect()
     }
 
     pub(crate) fn the_run(&self) -> RunDir {
@@ -262,8 +273,9 @@ impl Place {
         let mut ledger = Ledger::open(&self.ledger_path())?;
         let mut witness = Watching(along);
         block_on(async {
-            let dir = match self.run() {
-                Some(dir) => dir,
+            let listed = self.run().and_then(|_| ledger.runs().unwrap().pop());
+            let dir = match listed {
+                Some(run) => world.open_run(run.id.as_str())?,
                 None => {
                     let git = world.repository(&self.repo()).await?;
                     let id = create(&world, &git, options(self.cast), &mut ledger, &mut witness).await?;
@@ -372,7 +384,9 @@ impl Place {
     }
 
     pub(crate) fn events(&self) -> Vec<EventRecord> {
-        self.ledger().events(None).unwrap()
+        // Without those by which the ledger tells of its own rows.
+        let events = self.ledger().events(None).unwrap();
+        events.into_iter().filter(|event| event.role != "ledger").collect()
     }
 
     /// What the run's `events.jsonl` holds; nothing where there is no run.
@@ -742,5 +756,24 @@ pub(crate) fn copy_all(from: &Path, to: &Path) {
         } else {
             std::fs::copy(&path, &target).unwrap();
         }
+    }
+}
+
+/// Whether a directory is that of a run which has no name of its own yet.
+fn is_hidden(dir: &RunDir, id: &RunId) -> bool {
+    dir.root().file_name().is_some_and(|name| name.to_str() == Some(&format!(".new-{id}")))
+}
+
+/// Counts the events of a run as they are told, from 1 on; one that is told again has no number.
+#[derive(Default)]
+pub(crate) struct Ordinals {
+    last: AtomicU64,
+    told: AtomicU64,
+}
+
+impl Ordinals {
+    pub(crate) fn of(&self, event: &EventRecord) -> Option<u64> {
+        let is_new = self.last.fetch_max(event.seq, Ordering::SeqCst) < event.seq;
+        is_new.then(|| self.told.fetch_add(1, Ordering::SeqCst) + 1)
     }
 }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 
 use crucible_ledger::EventRecord;
 
-use crate::common::{Along, Nothing, Place, Script, Story, Until, files_below, memory};
+use crate::common::{Along, Nothing, Ordinals, Place, Script, Story, Until, files_below, memory};
 
 const PLACE: &str = "DISK_TEST_PLACE";
 const DISK: &str = "DISK_TEST_DISK";
@@ -24,6 +24,7 @@ const DISK: &str = "DISK_TEST_DISK";
 /// Fills the disk when the n-th event of the ledger has been recorded, once.
 struct Filler {
     at: u64,
+    ordinals: Ordinals,
     done: AtomicBool,
     disk: PathBuf,
     /// The files below `home` at that moment.
@@ -33,7 +34,7 @@ struct Filler {
 
 impl Along for Filler {
     fn event(&self, event: &EventRecord) {
-        if event.seq == self.at && !self.done.swap(true, Ordering::SeqCst) {
+        if self.ordinals.of(event) == Some(self.at) && !self.done.swap(true, Ordering::SeqCst) {
             *self.seen.lock().unwrap() = files_below(&self.home);
             fill(&self.disk);
         }
@@ -60,6 +61,7 @@ fn full_at(n: u64, place: &Place, disk: &Path, expected: &Story) {
     let model = Script::Lands.model();
     let filler = Arc::new(Filler {
         at: n,
+        ordinals: Ordinals::default(),
         done: AtomicBool::new(false),
         disk: disk.to_owned(),
         seen: Mutex::default(),

@@ -130,6 +130,33 @@ fn one_run_killed_after_every_event_comes_to_its_end() {
     assert_eq!(model.requests().len(), reference.script.attempts());
 }
 
+/// However soon a run is killed: what others see is listed and goes on, and nothing stays behind.
+#[test]
+fn a_run_killed_while_it_begins_is_listed_or_not_there() {
+    let script = Script::Lands;
+    let (reference, counted) = (Place::new(), Arc::new(Counted::default()));
+    reference.drive(&script.model().base_url(), Until::Created, counted.clone()).unwrap();
+    let begun = reference.events().len() as u64;
+    let instants = counted.instants.load(Ordering::Relaxed);
+    assert!(begun >= 2 && instants > begun, "{begun} events, {instants} instants");
+    for at in (1..=begun).map(Kill::Event).chain((1..=instants).map(Kill::Instant)) {
+        let (place, model) = (Place::new(), script.model());
+        let status = worker::start(&place, &model.base_url(), at).wait().unwrap();
+        assert!(worker::was_killed(status), "{at:?}");
+        let listed = || -> Vec<String> {
+            place.ledger().runs().unwrap().iter().map(|run| run.id.to_string()).collect()
+        };
+        let visible = place.visible();
+        assert!(visible.iter().all(|name| listed().contains(name)), "{at:?}: {visible:?}");
+        // The next command finds the run where there is one, and makes one where there is none.
+        place.drive(&model.base_url(), Until::Created, Arc::new(Nothing)).unwrap();
+        assert_eq!(listed().len(), 1, "{at:?}");
+        assert_eq!(place.visible(), listed(), "{at:?}");
+        let all = std::fs::read_dir(place.runs()).unwrap().count();
+        assert_eq!(all, 1, "{at:?}: something stayed behind");
+    }
+}
+
 /// Kills one run again and again, each time a little later than it got before, then lets it end.
 fn kill_at_arbitrary_instants(seed: u64) {
     let begun = Instant::now();

@@ -10,25 +10,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crucible_ledger::EventRecord;
 use crucible_run::{RunError, RunState};
 
-use crate::common::{Along, Nothing, Place, Script, Until};
+use crate::common::{Along, Nothing, Ordinals, Place, Script, Until};
 
 /// Does something once, when the n-th event of the ledger has been recorded.
 struct At<F> {
     event: u64,
     done: AtomicBool,
+    ordinals: Ordinals,
     act: F,
 }
 
 impl<F: Fn() + Send + Sync> Along for At<F> {
     fn event(&self, event: &EventRecord) {
-        if event.seq == self.event && !self.done.swap(true, Ordering::SeqCst) {
+        if self.ordinals.of(event) == Some(self.event) && !self.done.swap(true, Ordering::SeqCst) {
             (self.act)();
         }
     }
 }
 
 fn at<F: Fn() + Send + Sync + 'static>(event: u64, act: F) -> Arc<At<F>> {
-    Arc::new(At { event, done: AtomicBool::new(false), act })
+    Arc::new(At { event, done: AtomicBool::new(false), ordinals: Ordinals::default(), act })
 }
 
 fn undisturbed() -> (crate::common::Story, u64) {

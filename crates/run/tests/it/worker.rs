@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crucible_ledger::EventRecord;
 
 use crate::cast::Cast;
-use crate::common::{Along, Place, Script, Until};
+use crate::common::{Along, Ordinals, Place, Script, Until};
 
 const PLACE: &str = "RUN_TEST_PLACE";
 const MODEL: &str = "RUN_TEST_MODEL";
@@ -69,6 +69,7 @@ struct Killer {
     place: Place,
     workings: AtomicU64,
     instants: AtomicU64,
+    ordinals: Ordinals,
 }
 
 impl Killer {
@@ -94,7 +95,7 @@ impl Along for Killer {
             std::fs::write(self.place.root().join(LAST_INSTANT), instant).unwrap();
             end_here();
         }
-        if self.kill == Kill::Event(event.seq) {
+        if self.ordinals.of(event).is_some_and(|n| self.kill == Kill::Event(n)) {
             end_here();
         }
     }
@@ -142,6 +143,7 @@ fn a_worker_left_alone_carries_a_run_to_its_landing() {
             place: here(),
             workings: AtomicU64::new(0),
             instants: AtomicU64::new(0),
+            ordinals: Ordinals::default(),
         };
         let base_url = std::env::var(MODEL).unwrap();
         place.drive(&base_url, Until::Landed, Arc::new(killer)).unwrap();

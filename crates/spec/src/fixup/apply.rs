@@ -185,6 +185,7 @@ impl Advice<'_> {
                 | EditObstacle::LeadsOut
                 | EditObstacle::NoFile
                 | EditObstacle::TooLarge
+                | EditObstacle::OtherMode
                 | EditObstacle::ReadOnly
                 | EditObstacle::OtherOwner
                 | EditObstacle::Twice => {

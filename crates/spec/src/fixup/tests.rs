@@ -269,6 +269,12 @@ fn a_diff_of_the_models_own_smuggles_in_nothing_that_the_canonical_one_would_lea
         let answer = Untrusted::new(diff.clone());
         let verdict = propose_fixup(&answer, EditFormat::UnifiedDiff, &shown, &policy()).unwrap_err();
         assert!(codes(&verdict).contains(&code), "{diff}: {verdict:?}");
+        // A fixup writes contents: naming the path brings in neither a link nor a mode.
+        if ["patch-mode-change", "patch-symlink"].contains(&code) {
+            let named = naming(&["src/a.rs", "src/l.rs"]);
+            let verdict = propose_fixup(&answer, EditFormat::UnifiedDiff, &shown, &named).unwrap_err();
+            assert!(codes(&verdict).contains(&code), "{diff}: {verdict:?}");
+        }
     }
 }
 

@@ -113,7 +113,9 @@ pub(crate) fn find(
 }
 
 fn holds_something(runs_root: &Path) -> bool {
-    std::fs::read_dir(runs_root).is_ok_and(|mut entries| entries.next().is_some())
+    // What a killed `run start` left under a hidden name is no run.
+    let is_shown = |entry: std::fs::DirEntry| !entry.file_name().as_encoded_bytes().starts_with(b".");
+    std::fs::read_dir(runs_root).is_ok_and(|entries| entries.flatten().any(is_shown))
 }
 
 /// The id that was meant: the one that is named, or the only one that begins so.

@@ -1,0 +1,41 @@
+//! A change in the copy that a trial runs on: the same files, modes and links that a landing brings to the work tree.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crucible_host::fs;
+use crucible_model::RepoPath;
+use crucible_patch::FileMode;
+
+use crate::error::RunError;
+use crate::gatekeeper::Change;
+
+/// Writes the files of a change into the copy, exactly as a landing brings them to the work tree.
+pub(super) fn write_change(copy: &Path, change: &Change) -> Result<(), RunError> {
+    let after = change.tree.files_checked_out();
+    for changed in &change.tree.changes {
+        let target = copy.join(&changed.path);
+        match changed.new_mode {
+            None => fs::remove_file(&target)?,
+            Some(mode) => {
+                let path = changed.path.to_str().and_then(|path| path.parse::<RepoPath>().ok());
+                let Some(bytes) = path.and_then(|path| after.get(&path)) else {
+                    continue;
+                };
+                if let Some(parent) = target.parent() {
+                    fs::create_dir_all(parent)?;
+                }
+                if mode == FileMode::Symlink {
+                    fs::remove_file(&target)?;
+                    fs::make_link(Path::new(OsStr::from_bytes(bytes)), &target)?;
+                    continue;
+                }
+                // The copy is gone when the trial is over.
+                let mode = if mode == FileMode::Executable { 0o755 } else { 0o644 };
+                fs::write_unflushed(&target, bytes, mode)?;
+            }
+        }
+    }
+    Ok(())
+}
