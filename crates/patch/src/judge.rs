@@ -326,6 +326,10 @@ impl Judge<'_> {
             let hint = "the path lies outside the scope; change only what the plan allows";
             self.refuse(Code::new("patch-path-outside-scope"), path, hint);
         }
+        if path.has_backslash() && !self.policy.names_backslash(path) {
+            let hint = "the name holds a backslash; separate parts of a path by `/`, or have the policy or the plan name this file";
+            self.refuse(Code::new("patch-backslash"), path, hint);
+        }
         if let Some(place) = self.policy.denied_place(path) {
             self.refuse(Code::new("patch-path-denied"), path, format!("nothing under `{place}` may change"));
         }

@@ -149,6 +149,12 @@ impl Policy {
         self.named.contains(path)
     }
 
+    /// Whether a backslash in `path` is meant: the path is named, or a root that holds the backslash holds the path.
+    pub(crate) fn names_backslash(&self, path: &RepoPath) -> bool {
+        let is_root = |root: &&PathPrefix| root.contains(path) && root.to_string().contains('\\');
+        self.names(path) || self.allow_roots.iter().any(|root| is_root(&root))
+    }
+
     pub(crate) fn may_add_to(&self, path: &RepoPath) -> bool {
         self.may_add.iter().any(|place| place.contains(path)) && !self.names(path)
     }

@@ -167,6 +167,11 @@ impl Layout {
         layout.show(&layout.cwd.clone());
         layout.add_own_masks(hidden::secrets(env))?;
         layout.add_own_masks(sockets::of_services())?;
+        if surroundings == Surroundings::Namespaces {
+            layout.add_own_masks(hidden::kernel_secrets())?;
+            let sockets = sockets::of_directories(&layout.handed_out());
+            layout.add_own_masks(sockets.iter().map(|path| layout.table.inside(path)).collect())?;
+        }
         for path in &profile.masked {
             layout.add_mask(path).map_err(|problem| SandboxError::Masked { path: path.clone(), problem })?;
         }
@@ -238,6 +243,16 @@ impl Layout {
                 _ => {}
             }
         }
+    }
+
+    /// The machine's directories that the program may write to.
+    fn handed_out(&self) -> Vec<PathBuf> {
+        let source = |(path, mount): (&PathBuf, &Mount)| match mount {
+            Mount::Writable => Some(path.clone()),
+            Mount::Writing(source) => Some(source.clone()),
+            _ => None,
+        };
+        self.mounts.iter().filter_map(source).collect()
     }
 
     /// Masks places of our own list.
