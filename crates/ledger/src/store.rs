@@ -35,6 +35,7 @@ const MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("../migrations/0004_crawl.sql")),
     M::up(include_str!("../migrations/0005_spec_receipts.sql")),
     M::up(include_str!("../migrations/0006_forge.sql")),
+    M::up(include_str!("../migrations/0007_schema_version.sql")),
 ];
 
 /// The `application_id` in the header of the file: "CRUC".
@@ -418,6 +419,30 @@ mod tests {
         assert_eq!(names.len(), MIGRATIONS.len());
         for (index, name) in names.iter().enumerate() {
             assert!(name.starts_with(&format!("{:04}_", index + 1)) && name.ends_with(".sql"), "{name}");
+        }
+    }
+
+    #[test]
+    fn schema_version_is_read_without_crucible() {
+        for version in 0..=MIGRATIONS.len() {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("ledger.db");
+            database_of_version(&path, version);
+            drop(Ledger::open(&path).unwrap());
+            let other = Connection::open(&path).unwrap();
+            let read = |sql: &str| other.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+            assert_eq!(read("SELECT max(version) FROM schema_version"), MIGRATIONS.len() as i64, "{version}");
+            assert_eq!(read("SELECT count(*) FROM schema_version"), read("SELECT user_version FROM pragma_user_version"));
+            let names: Vec<String> = other
+                .prepare("SELECT migration || '.sql' FROM schema_version ORDER BY version")
+                .unwrap()
+                .query_map([], |row| row.get(0))
+                .unwrap()
+                .collect::<Result<_, _>>()
+                .unwrap();
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+            assert!(names.iter().all(|name| folder.join(name).is_file()), "{names:?}");
+            assert!(other.execute("DELETE FROM schema_version", []).is_err());
         }
     }
 

@@ -35,6 +35,6 @@ pub use judge::{RELEASE_NOTES, judge, judge_places};
 pub use outline::{OutlineItem, outline};
 pub use parse::{MAX_PATCH_BYTES, PatchError, PatchErrorKind, parse};
 pub use patch::{Change, Content, FileMode, FilePatch, Hunk, HunkLine, LineEnd, LineKind, Patch};
-pub use policy::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES, Policy};
+pub use policy::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES, Policy, PolicySource};
 pub use source::{Asserts, SourceSigns, defined_names, defines_assertions, source_signs};
 pub use tricks::EXAMPLE_CHANGED;

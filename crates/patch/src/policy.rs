@@ -21,6 +21,38 @@ const DENIED_SUFFIXES: [&str; 18] = [
     ".pem", ".key", ".p12", ".pfx", ".jks",
 ];
 
+/// Where a policy comes from, and so what has to change for it to allow more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PolicySource {
+    /// A policy as JSON.
+    #[default]
+    Document,
+    /// A plan.
+    Plan,
+    /// The command that the user gave.
+    Command,
+}
+
+impl PolicySource {
+    /// How a file comes to be named.
+    pub(crate) const fn naming(self) -> &'static str {
+        match self {
+            Self::Document => "list this file in `named` of the policy",
+            Self::Plan => "have the plan name this file",
+            Self::Command => "name this file in the command",
+        }
+    }
+
+    /// What says where files may change.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Document => "the policy",
+            Self::Plan => "the plan",
+            Self::Command => "the command",
+        }
+    }
+}
+
 /// The rules that a patch is judged by. As JSON: the five keys of seed 003 H, of which only `allow_roots` has to be
 /// there, and six more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +93,9 @@ pub struct Policy {
     /// The old and the new name of each symbol that gets another one; a test file may change in these names alone.
     #[serde(default)]
     pub renames: Vec<(String, String)>,
+    /// Where these rules come from; not a part of them.
+    #[serde(skip)]
+    pub source: PolicySource,
 }
 
 /// A policy as it is written, before its values are judged: one with the wrong shape is told in words of JSON.
@@ -149,6 +184,11 @@ impl Policy {
         self.named.contains(path)
     }
 
+    /// Whether a new file at `path` is meant: it is named, or a root is this very path.
+    pub(crate) fn names_new(&self, path: &RepoPath) -> bool {
+        self.names(path) || self.allow_roots.contains(&PathPrefix::from(path.clone()))
+    }
+
     /// Whether a backslash in `path` is meant: the path is named, or a root that holds the backslash holds the path.
     pub(crate) fn names_backslash(&self, path: &RepoPath) -> bool {
         let is_root = |root: &&PathPrefix| root.contains(path) && root.to_string().contains('\\');
@@ -201,6 +241,7 @@ impl Default for Policy {
             may_drop: Vec::new(),
             may_add: Vec::new(),
             renames: Vec::new(),
+            source: PolicySource::Document,
         }
     }
 }

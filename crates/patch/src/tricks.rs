@@ -150,8 +150,8 @@ fn lost_examples(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
     files
         .map(|(path, _)| {
             if fewer && policy.may_drop.is_empty() && !policy.names(path) {
-                let hint =
-                    "an example that was run as a test is gone; keep it, or have the plan name the file";
+                let naming = policy.source.naming();
+                let hint = format!("an example that was run as a test is gone; keep it, or {naming}");
                 Finding::error(EXAMPLE_CHANGED, path.to_string(), hint)
             } else {
                 let hint = "an example that is run as a test changed; see that it still shows what it showed";

@@ -10,7 +10,7 @@ use crucible_model::{
     ByteLimit, Code, EditFormat, Finding, Outcome, PathPrefix, RepoPath, Untrusted, Verdict, single_spaced,
 };
 use crucible_patch::{
-    AnswerError, Change as FileChange, FileMode, Patch, Policy, Proposal, Reading, WithLost, apply, by_lines,
+    AnswerError, Change as FileChange, FileMode, Patch, Policy, PolicySource, Proposal, Reading, WithLost, apply, by_lines,
     collisions, is_test_path, judge_places, make_diff, makes_names, parse, read_any_answer, with_lost,
 };
 use crucible_repo::{Git, MAX_TOUCHED, Oid, ProducedTree, RepoError, TreeChange, agrees};
@@ -160,6 +160,7 @@ pub fn plan_policy(plan: &Plan, limits: PatchLimits) -> Policy {
         may_drop: plan.may_drop.clone(),
         may_add: plan.may_add.clone(),
         renames: plan.renames.clone(),
+        source: PolicySource::Plan,
         ..Policy::within(plan.scope_allow.clone())
     }
 }
@@ -486,7 +487,7 @@ pub(crate) mod tests {
 
     fn plan(allow: &str, names: &str) -> Plan {
         let text = format!(
-            "Status: SIGNED\nScope-Allow: {allow}\nScope-Deny:\nNames: {names}\nGates: lite\nStop: x\nBudgets: 1\n\
+            "Status: SIGNED\nScope-Allow: {allow}\nScope-Deny:\nNames: {names}\nGates: lite\nStop: verified\nBudgets: 1\n\
              Behaviors:\nResults:\n"
         );
         Plan::parse(&text).unwrap()

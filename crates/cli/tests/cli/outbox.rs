@@ -20,7 +20,7 @@ fn request(paths: &[&str], max_files: u64) -> String {
         .to_string()
 }
 
-const PLAN: &str = "Scope-Allow: src/area.py\nScope-Deny:\nStop: when the tests pass\nBehaviors:\n";
+const PLAN: &str = "Scope-Allow: src/area.py\nScope-Deny:\nStop: verified\nBehaviors:\n";
 
 /// The only run's directory.
 fn run_of(desk: &Desk) -> PathBuf {
@@ -187,7 +187,7 @@ fn a_model_in_the_chair_is_corrected_and_then_believed_within_its_bounds() {
     assert_eq!(wanted["needs"], json!([{ "path": "src/area.py", "mode": "full" }]));
     assert_eq!(wanted["goal"], started["run"]["goal"]);
     let plan = read("artifacts/PLAN.md");
-    assert!(plan.contains("\nStop: when the tests pass\n") && plan.contains("\nNames:\n"), "{plan}");
+    assert!(plan.contains("\nStop: verified\n") && plan.contains("\nNames:\n"), "{plan}");
     assert!(read("TRACE.md").contains("ANSWER_TAKEN"));
     let replayed = desk.run(["run", "replay", &id_of(&started), "--json"]).ok().json();
     assert_eq!((&replayed["state"], &replayed["different"]), (&json!("verified"), &json!([])));

@@ -243,7 +243,7 @@ pub(crate) const FILE_REQUEST_FORM: &str = "- The content is one JSON object: {\
 
 /// How a chair's plan looks.
 pub(crate) const PLAN_FORM: &str = "- The content is these lines, each once:\n  Scope-Allow: files or directories that may change, separated by commas\n  Scope-Deny: what below them may not, or nothing\n  \
-     Stop: when to stop, in one sentence\n  Behaviors: the ids of docs/behaviors/INDEX.md that the change concerns; empty where there are none\n- Allow as little as the goal needs, and only \
+     Stop: one or more of verified, iterations, budget, blocked, separated by commas\n  Behaviors: the ids of docs/behaviors/INDEX.md that the change concerns; empty where there are none\n- Allow as little as the goal needs, and only \
      files that are shown whole above.\n";
 
 /// How a review looks.
