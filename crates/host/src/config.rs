@@ -877,7 +877,8 @@ mod tests {
             assert!(read().unwrap_err().to_string().contains("it is no regular file"));
             std::fs::remove_dir(place).unwrap();
             std::os::unix::fs::symlink("nowhere", place).unwrap();
-            let is_refused = |error: &FsError| if place == &own { error.is_not_found() } else { error.is_link() };
+            let is_refused =
+                |error: &FsError| if place == &own { error.is_not_found() } else { error.is_link() };
             assert!(matches!(read(), Err(ConfigError::Fs(error)) if is_refused(&error)), "it leads nowhere");
             std::fs::remove_file(place).unwrap();
         }
@@ -918,7 +919,8 @@ mod tests {
         link(&private, &home.join(".config/crucible/config.toml"));
         assert_eq!(read().unwrap().number("run.max_iterations"), 1);
         std::fs::remove_file(home.join(".config/crucible/config.toml")).unwrap();
-        crate::fs::write_atomic(&project.join(".crucible/config.toml"), b"[run]\nmax_iterations = 2\n").unwrap();
+        crate::fs::write_atomic(&project.join(".crucible/config.toml"), b"[run]\nmax_iterations = 2\n")
+            .unwrap();
         link(&project, &room.path().join("way"));
         let files = ConfigFiles::discover(&env, &room.path().join("way"));
         assert_eq!(Config::load(DEFAULTS, &files, &env, &[]).unwrap().number("run.max_iterations"), 2);

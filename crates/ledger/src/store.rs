@@ -432,7 +432,10 @@ mod tests {
             let other = Connection::open(&path).unwrap();
             let read = |sql: &str| other.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
             assert_eq!(read("SELECT max(version) FROM schema_version"), MIGRATIONS.len() as i64, "{version}");
-            assert_eq!(read("SELECT count(*) FROM schema_version"), read("SELECT user_version FROM pragma_user_version"));
+            assert_eq!(
+                read("SELECT count(*) FROM schema_version"),
+                read("SELECT user_version FROM pragma_user_version")
+            );
             let names: Vec<String> = other
                 .prepare("SELECT migration || '.sql' FROM schema_version ORDER BY version")
                 .unwrap()

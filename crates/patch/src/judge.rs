@@ -398,7 +398,8 @@ impl Judge<'_> {
             self.refuse(Code::new("patch-mode-change"), path, hint);
         }
         // A root that is the file itself names it, where nothing but a program of the project reads such a file.
-        let is_meant = if is_settled(path) || !takes_no_place(path) { Policy::names } else { Policy::names_new };
+        let is_meant =
+            if is_settled(path) || !takes_no_place(path) { Policy::names } else { Policy::names_new };
         if is_new && !addition.settles() && !is_meant(self.policy, path) {
             let hint = format!("change the files that are there, or {}", self.policy.source.naming());
             self.refuse(Code::new("patch-new-file-unnamed"), path, hint);
@@ -497,7 +498,8 @@ impl Judge<'_> {
                     PolicySource::Plan => "have the plan say that it goes",
                     PolicySource::Command => "take it out by hand",
                 };
-                let hint = format!("the answer lost a definition that was there; give the file whole, or {saying}");
+                let hint =
+                    format!("the answer lost a definition that was there; give the file whole, or {saying}");
                 self.refuse(Code::new("patch-definition-dropped"), format!("{definition} in {path}"), hint);
             }
         }

@@ -167,7 +167,8 @@ fn read_from_outside(patch: &Patch, before: &Files, after: &Files) -> Vec<Findin
     let mut balance: BTreeMap<Included, i64> = BTreeMap::new();
     let mut brought: Vec<(&RepoPath, BTreeSet<Included>)> = Vec::new();
     for file in patch.files.iter().filter(|file| file.content == Content::Text) {
-        let stays = |path: &&RepoPath| !matches!(file.change, Change::Copy { .. }) && before.contains_key(*path);
+        let stays =
+            |path: &&RepoPath| !matches!(file.change, Change::Copy { .. }) && before.contains_key(*path);
         let old = file.old_path().filter(stays).and_then(|path| Some((path, before.get(path)?)));
         for seen in old.map(|(path, old)| included(path, old)).unwrap_or_default() {
             *balance.entry(seen).or_default() -= 1;
@@ -185,7 +186,8 @@ fn read_from_outside(patch: &Patch, before: &Files, after: &Files) -> Vec<Findin
         let subject = format!("{} in {path}", seen.what);
         match seen.reach {
             Reach::Outside => {
-                let hint = "the path leaves the repository; copy what the code needs into it and name it there";
+                let hint =
+                    "the path leaves the repository; copy what the code needs into it and name it there";
                 Finding::error(code(), subject, hint)
             }
             Reach::Unknown => {

@@ -10,8 +10,9 @@ use crucible_model::{
     ByteLimit, Code, EditFormat, Finding, Outcome, PathPrefix, RepoPath, Untrusted, Verdict, single_spaced,
 };
 use crucible_patch::{
-    AnswerError, Change as FileChange, FileMode, Patch, Policy, PolicySource, Proposal, Reading, WithLost, apply, by_lines,
-    collisions, is_test_path, judge_places, make_diff, makes_names, parse, read_any_answer, with_lost,
+    AnswerError, Change as FileChange, FileMode, Patch, Policy, PolicySource, Proposal, Reading, WithLost,
+    apply, by_lines, collisions, is_test_path, judge_places, make_diff, makes_names, parse, read_any_answer,
+    with_lost,
 };
 use crucible_repo::{Git, MAX_TOUCHED, Oid, ProducedTree, RepoError, TreeChange, agrees};
 use crucible_secrets::{MARKER_BEGIN, Scanner};

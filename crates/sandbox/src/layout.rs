@@ -216,21 +216,32 @@ impl Layout {
     pub(crate) fn readable(&self) -> Vec<OsString> {
         let mut places = Vec::new();
         self.collect_readable(Path::new("/"), &mut places);
-        let shown = self.mounts.iter().filter(|(_, mount)| matches!(mount, Mount::Visible | Mount::Anchor));
-        places.extend(shown.map(|(path, _)| path.clone().into_os_string()));
+        for (path, mount) in &self.mounts {
+            match mount {
+                // What is covered in it stays so.
+                Mount::Visible if self.hides_below(path) => self.collect_below(path, &mut places),
+                Mount::Visible | Mount::Anchor => places.push(path.into()),
+                _ => {}
+            }
+        }
         places
     }
 
     fn collect_readable(&self, directory: &Path, places: &mut Vec<OsString>) {
-        let below = self.mounts.range(directory.to_owned()..);
-        let mut below = below.take_while(|(path, _)| path.starts_with(directory));
-        if !below.any(|(_, mount)| mount.hides()) {
+        if !self.hides_below(directory) {
             places.push(directory.into());
-            return;
+        } else if !self.mounts.contains_key(directory) {
+            self.collect_below(directory, places);
         }
-        if self.mounts.contains_key(directory) {
-            return;
-        }
+    }
+
+    /// Whether something at or below `directory` is out of sight.
+    fn hides_below(&self, directory: &Path) -> bool {
+        let below = self.mounts.range(directory.to_owned()..);
+        below.take_while(|(path, _)| path.starts_with(directory)).any(|(_, mount)| mount.hides())
+    }
+
+    fn collect_below(&self, directory: &Path, places: &mut Vec<OsString>) {
         // What cannot be listed cannot be read either.
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
             let path = entry.path();

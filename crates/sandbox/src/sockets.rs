@@ -100,7 +100,10 @@ fn bound_relatively(list: &[u8]) -> BTreeSet<PathBuf> {
         (!rest.is_empty() && !matches!(rest[0], b'/' | b'@')).then(|| PathBuf::from(OsStr::from_bytes(rest)))
     });
     let steps = |part: &Component<'_>| !matches!(part, Component::Normal(_));
-    paths.map(|path| path.components().skip_while(steps).collect()).filter(|path: &PathBuf| path.file_name().is_some()).collect()
+    paths
+        .map(|path| path.components().skip_while(steps).collect())
+        .filter(|path: &PathBuf| path.file_name().is_some())
+        .collect()
 }
 
 /// The places where something is mounted: the fifth column of the list, in which a blank is `\040`.
@@ -144,10 +147,7 @@ mod tests {
     fn paths_are_taken_from_the_kernels_list() {
         let paths = |texts: &[&str]| texts.iter().map(PathBuf::from).collect::<BTreeSet<_>>();
         // An abstract name that looks like a path is taken for one, and so is the end of a relative one; nothing lies there.
-        assert_eq!(
-            bound(LISTED),
-            paths(&["/home/me/s", "/run/my s", "/var/abstract", "/var/lib/my sql/s"])
-        );
+        assert_eq!(bound(LISTED), paths(&["/home/me/s", "/run/my s", "/var/abstract", "/var/lib/my sql/s"]));
         assert_eq!(bound_relatively(LISTED), paths(&["run/my s"]));
         assert!(bound(b"").is_empty() && bound_relatively(b"").is_empty());
     }

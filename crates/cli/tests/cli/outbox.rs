@@ -92,6 +92,63 @@ fn a_person_takes_a_run_from_goal_to_commit() {
 }
 
 #[test]
+fn a_person_packs_where_that_is_configured_and_is_judged_like_code() {
+    let (repo, desk) = (small().build(), Desk::new());
+    let file = desk.path("dispatch.json");
+    let text = json!({
+        "schema_version": "ctcp-dispatch-config-v1", "mode": "manual_outbox",
+        "role_providers": { "librarian": "manual_outbox", "chair": "local_exec" }, "budgets": { "max_outbox_prompts": 9 },
+    });
+    fs::write(&file, text.to_string()).unwrap();
+    let started = desk.start_call(repo.path()).arg("--dispatch").arg(&file).run().exits(1).json();
+    assert_eq!(started["owed"]["target"], "artifacts/context_pack.json");
+    let run = run_of(&desk);
+    let prompt = fs::read_to_string(run.join("outbox/001_librarian_context_pack.md")).unwrap();
+    assert!(prompt.contains("src/area.py") && prompt.contains("ctcp-context-pack-v1"), "{prompt}");
+    let request: Value =
+        serde_json::from_str(&fs::read_to_string(run.join("artifacts/file_request.json")).unwrap()).unwrap();
+    let asked: Vec<String> = request["needs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|need| need["path"].as_str().unwrap().to_owned())
+        .collect();
+    let pack = |words: &dyn Fn(&str, String) -> String| {
+        let file = |path: &String| {
+            let content = words(path, fs::read_to_string(repo.path().join(path)).unwrap());
+            json!({ "path": path, "why": "requested", "content": content })
+        };
+        let files: Vec<Value> = asked.iter().map(file).collect();
+        json!({
+            "schema_version": "ctcp-context-pack-v1", "goal": request["goal"], "repo_slug": "r", "summary": "all",
+            "files": files, "omitted": [],
+        })
+        .to_string()
+    };
+    let target = run.join("artifacts/context_pack.json");
+    fs::write(
+        &target,
+        pack(&|path, text| if path == "src/area.py" { "in short: an area".to_owned() } else { text }),
+    )
+    .unwrap();
+    let refused = desk.run(["run", "advance", "--json"]).exits(1).json();
+    assert_eq!(refused["owed"]["prompt"], "outbox/002_librarian_context_pack.md");
+    let again = fs::read_to_string(run.join("outbox/002_librarian_context_pack.md")).unwrap();
+    assert!(again.contains("run-pack-differs"), "{again}");
+
+    fs::write(&target, pack(&|_, text| text)).unwrap();
+    let packed = desk.run(["run", "advance", "--json"]).exits(1).json();
+    assert_eq!(packed["owed"]["action"], "patch");
+    fs::write(run.join("artifacts/diff.patch"), GOOD_DIFF).unwrap();
+    let verified = desk.run(["run", "advance", "--json"]).ok().json();
+    assert_eq!(verified["state"], "verified");
+    let id = id_of(&started);
+    let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
+    assert_eq!(replayed["different"], json!([]));
+    desk.run(["run", "verify-record", &id]).ok();
+}
+
+#[test]
 fn a_person_may_answer_in_any_edit_format() {
     let blocks = "Sure:\n\nsrc/area.py\n<<<<<<< SEARCH\nreturn width + height\n=======\nreturn width * height\n>>>>>>> REPLACE\n";
     let fenced = format!("Here it is:\n```diff\n{GOOD_DIFF}```\nDone.\n");
@@ -259,7 +316,8 @@ fn a_dispatch_that_cannot_hold_is_refused_before_anything_begins() {
     let (repo, desk) = (small().build(), Desk::new());
     let file = desk.path("dispatch.json");
     for (roles, part) in [
-        (json!({ "librarian": "manual_outbox" }), "dispatch-service-unfit"),
+        (json!({ "librarian": "gateway" }), "dispatch-service-unfit"),
+        (json!({ "librarian": "api_agent" }), "dispatch-service-unfit"),
         (json!({ "patchmaker": "local_exec" }), "dispatch-service-unfit"),
         (json!({ "researcher": "gateway" }), "dispatch-service-unfit"),
         (json!({ "chair": "nobody" }), "dispatch-service-unknown"),

@@ -37,8 +37,7 @@ const MOST_WORDS: usize = 64;
 /// How much of a path is told.
 const MOST_TOLD: usize = 120;
 /// Directories of the machine in which no sources lie.
-const SYSTEM: [&str; 10] =
-    ["Users", "boot", "dev", "etc", "home", "private", "proc", "root", "sys", "var"];
+const SYSTEM: [&str; 10] = ["Users", "boot", "dev", "etc", "home", "private", "proc", "root", "sys", "var"];
 /// Endings of what the preprocessor of C includes.
 const C_SOURCES: [&str; 12] =
     [".c", ".cc", ".cpp", ".cxx", ".def", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp"];
@@ -50,7 +49,9 @@ pub(crate) fn included(path: &RepoPath, source: &[u8]) -> Vec<Included> {
         Some(Language::Rust) if ["include", "path", "folder", "asm"].iter().any(|word| has(source, word)) => {
             rust(source, &mut found);
         }
-        Some(Language::C) if ["include", "embed", "import", "incbin"].iter().any(|word| has(source, word)) => {
+        Some(Language::C)
+            if ["include", "embed", "import", "incbin"].iter().any(|word| has(source, word)) =>
+        {
             c(source, &mut found);
         }
         Some(Language::Script) if ["require", "import", "from"].iter().any(|word| has(source, word)) => {
@@ -104,7 +105,8 @@ impl Found<'_> {
 /// Whether a path leaves the repository from a directory so deep in it, or comes by git's own files.
 fn leaves(target: &str, depth: usize) -> bool {
     let target = target.strip_prefix("file://").unwrap_or(target);
-    let is_drive = matches!(target.as_bytes(), [drive, b':', b'/' | b'\\', ..] if drive.is_ascii_alphabetic());
+    let is_drive =
+        matches!(target.as_bytes(), [drive, b':', b'/' | b'\\', ..] if drive.is_ascii_alphabetic());
     if target.starts_with(['/', '\\']) || is_drive {
         return true;
     }
@@ -142,7 +144,8 @@ impl Item<'_> {
 
 /// The words and literals of a text, in order.
 fn items<'a>(source: &'a [u8], tokens: &[Token<'a>], literals: &[Range<usize>]) -> Vec<Item<'a>> {
-    let words = tokens.iter().map(|token| Item { text: token.text, at: token.range.start, is_literal: false });
+    let words =
+        tokens.iter().map(|token| Item { text: token.text, at: token.range.start, is_literal: false });
     let literals = literals.iter().filter_map(|range| {
         Some(Item { text: source.get(range.clone())?, at: range.start, is_literal: true })
     });
@@ -234,8 +237,17 @@ enum Piece {
 }
 
 /// Variables that name a place of the user's.
-const HOMES: [&str; 9] =
-    ["CARGO_HOME", "HOME", "PATH", "PWD", "RUSTUP_HOME", "TMPDIR", "USERPROFILE", "XDG_CONFIG_HOME", "XDG_DATA_HOME"];
+const HOMES: [&str; 9] = [
+    "CARGO_HOME",
+    "HOME",
+    "PATH",
+    "PWD",
+    "RUSTUP_HOME",
+    "TMPDIR",
+    "USERPROFILE",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+];
 /// Directories in which a package of cargo has its sources.
 const PACKAGE_PARTS: [&str; 4] = ["benches", "examples", "src", "tests"];
 
@@ -264,7 +276,8 @@ fn rust(source: &[u8], found: &mut Found<'_>) {
             let name = String::from_utf8_lossy(item.text).into_owned() + "!";
             let is_plain = ["include", "include_str", "include_bytes"].iter().any(|word| item.is(word));
             // Where such a macro is defined, nothing is read.
-            let Some(_) = items.get(at + 2).filter(|open| ["(", "[", "{"].iter().any(|mark| open.is(mark))) else {
+            let Some(_) = items.get(at + 2).filter(|open| ["(", "[", "{"].iter().any(|mark| open.is(mark)))
+            else {
                 continue;
             };
             match inside(&items, at + 2) {
@@ -428,7 +441,7 @@ fn c(source: &[u8], found: &mut Found<'_>) {
         let is_directive = ["include", "include_next", "embed", "import"].iter().any(|word| item.is(word));
         let before = at.checked_sub(1).and_then(|before| items.get(before));
         // `#`, `%:` or `??=`.
-        let is_marked = before.is_some_and(|before| [ "#", ":", "="].iter().any(|mark| before.is(mark)));
+        let is_marked = before.is_some_and(|before| ["#", ":", "="].iter().any(|mark| before.is(mark)));
         if !is_directive || !is_marked {
             continue;
         }
@@ -545,9 +558,8 @@ fn python(source: &[u8], found: &mut Found<'_>) {
             continue;
         }
         let Some(arguments) = inside(&items, at + 1) else { continue };
-        let opens = |offset: usize| {
-            offset >= 2 && arguments[offset - 1].is("(") && arguments[offset - 2].is("open")
-        };
+        let opens =
+            |offset: usize| offset >= 2 && arguments[offset - 1].is("(") && arguments[offset - 2].is("open");
         for (offset, argument) in arguments.iter().enumerate() {
             let Some(target) = argument.value() else { continue };
             if *name != "exec" || opens(offset) {
@@ -579,7 +591,11 @@ const fn construct(endings: &'static [&'static str], words: &'static [&'static s
     Construct { endings, words, written: Written::Quoted, has_site: false }
 }
 
-const fn of_site(endings: &'static [&'static str], words: &'static [&'static str], written: Written) -> Construct {
+const fn of_site(
+    endings: &'static [&'static str],
+    words: &'static [&'static str],
+    written: Written,
+) -> Construct {
     Construct { endings, words, written, has_site: true }
 }
 
@@ -639,7 +655,8 @@ fn quoted_after(text: &str, word: &str, judge: &mut dyn FnMut(&str)) {
             is_own = true;
         }
         let Some(quote) = rest.chars().next().filter(|quote| matches!(quote, '"' | '\'')) else { continue };
-        let Some((target, _)) = rest[1..].split_once(quote).filter(|(target, _)| !target.contains('\n')) else {
+        let Some((target, _)) = rest[1..].split_once(quote).filter(|(target, _)| !target.contains('\n'))
+        else {
             continue;
         };
         judge(if is_own { target.trim_start_matches('/') } else { target });

@@ -222,7 +222,10 @@ mod tests {
                 ],
             ),
             (&[Language::Go], &["func (", "func init(){", "/*"]),
-            (&[Language::C], &["R\"(", "#define a \\\n", "class A{", "const enum ", "#include <", "#include a\n"]),
+            (
+                &[Language::C],
+                &["R\"(", "#define a \\\n", "class A{", "const enum ", "#include <", "#include a\n"],
+            ),
             (
                 &[Language::Python],
                 &[

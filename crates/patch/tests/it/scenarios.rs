@@ -33,7 +33,11 @@ fn outcome(folder: &Path) -> Value {
     let findings: Vec<_> =
         verdict.findings().iter().map(|finding| json!([finding.code, finding.subject])).collect();
     for finding in verdict.findings() {
-        assert!(!finding.hint.is_empty() && !finding.hint.contains("plan"), "there is no plan here: {}", finding.hint);
+        assert!(
+            !finding.hint.is_empty() && !finding.hint.contains("plan"),
+            "there is no plan here: {}",
+            finding.hint
+        );
     }
     json!({ "verdict": verdict.outcome(), "findings": findings })
 }
@@ -68,9 +72,7 @@ fn the_seeds_five_keys_admit_a_new_source_by_its_path() {
         let verdict = judge(&patch, &policy, &BTreeMap::new(), &after);
         verdict.findings().iter().map(|finding| finding.code.to_string()).collect::<Vec<_>>()
     };
-    let five = |roots: &[&str]| {
-        json!({ "allow_roots": roots, "deny_prefixes": [], "deny_suffixes": [], "max_files": 5, "max_added_lines": 400 })
-    };
+    let five = |roots: &[&str]| json!({ "allow_roots": roots, "deny_prefixes": [], "deny_suffixes": [], "max_files": 5, "max_added_lines": 400 });
     assert_eq!(admits(five(&["src/a.py", "src/new.py"]), "src/new.py", "x = 1"), [""; 0]);
     assert_eq!(admits(five(&["docs/new.md"]), "docs/new.md", "New."), [""; 0]);
     assert_eq!(admits(five(&["src/"]), "src/new.py", "x = 1"), ["patch-new-file-unnamed"]);
@@ -85,7 +87,10 @@ fn the_seeds_five_keys_admit_a_new_source_by_its_path() {
 
     // A name with a backslash is opened by whoever writes it so, and by nothing else.
     let odd = "units/dev\\x2did.mount";
-    assert_eq!(admits(json!({ "allow_roots": ["."], "named": [odd] }), "units/plain.mount", "x"), ["patch-new-file-unnamed"]);
+    assert_eq!(
+        admits(json!({ "allow_roots": ["."], "named": [odd] }), "units/plain.mount", "x"),
+        ["patch-new-file-unnamed"]
+    );
     let quoted = |policy: Value| {
         let policy = Policy::parse(policy.to_string().as_bytes()).unwrap();
         let diff = "diff --git \"a/units/dev\\\\x2did.mount\" \"b/units/dev\\\\x2did.mount\"\n--- \"a/units/dev\\\\x2did.mount\"\n\

@@ -428,7 +428,10 @@ mod tests {
         let read = |text: &str| read_plan(&Untrusted::new(text), &own, &pack(), &gate_files, &known);
         let plan =
             read("Scope-Allow: src/a.py\nScope-Deny: src/gen/\nStop: budget\nBehaviors: B001\n").unwrap();
-        assert_eq!((plan.stop.as_str(), plan.behaviors.as_slice()), ("budget", ["B001".to_owned()].as_slice()));
+        assert_eq!(
+            (plan.stop.as_str(), plan.behaviors.as_slice()),
+            ("budget", ["B001".to_owned()].as_slice())
+        );
         assert_eq!((&plan.gates, &plan.budgets, &plan.names), (&own.gates, &own.budgets, &own.names));
         for (text, code) in [
             ("", "run-plan-unclear"),

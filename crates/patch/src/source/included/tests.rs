@@ -54,7 +54,10 @@ fn included_file_outside_the_repository_is_found() {
         ("web/a.css", "@import \"../../key.css\";\n"),
     ] {
         let found = outside(path, source);
-        assert!(!found.is_empty() && found.iter().all(|reach| *reach == Reach::Outside), "{path} {source}: {found:?}");
+        assert!(
+            !found.is_empty() && found.iter().all(|reach| *reach == Reach::Outside),
+            "{path} {source}: {found:?}"
+        );
     }
 }
 
@@ -62,11 +65,20 @@ fn included_file_outside_the_repository_is_found() {
 fn included_file_of_the_repository_is_fine() {
     for (path, source) in [
         ("src/a.rs", "const K: &str = include_str!(\"../README.md\");"),
-        ("src/a.rs", "// include_str!(\"/etc/passwd\")\nconst K: &str = \"include_str!(\\\"/etc/passwd\\\")\";"),
+        (
+            "src/a.rs",
+            "// include_str!(\"/etc/passwd\")\nconst K: &str = \"include_str!(\\\"/etc/passwd\\\")\";",
+        ),
         ("src/a.rs", "include!(concat!(env!(\"OUT_DIR\"), \"/bindings.rs\"));"),
-        ("crates/x/src/a.rs", "const K: &str = include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/../../README.md\"));"),
+        (
+            "crates/x/src/a.rs",
+            "const K: &str = include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/../../README.md\"));",
+        ),
         ("src/a.rs", "include_bytes_aligned!(16, \"../data/a.bin\");"),
-        ("src/a.rs", "#[utoipa::path(get, path = \"/users\")]\nfn a() {}\n#[serde(rename = \"/a\")]\nstruct B;"),
+        (
+            "src/a.rs",
+            "#[utoipa::path(get, path = \"/users\")]\nfn a() {}\n#[serde(rename = \"/a\")]\nstruct B;",
+        ),
         ("src/a.rs", "mod a {\n    #[path = \"../../x.rs\"]\n    mod b;\n}"),
         ("src/a.rs", "let path = \"/etc/passwd\"; let folder = \"/etc\"; include(\"/etc/x\");"),
         ("src/a.c", "#include <stdio.h>\n#include \"../include/a.h\"\n#include <sys/types.h>\n"),
@@ -74,8 +86,14 @@ fn included_file_of_the_repository_is_fine() {
         ("src/b/a.c", "#include \"../../etc/config.h\"\nconst char *p = \"/etc/passwd\";\n"),
         ("src/a.js", "import a from \"../b.js\"; import l from '/logo.svg'; const d = Array.from(\"/a\");"),
         ("src/a.js", "const a = require(\"./\" + name); const p = require('path'); fetch(\"/etc\");"),
-        ("src/a.go", "package a\n\nimport \"C\"\n\n// #include <stdlib.h>\n//go:embed data/*.json\nvar k string\n"),
-        ("src/a.py", "exec(compile(text, \"/x\", \"exec\"))\nrunpy.run_path(\"data/x.py\")\nopen(\"/etc/passwd\")\n"),
+        (
+            "src/a.go",
+            "package a\n\nimport \"C\"\n\n// #include <stdlib.h>\n//go:embed data/*.json\nvar k string\n",
+        ),
+        (
+            "src/a.py",
+            "exec(compile(text, \"/x\", \"exec\"))\nrunpy.run_path(\"data/x.py\")\nopen(\"/etc/passwd\")\n",
+        ),
         ("src/a.rb", "require 'json'\nrequire_relative '../lib/a'\n"),
         ("src/a.php", "<?php require __DIR__ . '/../vendor/autoload.php';"),
         ("docs/a.rst", ".. include:: ../README.rst\n\n.. literalinclude:: /examples/a.py\n"),
@@ -92,7 +110,10 @@ fn path_that_only_the_build_knows_is_a_doubt() {
     for (path, source) in [
         ("src/a.rs", "macro_rules! text { ($path:expr) => { include_str!($path) } }"),
         ("src/a.rs", "include!(env!(\"GENERATED\"));"),
-        ("src/rs/src/a.rs", "const K: &str = include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/../key\"));"),
+        (
+            "src/rs/src/a.rs",
+            "const K: &str = include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/../key\"));",
+        ),
     ] {
         assert_eq!(outside(path, source), [Reach::Unknown], "{path} {source}");
     }

@@ -228,7 +228,8 @@ fn is_left_out_alone(tokens: &[Token<'_>], at: usize, what: &str) -> bool {
     let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
     let is_comparison = what.starts_with("NODE_ENV!") || what.starts_with("!");
     let open = (at.saturating_sub(BEFORE)..at).rev().find(|index| is(*index, "(") || is(*index, ")"));
-    let Some(open) = open.filter(|open| is_comparison && is(*open, "(") && *open > 0 && is(*open - 1, "if")) else {
+    let Some(open) = open.filter(|open| is_comparison && is(*open, "(") && *open > 0 && is(*open - 1, "if"))
+    else {
         return false;
     };
     let near = tokens.get(..(open + MOST_LEFT_OUT).min(tokens.len())).unwrap_or_default();
@@ -245,7 +246,9 @@ fn is_left_out_alone(tokens: &[Token<'_>], at: usize, what: &str) -> bool {
     };
     let decides = |index: usize| {
         let is_word = ["return", "throw", "yield", "break", "continue"].iter().any(|word| is(index, word));
-        let is_compared = is(index + 1, "=") || is(index + 1, ">") || index > 0 && ["=", "!", "<", ">"].iter().any(|mark| is(index - 1, mark));
+        let is_compared = is(index + 1, "=")
+            || is(index + 1, ">")
+            || index > 0 && ["=", "!", "<", ">"].iter().any(|mark| is(index - 1, mark));
         let is_declared = index >= 2 && ["const", "let", "var"].iter().any(|word| is(index - 2, word));
         is_word || is(index, "=") && !is_compared && !is_declared || is(index, "+") && is(index + 1, "+")
     };
