@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn read_only_alone_is_granted_directories_to_read() {
-        for class in SideEffect::ALL {
+        for class in SideEffect::ALL.iter().copied() {
             let fits = reading(&["logs/", "data/all.csv"]).check(class).is_ok();
             assert_eq!(fits, class == SideEffect::ReadOnly, "{class:?}");
         }

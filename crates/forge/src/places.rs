@@ -219,7 +219,7 @@ mod tests {
         ] {
             assert_eq!(refused(path).as_deref(), Some(name), "{path}");
         }
-        let said = may_be_granted(&"a/.GitHub/x".parse().unwrap()).unwrap_err().to_string();
+        let said = may_be_granted(&"a/.GitHub/x".parse().unwrap(), PlaceUse::Write).unwrap_err().to_string();
         assert!(said.contains("a/.GitHub/x") && said.contains("(.GitHub); grant a directory"), "{said}");
     }
 
