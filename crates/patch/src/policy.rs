@@ -38,7 +38,7 @@ impl PolicySource {
     pub(crate) const fn naming(self) -> &'static str {
         match self {
             Self::Document => "list this file in `named` of the policy",
-            Self::Plan => "have the plan name this file",
+            Self::Plan => "have the plan name the file",
             Self::Command => "name this file in the command",
         }
     }

@@ -3,7 +3,7 @@
 //! | class | calls | writes | reaches | works in |
 //! |---|---|---|---|---|
 //! | READ_ONLY, SECRET_READ | compute | nothing | nothing | an empty directory |
-//! | READ_ONLY with paths to read | compute | nothing | nothing | the project, of which it sees these alone |
+//! | READ_ONLY with paths to read | read | nothing | nothing | the project, of which it sees these alone |
 //! | FILE_WRITE | files | a copy of its granted directories | nothing | the project, of which it sees these alone |
 //! | NETWORK, MONEY, MESSAGING | connect | nothing | its granted hosts | an empty directory |
 //!
@@ -71,6 +71,7 @@ pub(super) fn around(
             let places: Vec<RepoPath> = call.grants.read_paths.iter().filter_map(granted).collect();
             places.iter().try_for_each(|place| refuse_links(&root, place))?;
             profile.masked = hidden(&root, &places)?;
+            profile.calls = Calls::Read;
             return Ok(Walls { profile, cwd: root, staging: None, _empty: Some(empty) });
         }
         SideEffect::ReadOnly | SideEffect::SecretRead => {}
