@@ -10,7 +10,7 @@ use crucible_model::{Code, Finding, PathPrefix, Verdict};
 use crucible_sandbox::AllowedHost;
 use serde::{Deserialize, Serialize};
 
-use crate::places::{RefusedPlace, may_be_granted};
+use crate::places::{PlaceUse, RefusedPlace, may_be_granted};
 
 /// The most entries of each list.
 const MOST: usize = 32;
@@ -25,6 +25,9 @@ pub struct Grants {
     /// Directories and files below the project's top that it may write.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub write_paths: Vec<PathPrefix>,
+    /// Directories and files below the project's top that it may read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub read_paths: Vec<PathPrefix>,
     /// Environment variables that are handed to it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<SecretName>,
@@ -51,10 +54,10 @@ pub enum GrantsError {
         /// The option that names them.
         flag: &'static str,
     },
-    /// The whole project is to be written.
-    #[error("a skill may write below a directory of the project, not the whole project; name the directory")]
+    /// The whole project is granted.
+    #[error("a skill is granted directories of the project, not the whole project; name the directory")]
     Everything,
-    /// A place that is not the skill's to write.
+    /// A place that is not the skill's to write or to read.
     #[error(transparent)]
     Place(#[from] RefusedPlace),
     /// Too many.
@@ -79,17 +82,19 @@ impl Grants {
         let lists = [
             ("hosts", self.hosts.len(), "--allow-host"),
             ("paths to write", self.write_paths.len(), "--allow-write"),
+            ("paths to read", self.read_paths.len(), "--allow-read"),
             ("secrets", self.secrets.len(), "--allow-secret"),
         ];
-        let [takes_hosts, takes_paths, takes_secrets] = match class {
-            SideEffect::ReadOnly => [Use::None; 3],
-            SideEffect::FileWrite => [Use::None, Use::Needed, Use::None],
-            SideEffect::Network => [Use::Needed, Use::None, Use::None],
-            SideEffect::SecretRead => [Use::None, Use::None, Use::Needed],
+        // What a class reads besides it could hand on to where it connects or writes.
+        let takes = match class {
+            SideEffect::ReadOnly => [Use::None, Use::None, Use::Possible, Use::None],
+            SideEffect::FileWrite => [Use::None, Use::Needed, Use::None, Use::None],
+            SideEffect::Network => [Use::Needed, Use::None, Use::None, Use::None],
+            SideEffect::SecretRead => [Use::None, Use::None, Use::None, Use::Needed],
             // Both speak to a service, as somebody.
-            SideEffect::Money | SideEffect::Messaging => [Use::Needed, Use::None, Use::Possible],
+            SideEffect::Money | SideEffect::Messaging => [Use::Needed, Use::None, Use::None, Use::Possible],
         };
-        for ((kind, count, flag), takes) in lists.into_iter().zip([takes_hosts, takes_paths, takes_secrets]) {
+        for ((kind, count, flag), takes) in lists.into_iter().zip(takes) {
             match takes {
                 Use::None if count > 0 => return Err(GrantsError::Useless { kind, class }),
                 Use::Needed if count == 0 => return Err(GrantsError::Missing { kind, class, flag }),
@@ -99,19 +104,20 @@ impl Grants {
                 return Err(GrantsError::TooMany { kind, count });
             }
         }
-        if self.write_paths.iter().any(PathPrefix::is_everything) {
+        if self.write_paths.iter().chain(&self.read_paths).any(PathPrefix::is_everything) {
             return Err(GrantsError::Everything);
         }
         Ok(self.check_places()?)
     }
 
-    /// Judges whether what may be written means nothing to others than the skill.
+    /// Judges whether what may be written means nothing to others than the skill, and what may be read is no secret.
     ///
     /// # Errors
     ///
     /// [`RefusedPlace`] names the first path that does.
     pub fn check_places(&self) -> Result<(), RefusedPlace> {
-        self.write_paths.iter().try_for_each(may_be_granted)
+        self.write_paths.iter().try_for_each(|place| may_be_granted(place, PlaceUse::Write))?;
+        self.read_paths.iter().try_for_each(|place| may_be_granted(place, PlaceUse::Read))
     }
 
     /// What of them deserves a look before somebody answers for them: a host that is written as an address of the machine itself or of a
@@ -257,7 +263,35 @@ mod tests {
             hosts: hosts.iter().map(|host| host.parse().unwrap()).collect(),
             write_paths: paths.iter().map(|path| path.parse().unwrap()).collect(),
             secrets: secrets.iter().map(|name| name.parse().unwrap()).collect(),
+            read_paths: Vec::new(),
         }
+    }
+
+    fn reading(paths: &[&str]) -> Grants {
+        Grants { read_paths: paths.iter().map(|path| path.parse().unwrap()).collect(), ..Grants::default() }
+    }
+
+    #[test]
+    fn read_only_alone_is_granted_directories_to_read() {
+        for class in SideEffect::ALL.iter().copied() {
+            let fits = reading(&["logs/", "data/all.csv"]).check(class).is_ok();
+            assert_eq!(fits, class == SideEffect::ReadOnly, "{class:?}");
+        }
+        assert_eq!(reading(&["."]).check(SideEffect::ReadOnly), Err(GrantsError::Everything));
+        for place in [".crucible", "a/.git~x/../b", ".ssh", "a/.env", "~/logs", "logs/*"] {
+            let Ok(prefix) = place.parse() else { continue };
+            let refused =
+                Grants { read_paths: vec![prefix], ..Grants::default() }.check(SideEffect::ReadOnly);
+            assert!(
+                matches!(&refused, Err(GrantsError::Place(refused)) if refused.path == place),
+                "{place}: {refused:?}"
+            );
+        }
+        // What others take orders from may be looked at.
+        assert_eq!(reading(&[".github/workflows", "node_modules"]).check(SideEffect::ReadOnly), Ok(()));
+        // What was granted before there were such paths is written as it was.
+        let older = serde_json::to_string(&grants(&[], &["notes/"], &[])).unwrap();
+        assert_eq!(older, r#"{"write_paths":["notes"]}"#);
     }
 
     #[test]

@@ -178,8 +178,10 @@ const DIFFERS: &str = "The files that stand there did not pass. An answer that r
 const fn allowed(class: SideEffect) -> &'static str {
     match class {
         SideEffect::ReadOnly => {
-            "Of the class READ_ONLY: it computes from what it is given. It opens no file for writing, connects to nothing and reads no \
-             variables of the environment.\n"
+            "Of the class READ_ONLY: it computes from what it is given, and from files below the paths that it was granted to read, where there are \
+             any, named from the project's top. It opens no file for writing, connects to nothing and reads no variables of the environment. A \
+             database it opens as `sqlite3.connect(f\"file:{path}?mode=ro\", uri=True)`. Its test makes the files that it reads below `tmp_path` and \
+             calls `monkeypatch.chdir(tmp_path)`.\n"
         }
         SideEffect::FileWrite => {
             "Of the class FILE_WRITE: it may write files below the paths that it was granted, named from the project's top; these directories are \
@@ -235,11 +237,12 @@ fn begun_test(parts: &PacketParts<'_>) -> String {
         .map(|name| format!("    monkeypatch.setenv(\"{}\", \"made up\")\n", name.as_str()))
         .collect();
     let (imports, takes, first) = match parts.skill.side_effect {
-        SideEffect::ReadOnly => ("", String::new(), String::new()),
-        SideEffect::FileWrite => {
+        SideEffect::ReadOnly if grants.read_paths.is_empty() => ("", String::new(), String::new()),
+        SideEffect::ReadOnly | SideEffect::FileWrite => {
             let made: String = grants
                 .write_paths
                 .iter()
+                .chain(&grants.read_paths)
                 .map(|path| path.to_string())
                 .filter(|path| {
                     path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte))

@@ -42,12 +42,30 @@ pub(crate) enum PlaceKind {
     File,
 }
 
-/// A path below which no skill is let write.
+/// What a skill is let do below a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PlaceUse {
+    Write,
+    Read,
+}
+
+impl PlaceUse {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::Read => "read",
+        }
+    }
+}
+
+/// A path below which no skill is let write, or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no skill is let write below {path}: {why} ({name}); grant a directory that holds nothing but what skills write, such as notes/"
+    "no skill is let {verb} below {path}: {why} ({name}); grant a directory that holds nothing but what skills {verb}, such as notes/"
 )]
 pub struct RefusedPlace {
+    /// What it is not let do.
+    pub verb: &'static str,
     /// The path.
     pub path: String,
     /// The name on its way that keeps it from being granted.
@@ -82,14 +100,15 @@ pub(crate) fn meaning(path: &str, kind: PlaceKind) -> Option<PlaceMeaning> {
     }
 }
 
-/// Judges whether a skill may be let write below this path.
+/// Judges whether a skill may be let write or read below this path. What others take orders from may be read.
 ///
 /// # Errors
 ///
 /// [`RefusedPlace`] names the first name on the way that means something to others.
-pub(crate) fn may_be_granted(place: &PathPrefix) -> Result<(), RefusedPlace> {
+pub(crate) fn may_be_granted(place: &PathPrefix, usage: PlaceUse) -> Result<(), RefusedPlace> {
     let path = place.to_string();
-    let refused = |name: &str, why| RefusedPlace { path: path.clone(), name: name.to_owned(), why };
+    let verb = usage.as_str();
+    let refused = |name: &str, why| RefusedPlace { verb, path: path.clone(), name: name.to_owned(), why };
     if let Some(home) = path.split('/').next().filter(|name| name.starts_with('~')) {
         return Err(refused(home, "it is taken as it is written, below the project's top, and is no home"));
     }
@@ -106,6 +125,7 @@ pub(crate) fn may_be_granted(place: &PathPrefix) -> Result<(), RefusedPlace> {
             return Err(refused(name, "it holds characters that nobody sees"));
         }
         let why = match meaning(&way, PlaceKind::Directory) {
+            Some(PlaceMeaning::Obeyed) if usage == PlaceUse::Read => continue,
             None => continue,
             Some(PlaceMeaning::Own) => "that is where Crucible or git keeps what it believes",
             Some(PlaceMeaning::Secret) => "it is named like a place of secrets",
@@ -162,7 +182,7 @@ mod tests {
     use super::*;
 
     fn refused(path: &str) -> Option<String> {
-        may_be_granted(&path.parse().unwrap()).err().map(|refused| refused.name)
+        may_be_granted(&path.parse().unwrap(), PlaceUse::Write).err().map(|refused| refused.name)
     }
 
     #[test]
@@ -199,7 +219,7 @@ mod tests {
         ] {
             assert_eq!(refused(path).as_deref(), Some(name), "{path}");
         }
-        let said = may_be_granted(&"a/.GitHub/x".parse().unwrap()).unwrap_err().to_string();
+        let said = may_be_granted(&"a/.GitHub/x".parse().unwrap(), PlaceUse::Write).unwrap_err().to_string();
         assert!(said.contains("a/.GitHub/x") && said.contains("(.GitHub); grant a directory"), "{said}");
     }
 

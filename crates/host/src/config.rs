@@ -18,9 +18,11 @@ use serde::Serialize;
 use toml::Value;
 
 use crate::env::Environment;
-use crate::fs::{FsError, read_regular_up_to};
+use crate::fs::{FsError, read_beneath, read_regular_up_to};
 use crate::words::{WordsError, split_words};
 
+/// Where a project has its settings.
+const PROJECT_FILE: &str = ".crucible/config.toml";
 /// Configuration files are small; anything larger is a mistake or an attack.
 const MAX_FILE: ByteLimit = ByteLimit(1024 * 1024);
 
@@ -275,7 +277,7 @@ impl ConfigFiles {
     pub fn discover(env: &Environment, start: &Path) -> Self {
         let mut project = None;
         for dir in start.ancestors() {
-            let candidate = dir.join(".crucible/config.toml");
+            let candidate = dir.join(PROJECT_FILE);
             if stands(&candidate) {
                 project = Some(candidate);
                 break;
@@ -430,7 +432,10 @@ impl Config {
 
     fn read_file(&mut self, path: &Path, as_project_of: Option<&Path>) -> Result<(), ConfigError> {
         let origin = path.display().to_string();
-        let bytes = read_regular_up_to(path, MAX_FILE)?;
+        let bytes = match as_project_of {
+            Some(_) => read_of_project(path)?,
+            None => read_regular_up_to(path, MAX_FILE)?,
+        };
         let text = String::from_utf8(bytes)
             .map_err(|_| ConfigError::Syntax { origin: origin.clone(), message: "it is not UTF-8".into() })?;
         for (key, value) in flatten(parse(&origin, &text)?) {
@@ -590,6 +595,15 @@ fn stands(path: &Path) -> bool {
         Ok(_) => true,
         Err(error) => !matches!(error.kind(), NotFound | NotADirectory),
     }
+}
+
+/// Reads a project's file. No link is followed there: it would have a cloned repository choose a file of the user's, whose lines an error
+/// quotes.
+fn read_of_project(path: &Path) -> Result<Vec<u8>, FsError> {
+    let place = if path.ends_with(PROJECT_FILE) { PROJECT_FILE } else { "" };
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let root = path.ancestors().nth(if place.is_empty() { 1 } else { 2 }).unwrap_or(path);
+    read_beneath(root, if place.is_empty() { name } else { place }, MAX_FILE)
 }
 
 /// The user's own file, for people.
@@ -863,15 +877,53 @@ mod tests {
             assert!(read().unwrap_err().to_string().contains("it is no regular file"));
             std::fs::remove_dir(place).unwrap();
             std::os::unix::fs::symlink("nowhere", place).unwrap();
-            assert!(
-                matches!(read(), Err(ConfigError::Fs(error)) if error.is_not_found()),
-                "it leads nowhere"
-            );
-
-            crate::fs::write_atomic(&parent.join("nowhere"), b"[run]\nmax_iterations = 1\n").unwrap();
-            assert_eq!(read().unwrap().number("run.max_iterations"), 1, "a link to a file");
+            let is_refused =
+                |error: &FsError| if place == &own { error.is_not_found() } else { error.is_link() };
+            assert!(matches!(read(), Err(ConfigError::Fs(error)) if is_refused(&error)), "it leads nowhere");
             std::fs::remove_file(place).unwrap();
         }
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test lays out links")]
+    fn project_file_behind_a_link_is_refused_unread() {
+        let room = tempfile::tempdir().unwrap();
+        let (home, project) = (room.path().join("home"), room.path().join("project"));
+        let env = Environment::from_pairs([("HOME", &home)], "/");
+        let read = || Config::load(DEFAULTS, &ConfigFiles::discover(&env, &project), &env, &[]);
+        let private = room.path().join("private/config.toml");
+        crate::fs::create_dir_all(private.parent().unwrap()).unwrap();
+        crate::fs::create_dir_all(&project.join(".crucible")).unwrap();
+        crate::fs::create_dir_all(&home.join(".config/crucible")).unwrap();
+        let link = |target: &Path, at: &Path| std::os::unix::fs::symlink(target, at).unwrap();
+        let refused = || {
+            let error = read().unwrap_err();
+            let told = error.to_string();
+            assert!(matches!(error, ConfigError::Fs(error) if error.is_link()), "{told}");
+            assert!(!told.contains("hunter2") && !told.contains("max_iterations"), "{told}");
+        };
+
+        for content in ["password: hunter2\n", "[run]\nmax_iterations = 1\n"] {
+            crate::fs::write_atomic(&private, content.as_bytes()).unwrap();
+            link(&private, &project.join(".crucible/config.toml"));
+            refused();
+            std::fs::remove_file(project.join(".crucible/config.toml")).unwrap();
+            std::fs::remove_dir(project.join(".crucible")).unwrap();
+            link(private.parent().unwrap(), &project.join(".crucible"));
+            refused();
+            std::fs::remove_file(project.join(".crucible")).unwrap();
+            crate::fs::create_dir_all(&project.join(".crucible")).unwrap();
+        }
+
+        // What the user links to is the user's own choice, and so is a way to the project that holds a link.
+        link(&private, &home.join(".config/crucible/config.toml"));
+        assert_eq!(read().unwrap().number("run.max_iterations"), 1);
+        std::fs::remove_file(home.join(".config/crucible/config.toml")).unwrap();
+        crate::fs::write_atomic(&project.join(".crucible/config.toml"), b"[run]\nmax_iterations = 2\n")
+            .unwrap();
+        link(&project, &room.path().join("way"));
+        let files = ConfigFiles::discover(&env, &room.path().join("way"));
+        assert_eq!(Config::load(DEFAULTS, &files, &env, &[]).unwrap().number("run.max_iterations"), 2);
     }
 
     #[test]

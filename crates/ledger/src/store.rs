@@ -29,7 +29,7 @@ pub struct Ledger {
 }
 
 /// The SQL of every migration in its order. A file is never edited once released: a change is a new file.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("../migrations/0001_chain.sql"),
     include_str!("../migrations/0002_runs_and_calls.sql"),
     include_str!("../migrations/0003_one_index_per_event.sql"),
@@ -37,6 +37,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("../migrations/0005_spec_receipts.sql"),
     include_str!("../migrations/0006_forge.sql"),
     include_str!("../migrations/0007_told_rows.sql"),
+    include_str!("../migrations/0008_schema_version.sql"),
 ];
 
 /// The migration after which rows that change are told in the chain, counted from 1.
@@ -433,6 +434,33 @@ mod tests {
         assert_eq!(names.len(), MIGRATIONS.len());
         for (index, name) in names.iter().enumerate() {
             assert!(name.starts_with(&format!("{:04}_", index + 1)) && name.ends_with(".sql"), "{name}");
+        }
+    }
+
+    #[test]
+    fn schema_version_is_read_without_crucible() {
+        for version in 0..=MIGRATIONS.len() {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("ledger.db");
+            database_of_version(&path, version);
+            drop(Ledger::open(&path).unwrap());
+            let other = Connection::open(&path).unwrap();
+            let read = |sql: &str| other.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+            assert_eq!(read("SELECT max(version) FROM schema_version"), MIGRATIONS.len() as i64, "{version}");
+            assert_eq!(
+                read("SELECT count(*) FROM schema_version"),
+                read("SELECT user_version FROM pragma_user_version")
+            );
+            let names: Vec<String> = other
+                .prepare("SELECT migration || '.sql' FROM schema_version ORDER BY version")
+                .unwrap()
+                .query_map([], |row| row.get(0))
+                .unwrap()
+                .collect::<Result<_, _>>()
+                .unwrap();
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+            assert!(names.iter().all(|name| folder.join(name).is_file()), "{names:?}");
+            assert!(other.execute("DELETE FROM schema_version", []).is_err());
         }
     }
 

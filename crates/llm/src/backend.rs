@@ -11,6 +11,7 @@ use crate::capability::Capabilities;
 use crate::error::LlmError;
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::price::PriceTable;
+use crate::template::PromptTemplate;
 use crate::watch::{CallWatch, InFlight};
 
 /// Something that answers for a model.
@@ -120,6 +121,7 @@ impl BackendParts {
 pub struct Backend {
     parts: Arc<BackendParts>,
     phase_models: BTreeMap<String, String>,
+    phase_templates: BTreeMap<String, PromptTemplate>,
     watch: Option<Arc<dyn CallWatch>>,
 }
 
@@ -127,7 +129,12 @@ impl Backend {
     /// A backend of these parts.
     #[must_use]
     pub fn new(parts: BackendParts) -> Self {
-        Self { parts: Arc::new(parts), phase_models: BTreeMap::new(), watch: None }
+        Self {
+            parts: Arc::new(parts),
+            phase_models: BTreeMap::new(),
+            phase_templates: BTreeMap::new(),
+            watch: None,
+        }
     }
 
     /// The same, with somebody who is told of each attempt. One that was told before is told no more.
@@ -140,6 +147,12 @@ impl Backend {
     #[must_use]
     pub fn with_phase_models(self, phase_models: BTreeMap<String, String>) -> Self {
         Self { phase_models, ..self }
+    }
+
+    /// The same, with these templates for the questions of phases that name one, by the phase's name.
+    #[must_use]
+    pub(crate) fn with_phase_templates(self, phase_templates: BTreeMap<String, PromptTemplate>) -> Self {
+        Self { phase_templates, ..self }
     }
 
     /// The same within this budget: each attempt takes its part of it before it is sent, beside whatever other budget its caller
@@ -221,6 +234,9 @@ impl LlmBackend for Backend {
     async fn invoke(&self, mut inv: LlmInvocation) -> Result<LlmResult, LlmError> {
         if inv.model.is_empty() {
             inv.model.clone_from(&self.parts.default_model);
+        }
+        if let Some(template) = self.phase_templates.get(&inv.phase_id) {
+            inv.messages = template.shape(inv.messages);
         }
         let _in_flight = self.watch.as_deref().map(|watch| InFlight::new(watch, inv.phase_id.clone()));
         self.parts.inner.invoke(inv).await.map(LlmResult::with_plain_numbers)

@@ -39,6 +39,7 @@ mod retry;
 mod scan;
 mod select;
 mod strategy;
+mod template;
 mod watch;
 mod wire_json;
 
@@ -71,4 +72,5 @@ pub use registry::{
 pub use retry::{Attempted, OnRateLimit, Retried, RetryAllowance, RetryPolicy};
 pub use select::{Fallback, FellBack, NamedProvider, Selected, select};
 pub use strategy::{ExecutionStrategy, StrategyError};
+pub use template::PromptTemplate;
 pub use watch::CallWatch;

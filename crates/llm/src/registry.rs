@@ -33,6 +33,7 @@ use crate::providers::{
     replay::{Replay, unusable_recording},
 };
 use crate::record::MAX_CASSETTE;
+use crate::template::phase_templates;
 
 /// A kind of backend: what it is called, what it can do, and how it is made ready.
 pub trait ProviderKind: Sync {
@@ -126,6 +127,8 @@ pub struct ProviderSettings {
     pub profiles: BTreeMap<String, ModelProfile>,
     /// Which profile a phase uses, by the phase's name: `[phases.<name>] llm_profile`.
     pub phase_profiles: BTreeMap<String, String>,
+    /// Which prompt template a phase uses, by the phase's name: `[phases.<name>] prompt_template`.
+    pub phase_templates: BTreeMap<String, String>,
     /// The address that `openrouter` is told the requests come from.
     pub referer: Option<String>,
     /// The name that `openrouter` is told the requests come from.
@@ -292,7 +295,8 @@ pub fn construct(name: &str, settings: &ProviderSettings, context: &Context) -> 
         // A recording is asked as it was.
         ProviderClass::Recording => Ok(backend),
         ProviderClass::Program { .. } | ProviderClass::Http { .. } => {
-            Ok(backend.with_phase_models(phase_models(name, settings)?))
+            let templates = phase_templates(name, settings)?;
+            Ok(backend.with_phase_models(phase_models(name, settings)?).with_phase_templates(templates))
         }
     }
 }

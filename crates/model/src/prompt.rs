@@ -120,6 +120,13 @@ impl PromptBuilder {
         self
     }
 
+    /// Adds a finished message, its fences and banner included.
+    #[must_use]
+    pub fn text(mut self, text: &PromptText) -> Self {
+        self.text.push_str(&text.0);
+        self
+    }
+
     /// The finished message.
     #[must_use]
     pub fn build(self) -> PromptText {

@@ -35,8 +35,8 @@ pub enum RepoPathError {
     /// It holds a NUL byte.
     #[error("the path holds a NUL byte")]
     Nul,
-    /// It holds a backslash, which some systems read as a separator.
-    #[error("the path holds a backslash; separate its parts by `/`")]
+    /// It holds a backslash, and would leave the repository or reach git's directory where that separates.
+    #[error("the path holds a backslash as a separator; separate its parts by `/`")]
     Backslash,
     /// It reaches git's own directory, under any spelling.
     #[error("the path reaches git's own directory")]
@@ -74,6 +74,12 @@ impl RepoPath {
     #[must_use]
     pub fn file_name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or(&self.0)
+    }
+
+    /// Whether a name on the way holds a backslash, which whoever wrote it may have meant as a separator.
+    #[must_use]
+    pub fn has_backslash(&self) -> bool {
+        self.0.contains('\\')
     }
 
     /// What follows the last dot of the last name, where the name does not begin with that dot.
@@ -204,7 +210,9 @@ fn check(text: &str) -> Result<(), RepoPathError> {
     {
         return Err(RepoPathError::Drive);
     }
-    if text.contains('\\') {
+    // A backslash is a character like any other here, and a separator elsewhere: it may stand in a name that means no harm there.
+    let is_part = |part: &str| !matches!(part, "" | "." | "..") && !is_git_directory(part);
+    if text.contains('\\') && !text.split(['/', '\\']).all(is_part) {
         return Err(RepoPathError::Backslash);
     }
     for segment in text.split('/') {
@@ -252,6 +260,7 @@ mod tests {
             "ünï/codé",
             "x~1",
             ".gitmodules",
+            "units/dev-disk-by\\x2did.mount",
         ] {
             assert!(good.parse::<RepoPath>().is_ok(), "{good:?}");
         }
@@ -267,6 +276,9 @@ mod tests {
             ("c:x", Drive),
             ("\\\\host\\share", Drive),
             ("a\\..\\b", Backslash),
+            ("a\\", Backslash),
+            ("a/b\\.git\\config", Backslash),
+            ("a\\\\b", Backslash),
             ("..", NotNormalised),
             ("a/../b", NotNormalised),
             ("a/./b", NotNormalised),

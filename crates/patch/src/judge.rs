@@ -14,7 +14,7 @@ use crate::class::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path
 use crate::entry::{MODE, stated};
 use crate::parse::parse;
 use crate::patch::{Change, Content, FileMode, FilePatch, Files, Patch};
-use crate::policy::Policy;
+use crate::policy::{Policy, PolicySource};
 use crate::source::{Definition, Language, definitions, test_code};
 use crate::tricks::brought_in;
 
@@ -302,7 +302,7 @@ impl Judge<'_> {
             Err(NotOnlyTests { line, why }) => Addition::MoreThanThat(Finding::error(
                 Code::new("patch-test-edited"),
                 path.to_string(),
-                format!("line {line}: {why}; add whole new tests, or have the plan name this file"),
+                format!("line {line}: {why}; add whole new tests, or {}", self.policy.source.naming()),
             )),
         }
     }
@@ -313,7 +313,8 @@ impl Judge<'_> {
         let Some(from) = file.change.from() else { return };
         let denied = self.policy.denied_place(from).is_some() || self.policy.denied_suffix(from).is_some();
         if denied || !self.policy.allows_place(from) {
-            let hint = "the file is renamed or copied from a place that the plan does not allow";
+            let by = self.policy.source.name();
+            let hint = format!("the file is renamed or copied from a place that {by} does not allow");
             self.refuse(Code::new("patch-rename-source-outside"), from, hint);
         }
         if matches!(file.change, Change::Rename { .. }) {
@@ -324,8 +325,14 @@ impl Judge<'_> {
     /// A place that is written.
     fn target(&mut self, path: &RepoPath, addition: &Addition) {
         if !addition.settles() && !self.policy.allows_place(path) {
-            let hint = "the path lies outside the scope; change only what the plan allows";
+            let by = self.policy.source.name();
+            let hint = format!("the path lies outside the scope; change only what {by} allows");
             self.refuse(Code::new("patch-path-outside-scope"), path, hint);
+        }
+        if path.has_backslash() && !self.policy.names_backslash(path) {
+            let naming = self.policy.source.naming();
+            let hint = format!("the name holds a backslash; separate parts of a path by `/`, or {naming}");
+            self.refuse(Code::new("patch-backslash"), path, hint);
         }
         if let Some(place) = self.policy.denied_place(path) {
             self.refuse(Code::new("patch-path-denied"), path, format!("nothing under `{place}` may change"));
@@ -360,7 +367,7 @@ impl Judge<'_> {
         ];
         for (is_in_class, code, hint) in classes {
             if is_in_class(path) {
-                self.refuse(code, path, format!("{hint}, or have the plan name this file"));
+                self.refuse(code, path, format!("{hint}, or {}", self.policy.source.naming()));
             }
         }
     }
@@ -376,8 +383,11 @@ impl Judge<'_> {
         if made_executable && !self.policy.allows_unusual(path) {
             self.refuse(MODE, path, "add nothing executable, or have the plan name this file");
         }
-        if is_new && !addition.settles() && !self.policy.names(path) {
-            let hint = "change the files that are there, or have the plan name this new one";
+        // A root that is the file itself names it, where nothing but a program of the project reads such a file.
+        let is_meant =
+            if is_settled(path) || !takes_no_place(path) { Policy::names } else { Policy::names_new };
+        if is_new && !addition.settles() && !is_meant(self.policy, path) {
+            let hint = format!("change the files that are there, or {}", self.policy.source.naming());
             self.refuse(Code::new("patch-new-file-unnamed"), path, hint);
         }
         let gone = match &file.change {
@@ -387,7 +397,7 @@ impl Judge<'_> {
         };
         let Some(gone) = gone else { return };
         if !self.policy.names(gone) {
-            let hint = "keep the file, or have the plan name it";
+            let hint = format!("keep the file, or {}", self.policy.source.naming());
             self.refuse(Code::new("patch-deletes-file"), gone, hint);
         } else if is_test_path(gone) {
             // Who names a test lets it be changed, not taken away: without it the gates would prove less than before.
@@ -433,8 +443,8 @@ impl Judge<'_> {
         {
             let language_before = Language::of(old_path).unwrap_or(language);
             if !test_code(language_before, old).survives_in(&test_code(language, new)) {
-                let hint =
-                    "tests inside this file changed; leave them as they are, or have the plan name the file";
+                let naming = self.policy.source.naming();
+                let hint = format!("tests inside this file changed; leave them as they are, or {naming}");
                 self.refuse(Code::new("patch-test-edited"), path, hint);
             }
         }
@@ -469,7 +479,13 @@ impl Judge<'_> {
                 continue;
             };
             if !self.policy.may_drop.contains(&definition.name) {
-                let hint = "the answer lost a definition that was there; give the file whole, or have the plan say that it goes";
+                let saying = match self.policy.source {
+                    PolicySource::Document => "list the definition in `may_drop` of the policy",
+                    PolicySource::Plan => "have the plan say that it goes",
+                    PolicySource::Command => "take it out by hand",
+                };
+                let hint =
+                    format!("the answer lost a definition that was there; give the file whole, or {saying}");
                 self.refuse(Code::new("patch-definition-dropped"), format!("{definition} in {path}"), hint);
             }
         }

@@ -39,6 +39,6 @@ pub use parse::{MAX_PATCH_BYTES, PatchError, PatchErrorKind, parse};
 pub use patch::{
     Change, Content, FileMode, FilePatch, Hunk, HunkLine, LineEnd, LineKind, ObjectNames, Patch,
 };
-pub use policy::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES, Policy, Unusual};
+pub use policy::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES, Policy, PolicySource, Unusual};
 pub use source::{Asserts, SourceSigns, defined_names, defines_assertions, source_signs};
 pub use tricks::EXAMPLE_CHANGED;

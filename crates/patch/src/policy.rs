@@ -24,6 +24,38 @@ const DENIED_SUFFIXES: [&str; 18] = [
     ".pem", ".key", ".p12", ".pfx", ".jks",
 ];
 
+/// Where a policy comes from, and so what has to change for it to allow more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PolicySource {
+    /// A policy as JSON.
+    #[default]
+    Document,
+    /// A plan.
+    Plan,
+    /// The command that the user gave.
+    Command,
+}
+
+impl PolicySource {
+    /// How a file comes to be named.
+    pub(crate) const fn naming(self) -> &'static str {
+        match self {
+            Self::Document => "list this file in `named` of the policy",
+            Self::Plan => "have the plan name the file",
+            Self::Command => "name this file in the command",
+        }
+    }
+
+    /// What says where files may change.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Document => "the policy",
+            Self::Plan => "the plan",
+            Self::Command => "the command",
+        }
+    }
+}
+
 /// The rules that a patch is judged by. As JSON: the five keys of seed 003 H, of which only `allow_roots` has to be
 /// there, and seven more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +102,9 @@ pub struct Policy {
     /// Whether anything but plain text files may change.
     #[serde(skip)]
     pub unusual: Unusual,
+    /// Where these rules come from; not a part of them.
+    #[serde(skip)]
+    pub source: PolicySource,
 }
 
 /// Whether links, binary files and modes may change.
@@ -174,6 +209,17 @@ impl Policy {
         self.unusual == Unusual::WhereNamed && self.names(path)
     }
 
+    /// Whether a new file at `path` is meant: it is named, or a root is this very path.
+    pub(crate) fn names_new(&self, path: &RepoPath) -> bool {
+        self.names(path) || self.allow_roots.contains(&PathPrefix::from(path.clone()))
+    }
+
+    /// Whether a backslash in `path` is meant: the path is named, or a root that holds the backslash holds the path.
+    pub(crate) fn names_backslash(&self, path: &RepoPath) -> bool {
+        let is_root = |root: &&PathPrefix| root.contains(path) && root.to_string().contains('\\');
+        self.names(path) || self.allow_roots.iter().any(|root| is_root(&root))
+    }
+
     pub(crate) fn may_add_to(&self, path: &RepoPath) -> bool {
         self.may_add.iter().any(|place| place.contains(path)) && !self.names(path)
     }
@@ -222,6 +268,7 @@ impl Default for Policy {
             renames: Vec::new(),
             max_binary_bytes: DEFAULT_MAX_BINARY_BYTES,
             unusual: Unusual::WhereNamed,
+            source: PolicySource::Document,
         }
     }
 }

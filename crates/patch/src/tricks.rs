@@ -13,7 +13,8 @@ use crate::hidden::hidden_characters;
 use crate::patch::{Change, Content, FilePatch, Files, LineKind, Patch};
 use crate::policy::Policy;
 use crate::source::{
-    Language, Role, Sight, Trick, Weight, definitions, doctests, may_be_doctest, may_matter, sights,
+    Included, Language, Reach, Role, Sight, Trick, Weight, definitions, doctests, included, may_be_doctest,
+    may_matter, sights,
 };
 
 /// How often each construct stands in one text.
@@ -25,6 +26,7 @@ pub(crate) fn brought_in(patch: &Patch, policy: &Policy, before: &Files, after: 
     let mut findings = constructs(&texts, policy);
     findings.extend(hidden_characters(patch, policy, after));
     findings.extend(lost_examples(&texts, policy));
+    findings.extend(read_from_outside(patch, before, after));
     findings
 }
 
@@ -148,8 +150,8 @@ fn lost_examples(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
     files
         .map(|(path, _)| {
             if fewer && policy.may_drop.is_empty() && !policy.names(path) {
-                let hint =
-                    "an example that was run as a test is gone; keep it, or have the plan name the file";
+                let naming = policy.source.naming();
+                let hint = format!("an example that was run as a test is gone; keep it, or {naming}");
                 Finding::error(EXAMPLE_CHANGED, path.to_string(), hint)
             } else {
                 let hint = "an example that is run as a test changed; see that it still shows what it showed";
@@ -157,4 +159,43 @@ fn lost_examples(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
             }
         })
         .collect()
+}
+
+/// Files outside of the repository that what is built would hold, or whatever loads the sources would run. Naming a file lifts this not:
+/// whoever names a file does not name what it reads.
+fn read_from_outside(patch: &Patch, before: &Files, after: &Files) -> Vec<Finding> {
+    let mut balance: BTreeMap<Included, i64> = BTreeMap::new();
+    let mut brought: Vec<(&RepoPath, BTreeSet<Included>)> = Vec::new();
+    for file in patch.files.iter().filter(|file| file.content == Content::Text) {
+        let stays =
+            |path: &&RepoPath| !matches!(file.change, Change::Copy { .. }) && before.contains_key(*path);
+        let old = file.old_path().filter(stays).and_then(|path| Some((path, before.get(path)?)));
+        for seen in old.map(|(path, old)| included(path, old)).unwrap_or_default() {
+            *balance.entry(seen).or_default() -= 1;
+        }
+        let new = after.get(&file.path).filter(|_| file.change != Change::Delete);
+        let new = new.map(|new| included(&file.path, new)).unwrap_or_default();
+        for seen in &new {
+            *balance.entry(seen.clone()).or_default() += 1;
+        }
+        brought.push((&file.path, new.into_iter().collect()));
+    }
+    let is_more = |seen: &Included| balance.get(seen).is_some_and(|count| *count > 0);
+    let code = || Code::new("patch-reads-outside");
+    let told = |path: &RepoPath, seen: Included| {
+        let subject = format!("{} in {path}", seen.what);
+        match seen.reach {
+            Reach::Outside => {
+                let hint =
+                    "the path leaves the repository; copy what the code needs into it and name it there";
+                Finding::error(code(), subject, hint)
+            }
+            Reach::Unknown => {
+                let hint = "only the build knows this path; see that it stays in the repository";
+                Finding::warning(code(), subject, hint)
+            }
+        }
+    };
+    let each = brought.into_iter().flat_map(|(path, seen)| seen.into_iter().map(move |seen| (path, seen)));
+    each.filter(|(_, seen)| is_more(seen)).map(|(path, seen)| told(path, seen)).collect()
 }

@@ -11,9 +11,9 @@ use crucible_model::{
     ByteLimit, Code, EditFormat, Finding, Outcome, PathPrefix, RepoPath, Untrusted, Verdict, single_spaced,
 };
 use crucible_patch::{
-    AnswerError, Change as FileChange, Content, FileMode, Patch, Policy, Proposal, Reading, TreeEntry,
-    WithLost, apply, by_lines, collisions, is_test_path, judge_entries, judge_places, link_ways, make_diff,
-    makes_names, parse, read_any_answer, submodule, with_lost,
+    AnswerError, Change as FileChange, Content, FileMode, Patch, Policy, PolicySource, Proposal, Reading,
+    TreeEntry, WithLost, apply, by_lines, collisions, is_test_path, judge_entries, judge_places, link_ways,
+    make_diff, makes_names, parse, read_any_answer, submodule, with_lost,
 };
 use crucible_repo::{Git, MAX_TOUCHED, Oid, ProducedTree, RepoError, TreeChange, agrees};
 use crucible_secrets::{MARKER_BEGIN, Scanner};
@@ -164,6 +164,7 @@ pub fn plan_policy(plan: &Plan, limits: PatchLimits) -> Policy {
         may_drop: plan.may_drop.clone(),
         may_add: plan.may_add.clone(),
         renames: plan.renames.clone(),
+        source: PolicySource::Plan,
         ..Policy::within(plan.scope_allow.clone())
     }
 }
@@ -521,7 +522,7 @@ pub(crate) mod tests {
 
     fn plan(allow: &str, names: &str) -> Plan {
         let text = format!(
-            "Status: SIGNED\nScope-Allow: {allow}\nScope-Deny:\nNames: {names}\nGates: lite\nStop: x\nBudgets: 1\n\
+            "Status: SIGNED\nScope-Allow: {allow}\nScope-Deny:\nNames: {names}\nGates: lite\nStop: verified\nBudgets: 1\n\
              Behaviors:\nResults:\n"
         );
         Plan::parse(&text).unwrap()

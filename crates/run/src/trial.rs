@@ -658,7 +658,7 @@ mod tests {
     fn plan() -> Plan {
         let gates: Vec<&str> = required_gates().collect();
         let text = format!(
-            "Status: SIGNED\nScope-Allow: src/a.py\nScope-Deny:\nNames:\nGates: {}\nStop: x\nBudgets: 1\n\
+            "Status: SIGNED\nScope-Allow: src/a.py\nScope-Deny:\nNames:\nGates: {}\nStop: verified\nBudgets: 1\n\
              Behaviors:\nResults: R001\n",
             gates.join(", ")
         );

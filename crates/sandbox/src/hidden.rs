@@ -74,6 +74,24 @@ const MACHINE_SECRETS: [&str; 21] = [
     "/var/spool",
 ];
 
+/// What the kernel tells of itself and of the machine's other users: keys, addresses, memory. No build or test reads it.
+const KERNEL_SECRETS: [&str; 14] = [
+    "/proc/kallsyms",
+    "/proc/kcore",
+    "/proc/key-users",
+    "/proc/keys",
+    "/proc/kmsg",
+    "/proc/kpagecgroup",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/slabinfo",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/vmallocinfo",
+];
+
 /// Where people live, whoever runs.
 const HOMES: [&str; 2] = ["/home", "/root"];
 /// What `HOME` may say although nobody lives there: hiding it would hide the system.
@@ -146,6 +164,11 @@ pub(crate) fn secrets(env: &Environment) -> Vec<PathBuf> {
     places.sort();
     places.dedup();
     places
+}
+
+/// What the kernel tells that nobody inside needs to know, as far as this one does.
+pub(crate) fn kernel_secrets() -> Vec<PathBuf> {
+    KERNEL_SECRETS.iter().map(PathBuf::from).filter(|place| place.exists()).collect()
 }
 
 /// The path in an address such as `unix:///run/docker.sock` or `unix:path=/run/bus,guid=1`.

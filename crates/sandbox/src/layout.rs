@@ -167,6 +167,11 @@ impl Layout {
         layout.show(&layout.cwd.clone());
         layout.add_own_masks(hidden::secrets(env))?;
         layout.add_own_masks(sockets::of_services())?;
+        if surroundings == Surroundings::Namespaces {
+            layout.add_own_masks(hidden::kernel_secrets())?;
+            let sockets = sockets::of_directories(&layout.handed_out());
+            layout.add_own_masks(sockets.iter().map(|path| layout.table.inside(path)).collect())?;
+        }
         for path in &profile.masked {
             layout.add_mask(path).map_err(|problem| SandboxError::Masked { path: path.clone(), problem })?;
         }
@@ -211,21 +216,32 @@ impl Layout {
     pub(crate) fn readable(&self) -> Vec<OsString> {
         let mut places = Vec::new();
         self.collect_readable(Path::new("/"), &mut places);
-        let shown = self.mounts.iter().filter(|(_, mount)| matches!(mount, Mount::Visible | Mount::Anchor));
-        places.extend(shown.map(|(path, _)| path.clone().into_os_string()));
+        for (path, mount) in &self.mounts {
+            match mount {
+                // What is covered in it stays so.
+                Mount::Visible if self.hides_below(path) => self.collect_below(path, &mut places),
+                Mount::Visible | Mount::Anchor => places.push(path.into()),
+                _ => {}
+            }
+        }
         places
     }
 
     fn collect_readable(&self, directory: &Path, places: &mut Vec<OsString>) {
-        let below = self.mounts.range(directory.to_owned()..);
-        let mut below = below.take_while(|(path, _)| path.starts_with(directory));
-        if !below.any(|(_, mount)| mount.hides()) {
+        if !self.hides_below(directory) {
             places.push(directory.into());
-            return;
+        } else if !self.mounts.contains_key(directory) {
+            self.collect_below(directory, places);
         }
-        if self.mounts.contains_key(directory) {
-            return;
-        }
+    }
+
+    /// Whether something at or below `directory` is out of sight.
+    fn hides_below(&self, directory: &Path) -> bool {
+        let below = self.mounts.range(directory.to_owned()..);
+        below.take_while(|(path, _)| path.starts_with(directory)).any(|(_, mount)| mount.hides())
+    }
+
+    fn collect_below(&self, directory: &Path, places: &mut Vec<OsString>) {
         // What cannot be listed cannot be read either.
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -238,6 +254,16 @@ impl Layout {
                 _ => {}
             }
         }
+    }
+
+    /// The machine's directories that the program may write to.
+    fn handed_out(&self) -> Vec<PathBuf> {
+        let source = |(path, mount): (&PathBuf, &Mount)| match mount {
+            Mount::Writable => Some(path.clone()),
+            Mount::Writing(source) => Some(source.clone()),
+            _ => None,
+        };
+        self.mounts.iter().filter_map(source).collect()
     }
 
     /// Masks places of our own list.

@@ -298,7 +298,9 @@ pub enum Calls {
     Tools,
     /// Reading and computing: nothing is opened for writing or made, no socket, no other process.
     Compute,
-    /// The same, and writing where the profile lets it.
+    /// The same, and locks on what it reads, such as databases: whoever writes there waits for it.
+    Read,
+    /// Reading and computing, and writing where the profile lets it.
     Files,
     /// Reading, computing and internet sockets: nothing is written, no other process.
     Connect,

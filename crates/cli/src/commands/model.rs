@@ -56,7 +56,8 @@ pub(crate) fn settings(app: &App, config: &Config, provider: &str) -> ProviderSe
         max_tokens,
         temperature: temperature(config, provider),
         profiles: profiles(config, provider),
-        phase_profiles: phase_profiles(config),
+        phase_profiles: of_phases(config, "llm_profile"),
+        phase_templates: of_phases(config, "prompt_template"),
         referer: text("referer"),
         title: text("title"),
         binary: text("binary").map(PathBuf::from),
@@ -79,13 +80,13 @@ fn profiles(config: &Config, provider: &str) -> BTreeMap<String, ModelProfile> {
     config.names_below(&table).into_iter().map(|name| (name.clone(), profile(&name))).collect()
 }
 
-/// Which of them a phase uses.
-fn phase_profiles(config: &Config) -> BTreeMap<String, String> {
-    let profile = |phase: &str| config.text(&format!("phases.{phase}.llm_profile")).map(str::to_owned);
+/// What phases say of a key, by the phase's name.
+fn of_phases(config: &Config, key: &str) -> BTreeMap<String, String> {
+    let value = |phase: &str| config.text(&format!("phases.{phase}.{key}")).map(str::to_owned);
     config
         .names_below("phases")
         .into_iter()
-        .filter_map(|phase| Some((phase.clone(), profile(&phase)?)))
+        .filter_map(|phase| Some((phase.clone(), value(&phase)?)))
         .collect()
 }
 

@@ -250,7 +250,7 @@ fn a_command_in_the_chair_and_as_second_reviewer_answers_what_the_role_owes() {
         &format!(
             "case $CRUCIBLE_ROLE-$CRUCIBLE_ACTION in\n\
              chair-file_request) echo '{request}' ;;\n\
-             chair-plan_draft) printf 'Scope-Allow: src/area.py\\nScope-Deny:\\nStop: when it is right\\nBehaviors:\\n' ;;\n\
+             chair-plan_draft) printf 'Scope-Allow: src/area.py\\nScope-Deny:\\nStop: verified, budget\\nBehaviors:\\n' ;;\n\
              contract_guardian-review) echo 'Verdict: APPROVE' ;;\n\
              *) exit 9 ;;\nesac"
         ),
@@ -269,7 +269,7 @@ fn a_command_in_the_chair_and_as_second_reviewer_answers_what_the_role_owes() {
     assert!(
         fs::read_to_string(run_of(&desk).join("artifacts/PLAN.md"))
             .unwrap()
-            .contains("Stop: when it is right")
+            .contains("Stop: verified, budget")
     );
     assert_eq!(server.requests().len(), 1);
     assert!(run_of(&desk).join("logs/agents/003.stdout.log").is_file());

@@ -12,7 +12,7 @@ use crate::crawl::support::wait_for;
 use crate::support::{Desk, good_answer, id_of, small};
 
 const CHAIR: &str = "[dispatch]\nchair = \"council\"\n";
-const PLAN: &str = "Scope-Allow: src/area.py\nScope-Deny:\nStop: when the tests pass\nBehaviors:\n";
+const PLAN: &str = "Scope-Allow: src/area.py\nScope-Deny:\nStop: verified\nBehaviors:\n";
 /// What one question of two loops takes: the triage, two seats and the red team in each loop, and the synthesis.
 const OF_A_QUESTION: u64 = 8;
 

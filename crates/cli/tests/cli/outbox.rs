@@ -20,7 +20,7 @@ fn request(paths: &[&str], max_files: u64) -> String {
         .to_string()
 }
 
-const PLAN: &str = "Scope-Allow: src/area.py\nScope-Deny:\nStop: when the tests pass\nBehaviors:\n";
+const PLAN: &str = "Scope-Allow: src/area.py\nScope-Deny:\nStop: verified\nBehaviors:\n";
 
 /// The only run's directory.
 fn run_of(desk: &Desk) -> PathBuf {
@@ -89,6 +89,63 @@ fn a_person_takes_a_run_from_goal_to_commit() {
     assert_eq!(replayed["different"], json!([]));
     desk.run(["run", "land", &id, "--json"]).ok();
     assert_eq!(repo.git(["diff", "--name-status", "HEAD^", "HEAD"]), "M\tsrc/area.py");
+}
+
+#[test]
+fn a_person_packs_where_that_is_configured_and_is_judged_like_code() {
+    let (repo, desk) = (small().build(), Desk::new());
+    let file = desk.path("dispatch.json");
+    let text = json!({
+        "schema_version": "ctcp-dispatch-config-v1", "mode": "manual_outbox",
+        "role_providers": { "librarian": "manual_outbox", "chair": "local_exec" }, "budgets": { "max_outbox_prompts": 9 },
+    });
+    fs::write(&file, text.to_string()).unwrap();
+    let started = desk.start_call(repo.path()).arg("--dispatch").arg(&file).run().exits(1).json();
+    assert_eq!(started["owed"]["target"], "artifacts/context_pack.json");
+    let run = run_of(&desk);
+    let prompt = fs::read_to_string(run.join("outbox/001_librarian_context_pack.md")).unwrap();
+    assert!(prompt.contains("src/area.py") && prompt.contains("ctcp-context-pack-v1"), "{prompt}");
+    let request: Value =
+        serde_json::from_str(&fs::read_to_string(run.join("artifacts/file_request.json")).unwrap()).unwrap();
+    let asked: Vec<String> = request["needs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|need| need["path"].as_str().unwrap().to_owned())
+        .collect();
+    let pack = |words: &dyn Fn(&str, String) -> String| {
+        let file = |path: &String| {
+            let content = words(path, fs::read_to_string(repo.path().join(path)).unwrap());
+            json!({ "path": path, "why": "requested", "content": content })
+        };
+        let files: Vec<Value> = asked.iter().map(file).collect();
+        json!({
+            "schema_version": "ctcp-context-pack-v1", "goal": request["goal"], "repo_slug": "r", "summary": "all",
+            "files": files, "omitted": [],
+        })
+        .to_string()
+    };
+    let target = run.join("artifacts/context_pack.json");
+    fs::write(
+        &target,
+        pack(&|path, text| if path == "src/area.py" { "in short: an area".to_owned() } else { text }),
+    )
+    .unwrap();
+    let refused = desk.run(["run", "advance", "--json"]).exits(1).json();
+    assert_eq!(refused["owed"]["prompt"], "outbox/002_librarian_context_pack.md");
+    let again = fs::read_to_string(run.join("outbox/002_librarian_context_pack.md")).unwrap();
+    assert!(again.contains("run-pack-differs"), "{again}");
+
+    fs::write(&target, pack(&|_, text| text)).unwrap();
+    let packed = desk.run(["run", "advance", "--json"]).exits(1).json();
+    assert_eq!(packed["owed"]["action"], "patch");
+    fs::write(run.join("artifacts/diff.patch"), GOOD_DIFF).unwrap();
+    let verified = desk.run(["run", "advance", "--json"]).ok().json();
+    assert_eq!(verified["state"], "verified");
+    let id = id_of(&started);
+    let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
+    assert_eq!(replayed["different"], json!([]));
+    desk.run(["run", "verify-record", &id]).ok();
 }
 
 #[test]
@@ -187,7 +244,7 @@ fn a_model_in_the_chair_is_corrected_and_then_believed_within_its_bounds() {
     assert_eq!(wanted["needs"], json!([{ "path": "src/area.py", "mode": "full" }]));
     assert_eq!(wanted["goal"], started["run"]["goal"]);
     let plan = read("artifacts/PLAN.md");
-    assert!(plan.contains("\nStop: when the tests pass\n") && plan.contains("\nNames:\n"), "{plan}");
+    assert!(plan.contains("\nStop: verified\n") && plan.contains("\nNames:\n"), "{plan}");
     assert!(read("TRACE.md").contains("ANSWER_TAKEN"));
     let replayed = desk.run(["run", "replay", &id_of(&started), "--json"]).ok().json();
     assert_eq!((&replayed["state"], &replayed["different"]), (&json!("verified"), &json!([])));
@@ -259,7 +316,8 @@ fn a_dispatch_that_cannot_hold_is_refused_before_anything_begins() {
     let (repo, desk) = (small().build(), Desk::new());
     let file = desk.path("dispatch.json");
     for (roles, part) in [
-        (json!({ "librarian": "manual_outbox" }), "dispatch-service-unfit"),
+        (json!({ "librarian": "gateway" }), "dispatch-service-unfit"),
+        (json!({ "librarian": "api_agent" }), "dispatch-service-unfit"),
         (json!({ "patchmaker": "local_exec" }), "dispatch-service-unfit"),
         (json!({ "researcher": "gateway" }), "dispatch-service-unfit"),
         (json!({ "chair": "nobody" }), "dispatch-service-unknown"),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::{Desk, Ran, answering, good_answer, id_of, small, snapshot};
 
 const PLAN: &str = "# Plan\n\nStatus: SIGNED\nGoal: mend it\nScope-Allow: src/\nScope-Deny:\n\
-                    Gates: lite, plan_check, patch_check, behavior_catalog_check\nStop: done\nBudgets: 3\n\
+                    Gates: lite, plan_check, patch_check, behavior_catalog_check\nStop: verified\nBudgets: 3\n\
                     Behaviors: B001\nResults: R001\n";
 const REASONS: &str = "# Reasons\n\n- R001, B001: because\n";
 const RESULTS: &str = "# Expected results\n\n## R001: mended\nAcceptance: it works\nEvidence: src/area.py\nRelated-Gates: lite\n";
@@ -96,11 +96,12 @@ fn a_plan_that_could_be_read_in_two_ways_is_refused() {
         (PLAN.replace("Status: SIGNED", "Status: SIGNED\nStatus: SIGNED"), "plan-key-repeated Status"),
         (PLAN.replace("Status: SIGNED", "Status: SIGNED (by me)"), "plan-status-invalid SIGNED (by me)"),
         (PLAN.replace("Status: SIGNED", "Status: DRAFT"), "plan-unsigned Status"),
-        (PLAN.replace("Stop: done", "Stop:"), "plan-value-empty Stop"),
+        (PLAN.replace("Stop: verified", "Stop:"), "plan-value-empty Stop"),
+        (PLAN.replace("Stop: verified", "Stop: when it is done"), "plan-stop-invalid when it is done"),
         (PLAN.replace("Gates: lite,", "Gates: lite,,"), "plan-list-gap Gates"),
         (PLAN.replace("Gates: lite,", "Gates: lite (quick),"), "plan-gate-invalid lite (quick)"),
         (PLAN.replace("Behaviors: B001", "Behaviors: B001 (totals)"), "plan-id-invalid B001 (totals)"),
-        (PLAN.replace("Stop: done", "Stop: \u{202e}done"), "plan-text-invalid line 8"),
+        (PLAN.replace("Stop: verified", "Stop: \u{202e}verified"), "plan-text-invalid line 8"),
         (format!("{PLAN}~~~\n"), "plan-text-invalid line 12"),
     ] {
         let repo = laid(&desk, &plan);

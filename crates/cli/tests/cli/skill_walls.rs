@@ -72,6 +72,67 @@ return seen";
 }
 
 #[test]
+fn read_only_skill_reads_what_it_was_granted_and_nothing_else() {
+    let skills = Skills::new();
+    let root = skills.root();
+    for path in
+        ["logs/deep/a.log", "logs/.env", "logs/.ssh/config", "data/all.csv", "data/other.csv", "secret.txt"]
+    {
+        std::fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+        let seen = path.starts_with("logs/deep") || path == "data/all.csv";
+        std::fs::write(root.join(path), if seen { "n\n3\n" } else { "hidden from it" }).unwrap();
+    }
+    std::os::unix::fs::symlink(root.join("secret.txt"), root.join("logs/link")).unwrap();
+    let made = std::process::Command::new("python3")
+        .args(["-c", "import sqlite3, sys; base = sqlite3.connect(sys.argv[1]); base.execute('CREATE TABLE t (a)'); base.execute('INSERT INTO t VALUES (7)'); base.commit()"])
+        .arg(root.join("logs/base.db"))
+        .status();
+    assert!(made.unwrap().success());
+    let granted = ["--allow-read", "logs/", "--allow-read", "data/all.csv"];
+    let body = "\
+import csv
+import os
+import sqlite3
+seen = {}
+with open('data/all.csv', newline='') as file:
+    seen['csv'] = [row['n'] for row in csv.DictReader(file)]
+seen['walked'] = sorted(name for _, _, names in os.walk('logs/deep') for name in names)
+base = sqlite3.connect('file:logs/base.db?mode=ro', uri=True)
+seen['base'] = base.execute('SELECT a FROM t ORDER BY a').fetchall()[0][0]
+base.close()
+for path in ['secret.txt', 'data/other.csv', 'logs/.env', 'logs/.ssh/config', 'logs/link', 'README.md', '.crucible/skills/policy.yaml']:
+    try:
+        with open(path) as file:
+            seen[path] = file.read()
+    except OSError as error:
+        seen[path] = type(error).__name__
+return seen";
+    skills.trusted("one", "READ_ONLY", granted, body);
+    let ran = skills.outcome("one");
+    let seen = ran.document["result"].as_object().unwrap_or_else(|| panic!("{:#}", ran.document));
+    assert_eq!((&seen["csv"], &seen["walked"], &seen["base"]), (&json!(["3"]), &json!(["a.log"]), &json!(7)));
+    for (key, value) in seen.iter().filter(|(_, value)| value.is_string()) {
+        assert!(value.as_str().unwrap().ends_with("Error"), "{key}: {value}");
+    }
+    // What it reads it does not change.
+    for (name, body) in [
+        ("two", "open('logs/new.txt', 'w')\nreturn {}"),
+        ("three", "import sqlite3\nsqlite3.connect('logs/base.db').execute('DELETE FROM t')\nreturn {}"),
+    ] {
+        skills.trusted(name, "READ_ONLY", granted, body);
+        skills.outcome(name).is(1, "DENIED", "forge-run-denied");
+    }
+    assert!(!root.join("logs/new.txt").exists());
+    // Without the grant nothing of the project is there, and a link is granted to nobody.
+    skills.trusted("four", "READ_ONLY", [], "import os\nreturn {'logs': os.path.exists('logs')}");
+    assert_eq!(skills.outcome("four").is(0, "SUCCEEDED", "").document["result"]["logs"], false);
+    std::os::unix::fs::symlink(root.join("src"), root.join("linked")).unwrap();
+    skills.trusted("five", "READ_ONLY", ["--allow-read", "linked"], "return {}");
+    let said = skills.run(["skill", "run", "five", "--input", "{}"]).exits(2);
+    assert!(said.stderr.contains("granted path"), "{}", said.stderr);
+}
+
+#[test]
 fn a_granted_directory_is_made_and_never_a_link_nor_crucibles_own() {
     let skills = Skills::new();
     let root = skills.root();

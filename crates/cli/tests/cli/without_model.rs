@@ -132,7 +132,7 @@ fn a_model_beside_a_person_still_needs_its_price() {
 
 #[test]
 fn a_provider_is_made_ready_where_a_role_names_it_and_nowhere_else() {
-    let plan = "Scope-Allow: src/area.py\nScope-Deny:\nStop: when the tests pass\nBehaviors:\n";
+    let plan = "Scope-Allow: src/area.py\nScope-Deny:\nStop: verified\nBehaviors:\n";
     let request = json!({
         "schema_version": "ctcp-file-request-v1", "goal": "x", "reason": "r",
         "needs": [{ "path": "src/area.py", "mode": "full" }], "budget": { "max_files": 3, "max_total_bytes": 20_000 },

@@ -95,8 +95,7 @@ pub(super) async fn run(task: &AgentTask<'_>, program: AgentProgram) -> Result<A
     let name = program.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let end = judged(&completed.end, &name, task);
     let mut facts = Map::new();
-    let ended = serde_json::to_value(completed.end).unwrap_or_default();
-    facts.insert("ended".to_owned(), ended);
+    facts.extend(ending(&completed.end));
     facts.insert("seconds".to_owned(), json!(completed.duration.as_secs()));
     facts.insert(
         "printed_bytes".to_owned(),
@@ -104,6 +103,19 @@ pub(super) async fn run(task: &AgentTask<'_>, program: AgentProgram) -> Result<A
     );
     let log = log(&completed.stdout, &completed.stderr, &keys);
     Ok(AgentRan { end, log, facts, receipt: Some(completed.receipt) })
+}
+
+/// How a program ended, as a measured value: a number where there is one.
+fn ending(end: &End) -> Option<(String, Value)> {
+    match serde_json::to_value(end) {
+        Ok(Value::Object(map)) => map.into_iter().next().map(|(kind, number)| match kind.as_str() {
+            "exited" => ("exit_code".to_owned(), number),
+            "signalled" => ("signal".to_owned(), number),
+            _ => (kind, number),
+        }),
+        Ok(word) => Some(("ended".to_owned(), word)),
+        Err(_) => None,
+    }
 }
 
 /// What an end amounts to. Pure.
@@ -172,4 +184,17 @@ pub(super) fn without(text: &str, keys: &[Secret]) -> Vec<u8> {
 /// A measured value that is no text.
 pub(super) fn fact(facts: &mut Map<String, Value>, name: &str, value: Value) {
     facts.insert(name.to_owned(), value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_code_is_measured_as_a_number() {
+        let measured = |end: End| ending(&end).unwrap();
+        assert_eq!(measured(End::Exited(3)), ("exit_code".to_owned(), json!(3)));
+        assert_eq!(measured(End::Signalled(9)), ("signal".to_owned(), json!(9)));
+        assert_eq!(measured(End::TimedOut), ("ended".to_owned(), json!("timed_out")));
+    }
 }

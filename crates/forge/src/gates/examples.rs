@@ -1,7 +1,7 @@
 //! Examples that nobody who builds the skill was shown: it is run on each, and has to give what is told there.
 //!
 //! The skill runs as it will when it is trusted, from the very bytes that are verified, with two differences: there is no network and no
-//! secret, whatever its class. A class that writes works in the copy.
+//! secret, whatever its class. A class that writes works in the copy, and one that reads finds there what it was granted, but for databases, which no copy holds.
 //!
 //! What always holds: no finding tells what an example holds, for findings are what the next attempt is told; and nothing that the skill
 //! prints is kept, for it can print what it was given.
@@ -96,11 +96,12 @@ fn narrowed(class: SideEffect, grants: &Grants) -> (SideEffect, Grants) {
         SideEffect::FileWrite => {
             (class, Grants { write_paths: grants.write_paths.clone(), ..Grants::default() })
         }
-        SideEffect::ReadOnly
-        | SideEffect::Network
-        | SideEffect::SecretRead
-        | SideEffect::Money
-        | SideEffect::Messaging => (SideEffect::ReadOnly, Grants::default()),
+        SideEffect::ReadOnly => {
+            (class, Grants { read_paths: grants.read_paths.clone(), ..Grants::default() })
+        }
+        SideEffect::Network | SideEffect::SecretRead | SideEffect::Money | SideEffect::Messaging => {
+            (SideEffect::ReadOnly, Grants::default())
+        }
     }
 }
 

@@ -33,6 +33,10 @@ pub(crate) enum Power {
     Secret,
     /// Opens a file; which argument is the mode.
     Open(usize),
+    /// Opens a database, for reading where its address says so.
+    Database,
+    /// May stand in an annotation, and nowhere else: called, it opens what it is given.
+    Annotation,
     /// Takes the name of an attribute; which argument it is.
     ByName(usize),
     /// May end before its block does, and only as `with …:`.
@@ -170,6 +174,39 @@ static ROWS: &[Row] = &[
     },
     plain("unicodedata"),
     plain("urllib.parse"),
+    all("xml.etree", Power::Interpreter),
+    // It reads what it is given: no entity of another file, and no address.
+    Row {
+        module: "xml.etree.ElementTree",
+        members: &[(
+            Power::None,
+            &[
+                "Comment",
+                "Element",
+                "ElementTree",
+                "ParseError",
+                "ProcessingInstruction",
+                "QName",
+                "SubElement",
+                "TreeBuilder",
+                "XML",
+                "XMLID",
+                "XMLParser",
+                "XMLPullParser",
+                "canonicalize",
+                "dump",
+                "fromstring",
+                "fromstringlist",
+                "indent",
+                "iselement",
+                "iterparse",
+                "parse",
+                "tostring",
+                "tostringlist",
+            ],
+        )],
+        others: Power::Interpreter,
+    },
     Row { module: "uuid", members: &[(Power::Process, &["getnode", "uuid1", "uuid6"])], others: Power::None },
     Row {
         module: "warnings",
@@ -417,7 +454,36 @@ static ROWS: &[Row] = &[
     all("dbm", Power::Write),
     all("fileinput", Power::Write),
     all("mmap", Power::Write),
-    all("sqlite3", Power::Write),
+    Row {
+        module: "sqlite3",
+        members: &[
+            (Power::Database, &["connect"]),
+            (
+                Power::None,
+                &[
+                    "DataError",
+                    "DatabaseError",
+                    "Error",
+                    "IntegrityError",
+                    "InterfaceError",
+                    "InternalError",
+                    "NotSupportedError",
+                    "OperationalError",
+                    "PARSE_COLNAMES",
+                    "PARSE_DECLTYPES",
+                    "ProgrammingError",
+                    "Row",
+                    "Warning",
+                    "complete_statement",
+                    "sqlite_version",
+                    "sqlite_version_info",
+                ],
+            ),
+            (Power::Interpreter, &["enable_callback_tracebacks", "register_adapter", "register_converter"]),
+            (Power::Annotation, &["Connection", "Cursor"]),
+        ],
+        others: Power::Write,
+    },
     all("tarfile", Power::Write),
     all("tempfile", Power::Write),
     Row { module: "zipfile", members: &[(Power::Code, &["PyZipFile"])], others: Power::Write },

@@ -254,6 +254,16 @@ pub(super) fn format_reaches(text: &str) -> bool {
     })
 }
 
+/// Whether the address of a database, as it is written, ends in words by which it is only read.
+pub(super) fn reads_database(written: &str) -> bool {
+    const HARMLESS: [&str; 4] = ["cache=private", "immutable=1", "mode=ro", "nolock=1"];
+    let Some((_, words)) = written.trim_end_matches(['"', '\'', ')', ' ']).rsplit_once('?') else {
+        return false;
+    };
+    let is_read = words.split('&').any(|word| matches!(word, "mode=ro" | "immutable=1"));
+    is_read && words.split('&').all(|word| HARMLESS.contains(&word))
+}
+
 /// Whether a method changes files where its object is a path.
 pub(super) fn is_writer(word: &str) -> bool {
     WRITERS.contains(&word)

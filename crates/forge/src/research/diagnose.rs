@@ -103,8 +103,8 @@ fn recorded(failure: &Value) -> Option<SkillFailure> {
 }
 
 fn of_record(failure: SkillFailure) -> FailureDiagnosis {
-    let measured = failure.facts.iter().take(MAX_MEASURED).map(|(name, value)| (shown(name), plain(value)));
-    let measured = measured.collect();
+    let measured = failure.facts.iter().flat_map(|(name, value)| flat(name, value)).take(MAX_MEASURED);
+    let measured = measured.map(|(name, value)| (shown(&name), plain(&value))).collect();
     let facts = failure.findings.iter().map(|finding| fact("build", finding));
     let why = match failure.kind {
         FailureKind::GateViolation => {
@@ -284,6 +284,20 @@ fn place(subject: &str) -> (Option<&str>, Option<u64>) {
 /// A text of somebody else as it may be kept and shown.
 pub(super) fn shown(text: &str) -> String {
     short_line(&Scanner::builtin().redact(text).text, LONGEST)
+}
+
+/// A measured value by its name; one that consists of named values is these. How an agent ended used to be recorded so.
+fn flat(name: &str, value: &Value) -> Vec<(String, Value)> {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            let named = |inner: &str| match (name, inner) {
+                ("ended", "exited") => "exit_code".to_owned(),
+                _ => format!("{name} {inner}"),
+            };
+            map.iter().map(|(inner, value)| (named(inner), value.clone())).collect()
+        }
+        _ => vec![(name.to_owned(), value.clone())],
+    }
 }
 
 /// A measured value: a number or a word; what is larger is told by its kind.

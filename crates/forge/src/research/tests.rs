@@ -269,6 +269,25 @@ async fn what_was_printed_never_makes_a_failure_look_milder() {
     assert_eq!(note.log, Some(log));
     assert!(note.excerpt.unwrap().as_str().contains("timed out"));
 
+    // Attempts of earlier versions recorded the end as a value of its own kind.
+    for (ended, name, value) in [
+        (json!({ "exited": 3 }), "exit_code", json!(3)),
+        (json!({ "signalled": 9 }), "ended signalled", json!(9)),
+        (json!("timed_out"), "ended", json!("timed_out")),
+    ] {
+        let mut scene = Scene::new();
+        let failure = SkillFailure {
+            kind: FailureKind::BuildError,
+            findings: Vec::new(),
+            facts: Map::from_iter([("ended".to_owned(), ended)]),
+            log: None,
+        };
+        scene.build(&SkillBuildEnd::Failed(serde_json::to_value(failure).unwrap()));
+        let note = scene.looked().await;
+        assert_eq!(note.diagnosis.measured, Map::from_iter([(name.to_owned(), value.clone())]));
+        assert!(note.text.contains(&format!("{name}: {value}")), "{}", note.text);
+    }
+
     // A record of a kind that nobody knows is a record.
     let mut scene = Scene::new();
     let build = scene.build(&SkillBuildEnd::Failed(json!({ "kind": "HARMLESS", "findings": "?" })));

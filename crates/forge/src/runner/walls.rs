@@ -3,6 +3,7 @@
 //! | class | calls | writes | reaches | works in |
 //! |---|---|---|---|---|
 //! | READ_ONLY, SECRET_READ | compute | nothing | nothing | an empty directory |
+//! | READ_ONLY with paths to read | read | nothing | nothing | the project, of which it sees these alone |
 //! | FILE_WRITE | files | a copy of its granted directories | nothing | the project, of which it sees these alone |
 //! | NETWORK, MONEY, MESSAGING | connect | nothing | its granted hosts | an empty directory |
 //!
@@ -65,6 +66,14 @@ pub(super) fn around(
         calls: Calls::Compute,
     };
     match call.class {
+        SideEffect::ReadOnly if !call.grants.read_paths.is_empty() => {
+            call.grants.check_places()?;
+            let places: Vec<RepoPath> = call.grants.read_paths.iter().filter_map(granted).collect();
+            places.iter().try_for_each(|place| refuse_links(&root, place))?;
+            profile.masked = hidden(&root, &places)?;
+            profile.calls = Calls::Read;
+            return Ok(Walls { profile, cwd: root, staging: None, _empty: Some(empty) });
+        }
         SideEffect::ReadOnly | SideEffect::SecretRead => {}
         SideEffect::FileWrite => {
             call.grants.check_places()?;
@@ -110,6 +119,19 @@ fn allowed(host: &HostName) -> AllowedHost {
     AllowedHost { host: host.as_str().to_owned(), ports: PORTS.to_vec() }
 }
 
+/// Refuses a granted path that is a link or lies behind one. One that is not there yet is not seen, and no error.
+fn refuse_links(root: &Path, place: &RepoPath) -> Result<(), RunnerError> {
+    let mut at = root.to_owned();
+    for part in place.as_str().split('/') {
+        at.push(part);
+        if at.is_symlink() {
+            let why = "it is a symbolic link or behind one; grant what it leads to".to_owned();
+            return Err(RunnerError::GrantedPath { path: place.to_string(), why });
+        }
+    }
+    Ok(())
+}
+
 /// Makes a granted directory, where nothing but directories may be on the way.
 fn make(root: &Path, place: &RepoPath) -> Result<(), RunnerError> {
     let mut at = root.to_owned();
@@ -140,7 +162,9 @@ fn hidden(root: &Path, places: &[RepoPath]) -> Result<Vec<PathBuf>, RunnerError>
                 place.as_str().strip_prefix(&below).is_some_and(|rest| rest.starts_with('/'))
             };
             if places.iter().any(is_granted) {
-                inside.push((below, path));
+                if kind.is_dir() {
+                    inside.push((below, path));
+                }
             } else if kind.is_dir() && places.iter().any(leads_there) {
                 beside.push_back(below);
             } else if !kind.is_symlink() {

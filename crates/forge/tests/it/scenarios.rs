@@ -23,6 +23,7 @@ fn judged(bytes: &[u8], class: SideEffect) -> Verdict {
         hosts: vec!["api.example.com".parse().unwrap()],
         write_paths: vec!["notes/".parse().unwrap()],
         secrets: vec!["API_KEY".parse().unwrap()],
+        read_paths: vec!["logs/".parse().unwrap()],
     };
     let name = "demo".parse().unwrap();
     let paths = SkillPaths::of(&"skillset".parse().unwrap(), &name).unwrap();

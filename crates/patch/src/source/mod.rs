@@ -6,6 +6,7 @@
 mod definitions;
 mod doctests;
 mod grammar;
+mod included;
 mod mask;
 mod python;
 mod rust_tests;
@@ -19,6 +20,7 @@ use crucible_model::RepoPath;
 
 pub(crate) use definitions::{Definition, definitions};
 pub(crate) use doctests::{doctests, may_be_doctest};
+pub(crate) use included::{Included, Reach, included};
 pub use signs::{Asserts, SourceSigns, defines_assertions, source_signs};
 pub(crate) use tricks::{Role, Sight, Trick, Weight, may_matter, sights};
 
@@ -145,6 +147,19 @@ pub(crate) fn test_code(language: Language, source: &[u8]) -> TestCode<'_> {
     }
 }
 
+fn contains(text: &[u8], word: &[u8]) -> bool {
+    let Some(first) = word.first() else { return true };
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|byte| byte == first) {
+        rest = &rest[at..];
+        if rest.starts_with(word) {
+            return true;
+        }
+        rest = &rest[1..];
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,6 +201,9 @@ mod tests {
                     "x(as test_a:=1;\n",
                     "mod tests{fn a(){}",
                     "#[test] r#a ",
+                    "include!(",
+                    "include!(concat!(",
+                    "#[cfg_attr(a,path=",
                 ],
             ),
             (
@@ -204,7 +222,10 @@ mod tests {
                 ],
             ),
             (&[Language::Go], &["func (", "func init(){", "/*"]),
-            (&[Language::C], &["R\"(", "#define a \\\n", "class A{", "const enum "]),
+            (
+                &[Language::C],
+                &["R\"(", "#define a \\\n", "class A{", "const enum ", "#include <", "#include a\n"],
+            ),
             (
                 &[Language::Python],
                 &[
@@ -231,6 +252,9 @@ mod tests {
                     let _ = definitions(*language, source.as_bytes());
                     let _ = test_code(*language, source.as_bytes());
                     let _ = doctests(*language, source.as_bytes());
+                    for path in ["a/b.rs", "a/b.c", "a/b.js", "a/b.go", "a/b.py", "a/b.php", "a/b.rst"] {
+                        let _ = included(&path.parse().unwrap(), source.as_bytes());
+                    }
                     for role in [Role::Test, Role::Source] {
                         let _ = sights(*language, role, source.as_bytes());
                     }

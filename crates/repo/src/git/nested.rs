@@ -2,7 +2,7 @@
 //! settings of a repository really are, when links lead there.
 //!
 //! What always holds: no link is followed into a directory; a search that would take too long, or comes to where it may not look,
-//! is an error and no shorter list.
+//! is an error and no shorter list. A directory whose path is too long to be opened counts as such a place, with all beside it.
 
 use std::fs;
 use std::io;
@@ -33,6 +33,11 @@ fn places_within(directory: &Path, most: usize) -> Result<Vec<PathBuf>, RepoErro
         let entries = match fs::read_dir(&at) {
             Ok(entries) => entries,
             Err(error) if is_harmless(&at, &error) => continue,
+            // Nobody can name what lies there in one word. All below its parent is guarded instead of looked at.
+            Err(error) if error.kind() == io::ErrorKind::InvalidFilename => {
+                found.extend(at.parent().filter(|parent| *parent != directory).map(Path::to_owned));
+                continue;
+            }
             Err(source) => return Err(RepoError::io("search", at, source)),
         };
         let (mut below, mut of_bare) = (Vec::new(), 0);
@@ -126,6 +131,29 @@ fn target(link: &Path) -> Option<PathBuf> {
 #[expect(clippy::disallowed_methods, reason = "tests lay out files by hand")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn path_too_long_to_open_guards_its_surroundings() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("src")).unwrap();
+        let name = "d".repeat(200);
+        // Made from the inside out, since no path names the innermost.
+        let mut inner = root.join("part");
+        fs::create_dir(&inner).unwrap();
+        for _ in 0..30 {
+            let outer = root.join("next");
+            fs::create_dir(&outer).unwrap();
+            fs::rename(&inner, outer.join(&name)).unwrap();
+            fs::rename(&outer, root.join("part")).unwrap();
+            inner = root.join("part");
+        }
+        let found = places(&root).unwrap();
+        assert_eq!(found.len(), 1);
+        assert!(found[0].starts_with(&inner) && found[0].is_dir(), "{}", found[0].display());
+        fs::create_dir_all(root.join("src/.git")).unwrap();
+        assert!(places(&root).unwrap().contains(&root.join("src/.git")));
+    }
 
     #[test]
     fn everything_that_is_trusted_later_is_found_at_any_depth() {

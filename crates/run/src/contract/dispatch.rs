@@ -20,7 +20,7 @@ const OLLAMA: &str = "gateway";
 pub enum RunRole {
     /// Drafts the plan.
     Chair,
-    /// Gathers the context; always local and deterministic.
+    /// Gathers the context; local and deterministic, unless a person does it.
     Librarian,
     /// Judges plans against the contract.
     ContractGuardian,
@@ -230,9 +230,15 @@ impl DispatchConfig {
             }
             let misfit = match (role, &service) {
                 (RunRole::Librarian, Service::LocalExec) => None,
-                (RunRole::Librarian, _) => {
-                    Some("The librarian is local and deterministic, always: leave it at local_exec.")
+                (RunRole::Librarian, Service::ManualOutbox) if self.mode == DispatchMode::ManualOutbox => {
+                    None
                 }
+                (RunRole::Librarian, Service::ManualOutbox) => {
+                    Some("A person packs the files only where the mode is manual_outbox, too.")
+                }
+                (RunRole::Librarian, _) => Some(
+                    "The librarian is local and deterministic: leave it at local_exec, or let a person do it.",
+                ),
                 (RunRole::Patchmaker | RunRole::Fixer, Service::LocalExec) => {
                     Some("No code of Crucible's own proposes changes: name who does.")
                 }
@@ -270,6 +276,27 @@ versions! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_person_packs_only_where_mode_and_role_say_so() {
+        let check = |mode: DispatchMode, service: &str| {
+            let mut dispatch = DispatchConfig { mode, ..DispatchConfig::for_model("gateway") };
+            dispatch.budgets.max_outbox_prompts = 3;
+            dispatch.role_providers.insert(RunRole::Librarian, RoleProvider(service.to_owned()));
+            dispatch.check(&["gateway"]).passes()
+        };
+        assert!(check(DispatchMode::ManualOutbox, "manual_outbox"));
+        assert!(check(DispatchMode::ManualOutbox, "local_exec"));
+        assert!(!check(DispatchMode::LocalExec, "manual_outbox"));
+        for other in ["api_agent", "gateway", "council"] {
+            assert!(!check(DispatchMode::ManualOutbox, other), "{other}");
+        }
+        // The mode alone leaves it to code.
+        let mut dispatch =
+            DispatchConfig { mode: DispatchMode::ManualOutbox, ..DispatchConfig::for_model("gateway") };
+        dispatch.role_providers.clear();
+        assert_eq!(dispatch.service(RunRole::Librarian), Service::LocalExec);
+    }
 
     #[test]
     fn a_council_deliberates_and_does_no_other_work() {

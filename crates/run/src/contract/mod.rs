@@ -26,8 +26,8 @@ pub use dispatch::{
 };
 pub use expected_results::{EvidenceFound, ExpectedResult, check_evidence, read_results};
 pub use guardrails::{FindMode, Guardrails, GuardrailsError, WebLimits};
-pub(crate) use plan::places;
 pub use plan::{Plan, PlanStatus, check_plan, required_gates};
+pub(crate) use plan::{StopCondition, places};
 pub use plan_documents::{PlanDocuments, check_executed};
 pub use reasons::check_reasons;
 pub use record::{

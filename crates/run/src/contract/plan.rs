@@ -22,6 +22,7 @@ const WIDE_SCOPE: Code = Code::new("plan-scope-everything");
 const MISSING_GATE: Code = Code::new("plan-gate-missing");
 const BAD_STATUS: Code = Code::new("plan-status-invalid");
 const BAD_BUDGET: Code = Code::new("plan-budget-invalid");
+const BAD_STOP: Code = Code::new("plan-stop-invalid");
 const BAD_NAME: Code = Code::new("plan-may-drop-invalid");
 const UNRESOLVED_ID: Code = Code::new("plan-id-unresolved");
 const BAD_ID: Code = Code::new("plan-id-invalid");
@@ -53,11 +54,44 @@ const KEYS: Keys = Keys {
     free: &["Goal"],
 };
 /// Those whose value is a list.
-const LISTS: [&str; 5] = ["Gates", "Behaviors", "Results", "May-Drop", "Renames"];
+const LISTS: [&str; 6] = ["Gates", "Stop", "Behaviors", "Results", "May-Drop", "Renames"];
 /// Those whose value is a list of paths.
 const PATHS: [&str; 5] = ["Scope-Allow", "Scope-Sources", "Scope-Deny", "Names", "May-Add"];
 /// Those whose value cannot be left out.
 const FILLED: [&str; 3] = ["Status", "Stop", "Budgets"];
+
+/// The conditions on which a run stops (seed 003 F).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StopCondition {
+    /// A change passed every gate.
+    Verified,
+    /// Every attempt is used up.
+    Iterations,
+    /// The calls, the tokens or the money are used up.
+    Budget,
+    /// A reviewer blocks the plan, and no other plan is left.
+    Blocked,
+}
+
+impl StopCondition {
+    /// Every condition, as it is written in a plan.
+    const ALL: [Self; 4] = [Self::Verified, Self::Iterations, Self::Budget, Self::Blocked];
+
+    /// The word in a plan.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::Iterations => "iterations",
+            Self::Budget => "budget",
+            Self::Blocked => "blocked",
+        }
+    }
+
+    /// All of them, as the value of `Stop`.
+    pub(crate) fn every() -> String {
+        Self::ALL.map(Self::as_str).join(", ")
+    }
+}
 
 /// The gates that every plan declares (seed 003 F): the verifier's own.
 pub fn required_gates() -> impl Iterator<Item = &'static str> {
@@ -88,7 +122,7 @@ pub struct Plan {
     pub scope_deny: Vec<PathPrefix>,
     /// The gates that must have run.
     pub gates: Vec<String>,
-    /// When to stop.
+    /// When to stop: the list of conditions.
     pub stop: String,
     /// Iterations, files and bytes.
     pub budgets: String,
@@ -312,6 +346,11 @@ pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[Stri
         let hint = "Budgets are whole numbers above 0: `iterations=3 files=5 bytes=60000`, or `3/5/60000`.";
         verdict.push(Finding::error(BAD_BUDGET, item, hint));
     }
+    let is_condition = |item: &&str| StopCondition::ALL.iter().any(|condition| condition.as_str() == *item);
+    for item in key_lines::list(&plan.stop).into_iter().filter(|item| !is_condition(item)) {
+        let hint = format!("Stop is a list of: {}.", StopCondition::every());
+        verdict.push(Finding::error(BAD_STOP, item, hint));
+    }
     if plan.results.is_empty() {
         let hint =
             "The plan promises no result, so nothing tells what an accepted change achieves; name one.";
@@ -379,7 +418,7 @@ mod tests {
             scope_sources: vec![],
             scope_deny: vec![],
             gates: required_gates().map(str::to_owned).collect(),
-            stop: "after three attempts".into(),
+            stop: "verified, iterations".into(),
             budgets: "max_iterations=3".into(),
             behaviors: vec![],
             results: vec!["R001".into()],
@@ -520,6 +559,16 @@ mod tests {
         }
         for bad in ["bananas", "-1", "3/-5/1", "files=0", "files=1e3", "+3", "3.5", "files="] {
             assert_eq!(budgets(bad), 1, "{bad}");
+        }
+        let stops = |text: &str| {
+            let verdict = check_plan(&Plan { stop: text.to_owned(), ..plan() }, &[], &known);
+            verdict.findings().iter().filter(|finding| finding.code == BAD_STOP).count()
+        };
+        for good in ["verified", "iterations, verified", "verified, iterations, budget, blocked"] {
+            assert_eq!(stops(good), 0, "{good}");
+        }
+        for bad in ["bananas", "Verified", "when it is right", "verified; budget", "never"] {
+            assert_eq!(stops(bad), 1, "{bad}");
         }
         let none = check_plan(&Plan { results: vec![], ..plan() }, &[], &[]);
         assert!(none.passes() && none.findings()[0].code == NO_RESULTS);

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     const PLAN: &str = "Status: SIGNED\nScope-Allow: src/\nScope-Deny:\n\
-                        Gates: lite, plan_check, patch_check, behavior_catalog_check\nStop: x\nBudgets: 1\n\
+                        Gates: lite, plan_check, patch_check, behavior_catalog_check\nStop: verified\nBudgets: 1\n\
                         Behaviors: B001\nResults: R001\n";
     const REASONS: &str = "- R001: because\n- B001: it is touched\n";
     const RESULTS: &str = "## R001\nAcceptance: it works\nEvidence: a.txt\nRelated-Gates: lite\n";

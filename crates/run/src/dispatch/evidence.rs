@@ -20,6 +20,8 @@ use crate::role::patchmaker::Brief;
 pub(crate) struct Evidence<'e> {
     /// Which files there are, where somebody is to choose among them.
     pub(crate) files: Option<&'e Listing>,
+    /// Which of them were asked for, where somebody is to show them.
+    pub(crate) request: Option<&'e FileRequest>,
     /// What may be seen of the repository.
     pub(crate) pack: Option<&'e ContextPack>,
     /// The plan.
@@ -128,6 +130,10 @@ fn context(mut prompt: PromptBuilder, _: &Asking<'_>, evidence: &Evidence<'_>) -
     prompt = prompt.ours("# Context\n\n");
     let Some(pack) = evidence.pack else {
         prompt = prompt.ours("No file of the repository is packed yet.\n");
+        if let Some(request) = evidence.request {
+            let needs = serde_json::to_string_pretty(&request.needs).unwrap_or_default();
+            prompt = prompt.ours("These are asked for:\n\n").untrusted("needs", &Untrusted::new(needs));
+        }
         if let Some(files) = evidence.files {
             prompt = files.shown(prompt.ours("These are there:\n\n"));
         }
@@ -225,6 +231,7 @@ fn constraints(mut prompt: PromptBuilder, asking: &Asking<'_>, evidence: &Eviden
 fn form(action: Action) -> &'static str {
     match action {
         Action::FileRequest => FILE_REQUEST_FORM,
+        Action::ContextPack => PACK_FORM,
         Action::PlanDraft => PLAN_FORM,
         Action::FindWeb => FIND_WEB_FORM,
         Action::Review => REVIEW_FORM,
@@ -241,9 +248,14 @@ pub(crate) const FILE_REQUEST_FORM: &str = "- The content is one JSON object: {\
      \"max_total_bytes\": number}, \"reason\": why these files}.\n- Ask for the files that have to be read to reach the goal, the most important first. The budget may be \
      smaller than the one above and not larger.\n";
 
+/// How a pack looks that a person makes.
+const PACK_FORM: &str = "- The content is one JSON object: {\"schema_version\": \"ctcp-context-pack-v1\", \"goal\": the goal, \"repo_slug\": the repository's name, \"summary\": \
+     what was left out and why, \"files\": [{\"path\", \"why\", \"content\"}], \"omitted\": [{\"path\", \"reason\": \"too_large\" or \"denied\" or \"irrelevant\"}]}.\n- Answer the needs of \
+     artifacts/file_request.json: each is shown word for word or listed in omitted, and nothing else is shown. `crucible context build` writes such a pack.\n";
+
 /// How a chair's plan looks.
 pub(crate) const PLAN_FORM: &str = "- The content is these lines, each once:\n  Scope-Allow: files or directories that may change, separated by commas\n  Scope-Deny: what below them may not, or nothing\n  \
-     Stop: when to stop, in one sentence\n  Behaviors: the ids of docs/behaviors/INDEX.md that the change concerns; empty where there are none\n- Allow as little as the goal needs, and only \
+     Stop: one or more of verified, iterations, budget, blocked, separated by commas\n  Behaviors: the ids of docs/behaviors/INDEX.md that the change concerns; empty where there are none\n- Allow as little as the goal needs, and only \
      files that are shown whole above.\n";
 
 /// How a review looks.
@@ -357,8 +369,15 @@ mod tests {
 
     #[test]
     fn each_action_tells_its_own_form() {
-        let forms = [Action::FileRequest, Action::PlanDraft, Action::FindWeb, Action::Review, Action::Patch]
-            .map(form);
+        let forms = [
+            Action::FileRequest,
+            Action::ContextPack,
+            Action::PlanDraft,
+            Action::FindWeb,
+            Action::Review,
+            Action::Patch,
+        ]
+        .map(form);
         for (at, own) in forms.iter().enumerate() {
             assert_eq!(forms.iter().position(|other| other == own), Some(at));
         }

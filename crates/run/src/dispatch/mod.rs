@@ -17,6 +17,8 @@ pub use outbox::OutboxBackend;
 pub(crate) enum Action {
     /// The chair: which files are needed.
     FileRequest,
+    /// The librarian: the files that were asked for, word for word.
+    ContextPack,
     /// The chair: the plan.
     PlanDraft,
     /// The researcher: pages that help.
@@ -34,6 +36,7 @@ impl Action {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::FileRequest => "file_request",
+            Self::ContextPack => "context_pack",
             Self::PlanDraft => "plan_draft",
             Self::FindWeb => "find_web",
             Self::Review => "review",

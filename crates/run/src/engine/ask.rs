@@ -454,7 +454,11 @@ impl Duty<'_> {
     pub(super) fn subject(&self) -> String {
         match self.action {
             Action::Patch | Action::Fix => format!("attempt {}", self.number),
-            Action::FileRequest | Action::PlanDraft | Action::FindWeb | Action::Review => {
+            Action::FileRequest
+            | Action::ContextPack
+            | Action::PlanDraft
+            | Action::FindWeb
+            | Action::Review => {
                 format!("{} {}", self.action.name(), self.number)
             }
         }
@@ -465,9 +469,11 @@ impl Duty<'_> {
         let Value::Object(fields) = body else { return };
         match self.action {
             Action::Patch | Action::Fix => fields.insert("attempt".to_owned(), self.number.into()),
-            Action::FileRequest | Action::PlanDraft | Action::FindWeb | Action::Review => {
-                fields.insert("action".to_owned(), self.action.name().into())
-            }
+            Action::FileRequest
+            | Action::ContextPack
+            | Action::PlanDraft
+            | Action::FindWeb
+            | Action::Review => fields.insert("action".to_owned(), self.action.name().into()),
         };
     }
 }

@@ -97,6 +97,7 @@ impl Engine<'_> {
                 answer_path: attempt_file(number, attempt::ANSWER),
                 chat: patchmaker::messages(format, plan, pack, &analysis.baseline, brief, &requests),
                 evidence: Evidence {
+                    request: None,
                     files: None,
                     pack: Some(pack),
                     plan: Some(plan),

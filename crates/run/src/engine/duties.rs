@@ -20,6 +20,7 @@ use crate::event_kind::{EventKind, answered_key, taken_key};
 use crate::find::{FindWeb, check_web};
 use crate::layout;
 use crate::role::asked;
+use crate::role::librarian::by_hand::read_pack;
 use crate::role::patchmaker::Brief;
 
 const ANSWER_UNUSABLE: Code = Code::new("run-answer-unusable");
@@ -104,6 +105,31 @@ impl Engine<'_> {
         self.journal.record_file(role, EventKind::FilesLeftOut, "left-out", layout::LEFT_OUT)?;
         self.dir.write_json_recorded(layout::FILE_REQUEST, &request)?;
         Ok(true)
+    }
+
+    /// Has the files packed by a person; nothing where that has to be done first.
+    pub(super) async fn ask_for_pack(
+        &mut self,
+        clients: &dyn Clients,
+        name: &str,
+        analysis: &Analysis,
+        request: &FileRequest,
+    ) -> Result<Option<ContextPack>, RunError> {
+        let record = self.record.clone();
+        let wanted = Wanted {
+            role: RunRole::Librarian,
+            action: Action::ContextPack,
+            target: layout::CONTEXT_PACK,
+            evidence: Evidence {
+                request: Some(request),
+                baseline: &analysis.baseline,
+                ..Evidence::default()
+            },
+        };
+        let read = |answer: &Untrusted, _| {
+            read_pack(answer, &record.repo, &record.repo_slug, &record.settings.context, request)
+        };
+        self.ask_until(clients, name, &wanted, |_| Vec::new(), read).await
     }
 
     /// Has the plan drafted by whoever `name` is. Code keeps what is not the chair's to choose: gates, budgets, results and

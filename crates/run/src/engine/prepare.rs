@@ -209,8 +209,18 @@ impl Engine<'_> {
             .map_err(|error| self.dir.malformed(layout::FILE_REQUEST, &error.to_string()))?;
         if !self.is_made(&packed, layout::CONTEXT_PACK) {
             self.journal.working(RunRole::Librarian.name(), "packing what the model may see")?;
-            let RunRecord { repo, repo_slug, settings, .. } = &self.record;
-            let pack = pack_context(repo, repo_slug, &settings.context, &request)?;
+            // What a permission adds to a pack, code adds.
+            let by_hand = self.served_by(RunRole::Librarian).filter(|_| self.allowances.is_none());
+            let pack = match by_hand {
+                Some(name) => match self.ask_for_pack(clients, &name, analysis, &request).await? {
+                    Some(pack) => pack,
+                    None => return Ok(None),
+                },
+                None => {
+                    let RunRecord { repo, repo_slug, settings, .. } = &self.record;
+                    pack_context(repo, repo_slug, &settings.context, &request)?
+                }
+            };
             require_base(&self.git, &self.record).await?;
             self.dir.write_recorded(layout::CONTEXT_PACK, &pack.to_bytes()?)?;
             let not_asked: Option<NotAsked> = self

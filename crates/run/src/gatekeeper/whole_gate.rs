@@ -18,7 +18,7 @@ async fn open(repo: &TestRepo) -> Git {
 
 fn plan(allow: &str, names: &str) -> Plan {
     let text = format!(
-        "Status: SIGNED\nScope-Allow: {allow}\nScope-Deny:\nNames: {names}\nGates: lite\nStop: x\nBudgets: x\n\
+        "Status: SIGNED\nScope-Allow: {allow}\nScope-Deny:\nNames: {names}\nGates: lite\nStop: verified\nBudgets: x\n\
          Behaviors:\nResults:\n"
     );
     Plan::parse(&text).unwrap()

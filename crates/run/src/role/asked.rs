@@ -390,7 +390,7 @@ mod tests {
 
     fn by_code(names: &[&str]) -> Plan {
         let text = format!(
-            "Status: DRAFT\nScope-Allow: src/a.py\nScope-Deny:\nNames: {}\nGates: {}\nStop: x\nBudgets: b=1\nBehaviors:\nResults: R001\n",
+            "Status: DRAFT\nScope-Allow: src/a.py\nScope-Deny:\nNames: {}\nGates: {}\nStop: verified\nBudgets: b=1\nBehaviors:\nResults: R001\n",
             names.join(", "),
             required_gates().collect::<Vec<_>>().join(", ")
         );
@@ -427,8 +427,11 @@ mod tests {
         let known = ["B001".to_owned()];
         let read = |text: &str| read_plan(&Untrusted::new(text), &own, &pack(), &gate_files, &known);
         let plan =
-            read("Scope-Allow: src/a.py\nScope-Deny: src/gen/\nStop: soon\nBehaviors: B001\n").unwrap();
-        assert_eq!((plan.stop.as_str(), plan.behaviors.as_slice()), ("soon", ["B001".to_owned()].as_slice()));
+            read("Scope-Allow: src/a.py\nScope-Deny: src/gen/\nStop: budget\nBehaviors: B001\n").unwrap();
+        assert_eq!(
+            (plan.stop.as_str(), plan.behaviors.as_slice()),
+            ("budget", ["B001".to_owned()].as_slice())
+        );
         assert_eq!((&plan.gates, &plan.budgets, &plan.names), (&own.gates, &own.budgets, &own.names));
         for (text, code) in [
             ("", "run-plan-unclear"),

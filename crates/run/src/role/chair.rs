@@ -34,7 +34,7 @@ use crucible_secrets::{Scanner, is_secret_file};
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::Analysis;
-use crate::contract::{Plan, PlanStatus, RunRecord, required_gates};
+use crate::contract::{Plan, PlanStatus, RunRecord, StopCondition, required_gates};
 use crate::document::versions;
 use crate::layout;
 use crate::may_drop::dropped_by;
@@ -361,7 +361,7 @@ pub(crate) fn draft(
         scope_sources: sources,
         scope_deny: goal.denied.clone(),
         gates: required_gates().map(str::to_owned).collect(),
-        stop: format!("verified, or {} attempts", record.settings.max_iterations),
+        stop: StopCondition::every(),
         budgets: format!(
             "max_iterations={} max_files={} max_total_bytes={} max_calls={}",
             record.settings.max_iterations,

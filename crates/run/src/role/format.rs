@@ -91,7 +91,7 @@ mod tests {
             files: files.iter().map(file).collect(),
             omitted: Vec::new(),
         };
-        let text = "Status: SIGNED\nScope-Allow: src\nScope-Deny:\nNames:\nGates: lite\nStop: x\nBudgets: 1\nBehaviors:\nResults:\n";
+        let text = "Status: SIGNED\nScope-Allow: src\nScope-Deny:\nNames:\nGates: lite\nStop: verified\nBudgets: 1\nBehaviors:\nResults:\n";
         choose(&settings, &Plan::parse(text).unwrap(), &pack, was_cut)
     }
 

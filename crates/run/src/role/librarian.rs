@@ -1,8 +1,10 @@
-//! The librarian: shows files of the repository, verbatim, within the budget; local and deterministic.
+//! The librarian: shows files of the repository, verbatim, within the budget; local and deterministic, also where a person says which
+//! ([`by_hand`]).
 //!
 //! What a run packs and what `crucible context build` packs comes from here alone: which documents come first, what is read,
 //! and what is never shown.
 
+pub(crate) mod by_hand;
 pub(crate) mod more;
 mod named;
 mod work_tree;

@@ -288,7 +288,7 @@ mod tests {
     }
 
     fn plan() -> Plan {
-        let text = "Status: SIGNED\nGoal: mend area\nScope-Allow: src\nScope-Deny:\nNames:\nGates: lite\nStop: x\nBudgets: files=1\n\
+        let text = "Status: SIGNED\nGoal: mend area\nScope-Allow: src\nScope-Deny:\nNames:\nGates: lite\nStop: verified\nBudgets: files=1\n\
                     Behaviors:\nResults:\n";
         Plan::parse(text).unwrap()
     }

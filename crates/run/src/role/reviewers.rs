@@ -123,7 +123,7 @@ mod tests {
 
     fn plan(scope: &str) -> Plan {
         let text = format!(
-            "Status: DRAFT\nScope-Allow: {scope}\nScope-Deny:\nNames: {scope}\nGates: lite, plan_check, patch_check, behavior_catalog_check\nStop: x\nBudgets: 1\nBehaviors:\nResults: R001\n"
+            "Status: DRAFT\nScope-Allow: {scope}\nScope-Deny:\nNames: {scope}\nGates: lite, plan_check, patch_check, behavior_catalog_check\nStop: verified\nBudgets: 1\nBehaviors:\nResults: R001\n"
         );
         Plan::parse(&text).unwrap()
     }

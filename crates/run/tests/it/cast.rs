@@ -34,7 +34,7 @@ pub(crate) enum Cast {
     Asks,
 }
 
-const PLAN: &str = "Scope-Allow: src/price.py\nScope-Deny:\nStop: when the tests pass\nBehaviors:\n";
+const PLAN: &str = "Scope-Allow: src/price.py\nScope-Deny:\nStop: verified\nBehaviors:\n";
 
 const BAD_DIFF: &str = "diff --git a/notes.txt b/notes.txt\nnew file mode 100644\n--- /dev/null\n+++ b/notes.txt\n@@ -0,0 +1 @@\n+x\n";
 

@@ -306,7 +306,9 @@ const REQUESTS: [u64; 9] = [
 /// Commands of `fcntl` that have signals sent, to whomever they name.
 const SIGNALLING_COMMANDS: [u64; 5] = [8, 10, 15, 1024, 1026];
 /// Commands of `fcntl` that lock, and so keep others waiting.
-const LOCKING_COMMANDS: [u64; 4] = [6, 7, 37, 38];
+const LOCKING_COMMANDS: [u64; 4] = [LOCK_AT_ONCE, 7, 37, 38];
+/// The one that waits for nobody (`F_SETLK`).
+const LOCK_AT_ONCE: u64 = 6;
 
 /// The kinds of sockets that reach the internet.
 const INTERNET: [u64; 2] = [libc::AF_INET as u64, libc::AF_INET6 as u64];
@@ -332,7 +334,9 @@ pub(super) fn programs(calls: Calls, start: StartWords, pid: u32) -> Result<Vec<
 pub(super) fn describe(calls: Calls) -> &'static str {
     match calls {
         Calls::Tools => "",
-        Calls::Compute => ", and what writes, connects or starts another process ends the program",
+        Calls::Compute | Calls::Read => {
+            ", and what writes, connects or starts another process ends the program"
+        }
         Calls::Files => ", and what links, connects or starts another process ends the program",
         Calls::Connect => ", and what writes, serves or starts another process ends the program",
     }
@@ -386,7 +390,9 @@ fn allowed(calls: Calls, pid: u32) -> Result<Rules, String> {
     if calls == Calls::Files {
         rules.extend(whatever(&[WRITING, WRITING_HERE, WRITERS_OWN]));
     } else {
-        commands.extend(LOCKING_COMMANDS);
+        // The kernel lets nobody lock for writing what is open for reading alone.
+        let is_lock_to_read = |command: &&u64| calls == Calls::Read && **command == LOCK_AT_ONCE;
+        commands.extend(LOCKING_COMMANDS.iter().filter(|command| !is_lock_to_read(command)));
     }
     let others: Vec<_> = commands.iter().map(|command| (1, SeccompCmpOp::Ne, *command)).collect();
     rules.insert(libc::SYS_fcntl, vec![rule(&others)?]);

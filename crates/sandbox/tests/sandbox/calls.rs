@@ -463,3 +463,14 @@ fn an_ordinary_user_is_held_to_the_class_too() {
     }
     as_an_ordinary_user("calls::an_ordinary_user_is_held_to_the_class_too");
 }
+
+#[test]
+fn what_is_read_may_be_locked_where_that_is_meant() {
+    let lock = |kind: &str| format!("import fcntl; fcntl.lockf(open('kept'), fcntl.{kind} | fcntl.LOCK_NB)");
+    check(&lock("LOCK_SH"), Calls::Read, Works);
+    check(&lock("LOCK_SH"), Calls::Compute, Fails);
+    check(&lock("LOCK_EX"), Calls::Read, Fails);
+    check("import fcntl; fcntl.lockf(open('kept'), fcntl.LOCK_SH)", Calls::Read, Fails);
+    check("open('new', 'w')", Calls::Read, Ends);
+    check("import socket; socket.socket()", Calls::Read, Ends);
+}

@@ -2,12 +2,12 @@
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 use crucible_sandbox::{Confinement, Sandbox, Strength};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::support::{Scratch, output, part, play, run};
+use crate::support::{Scratch, eventually, output, part, play, run};
 
 /// Ends with the test.
 struct Decoy(Child);
@@ -146,4 +146,60 @@ fn sockets_of_services_are_covered() {
     let done = part.output().unwrap();
     let said = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
     assert!(said.contains("looked at both") && done.status.success(), "{said}");
+}
+
+/// What connects to each socket it is given, and tells what came of it.
+const CONNECT: &str = "import os, socket, sys\n\
+    for path in sys.argv[1:]:\n\
+    \x20   try:\n\
+    \x20       socket.socket(socket.AF_UNIX).connect(path)\n\
+    \x20       print('REACHED', path)\n\
+    \x20   except OSError:\n\
+    \x20       pass\n\
+    os.unlink('old')\n\
+    own = socket.socket(socket.AF_UNIX)\n\
+    own.bind('old')\n\
+    own.listen()\n\
+    socket.socket(socket.AF_UNIX).connect('old')\n\
+    print('its own works')\n";
+
+/// A socket of the machine in what a program may write to: covered, however it was bound, unless nobody listens there any more.
+#[test]
+fn sockets_in_a_writable_directory_are_covered() {
+    if part().is_some() {
+        let _listening = UnixListener::bind("deep/relative").unwrap();
+        println!("bound");
+        std::io::stdin().read_line(&mut String::new()).unwrap();
+        return;
+    }
+    let scratch = Scratch::new();
+    std::fs::create_dir(scratch.copy.join("deep")).unwrap();
+    let _listening = UnixListener::bind(scratch.copy.join("s")).unwrap();
+    drop(UnixListener::bind(scratch.copy.join("old")).unwrap());
+    let mut part = Command::new(std::env::current_exe().unwrap());
+    play(&mut part, "escapes::sockets_in_a_writable_directory_are_covered", "inside");
+    part.current_dir(&scratch.copy).stdin(Stdio::piped()).stdout(Stdio::null());
+    let _part = Decoy(part.spawn().unwrap());
+    eventually("the socket is bound", || scratch.copy.join("deep/relative").exists());
+
+    let mut spawn = scratch.python(CONNECT, |_| {});
+    spawn.args.extend(["s", "deep/relative"].map(Into::into));
+    assert_eq!(output(&scratch.sandbox(), spawn.clone()), "its own works\n");
+    assert!(scratch.copy.join("s").exists() && scratch.copy.join("deep/relative").exists());
+
+    // Without walls both are reached, so the test can fail.
+    let Confinement::Confined(profile) = &mut spawn.confinement else { panic!("it is confined") };
+    profile.strength = Strength::Off;
+    let said = output(&scratch.sandbox(), spawn);
+    assert_eq!(said, "REACHED s\nREACHED deep/relative\nits own works\n");
+}
+
+#[test]
+fn kernel_keys_and_addresses_are_covered() {
+    let scratch = Scratch::new();
+    let script = "cat /proc/keys /proc/key-users /proc/kallsyms /proc/timer_list /proc/slabinfo 2>/dev/null\n\
+        test -s /proc/self/status && test -s /proc/cpuinfo && test -s /proc/meminfo && cat /proc/uptime > /dev/null && echo the rest";
+    assert_eq!(output(&scratch.sandbox(), scratch.confined(script)), "the rest\n");
+    // Without walls the kernel tells something, so the test can fail.
+    assert!(output(&scratch.sandbox(), scratch.script(script)).len() > "the rest\n".len());
 }

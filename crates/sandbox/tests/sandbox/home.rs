@@ -65,6 +65,25 @@ fn nothing_of_the_home_can_be_read_but_tools() {
 }
 
 #[test]
+fn what_is_masked_in_a_shown_working_directory_stays_hidden() {
+    let scratch = Scratch::new();
+    let project = scratch.home.join("project");
+    for name in ["logs/a.log", "logs/deep/b.log", "logs/.env", "secret.txt", "src/a.py"] {
+        write(&project.join(name), "content\n");
+    }
+    let text = "for name in logs/a.log logs/deep/b.log logs/.env secret.txt src/a.py; do cat $name > /dev/null 2>&1 && test -s $name && echo $name; done; true";
+    for (sandbox, strength) in levels(&scratch) {
+        let mut spawn = scratch.confined_with(text, |profile| {
+            profile.strength = strength;
+            profile.writable = Vec::new();
+            profile.masked = ["logs/.env", "secret.txt", "src/"].map(|name| project.join(name)).to_vec();
+        });
+        spawn.cwd = project.clone();
+        assert_eq!(output(&sandbox, spawn), "logs/a.log\nlogs/deep/b.log\n", "{strength:?}");
+    }
+}
+
+#[test]
 fn a_tool_below_the_home_runs_where_it_was_installed() {
     let scratch = Scratch::new();
     program(&scratch.home.join(".local/bin/greet"), "cat ~/.secret 2>/dev/null; echo greetings");

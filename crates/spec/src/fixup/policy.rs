@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crucible_model::{PathPrefix, RepoPath};
-use crucible_patch::{Policy, Unusual};
+use crucible_patch::{Policy, PolicySource, Unusual};
 use crucible_repo::{GuardedPlaces, LinkPolicy, RecoveredEdit};
 
 use crate::project::is_own;
@@ -40,8 +40,8 @@ impl FixupChoice {
 #[must_use]
 pub fn fixup_policy(max_files: u64, max_added_lines: u64, named: Vec<RepoPath>) -> Policy {
     let named = named.into_iter().filter(|path| !is_own(path)).collect();
-    let unusual = Unusual::Never;
-    Policy { max_files, max_added_lines, named, unusual, ..Policy::within(vec![PathPrefix::ALL]) }
+    let (unusual, source) = (Unusual::Never, PolicySource::Command);
+    Policy { max_files, max_added_lines, named, unusual, source, ..Policy::within(vec![PathPrefix::ALL]) }
 }
 
 /// Why naming this path would do nothing, in the project at `root`; nothing where it names a file that is there or may come.

@@ -32,6 +32,9 @@ pub(super) struct Yardstick {
     #[arg(long, value_name = "PLAN.md")]
     plan: Option<PathBuf>,
     /// A policy: JSON with allow_roots, deny_prefixes, deny_suffixes, max_files, max_added_lines
+    ///
+    /// A new source file is allowed where allow_roots holds its very path. Any other new file, and a test, a manifest or another
+    /// protected file, has to be listed in `named`. docs/contracts/patch_policy.md has every key.
     #[arg(long, value_name = "POLICY.json")]
     policy: Option<PathBuf>,
 }

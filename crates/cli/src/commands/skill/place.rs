@@ -105,8 +105,8 @@ pub(super) fn host(text: &str) -> Result<HostName, ParseError> {
     Ok(text.parse::<HostName>()?)
 }
 
-/// Reads a path below which may be written.
-pub(super) fn write_path(text: &str) -> Result<PathPrefix, ParseError> {
+/// Reads a path below which may be written, or read.
+pub(super) fn granted_path(text: &str) -> Result<PathPrefix, ParseError> {
     free_of_secrets("the path", text)?;
     Ok(text.parse::<PathPrefix>()?)
 }

@@ -55,8 +55,11 @@ pub(crate) struct Propose {
     #[arg(long = "allow-host", value_name = "HOST", value_parser = place::host)]
     hosts: Vec<HostName>,
     /// A path of the project below which it may write; may be given several times
-    #[arg(long = "allow-write", value_name = "PATH", value_parser = place::write_path)]
+    #[arg(long = "allow-write", value_name = "PATH", value_parser = place::granted_path)]
     write_paths: Vec<PathPrefix>,
+    /// A directory or file of the project that a READ_ONLY skill may read; may be given several times
+    #[arg(long = "allow-read", value_name = "PATH", value_parser = place::granted_path)]
+    read_paths: Vec<PathPrefix>,
     /// An environment variable that is handed to it; may be given several times
     #[arg(long = "allow-secret", value_name = "NAME", value_parser = place::secret)]
     secrets: Vec<SecretName>,
@@ -115,6 +118,7 @@ impl Propose {
         let grants = Grants {
             hosts: self.hosts.clone(),
             write_paths: self.write_paths.clone(),
+            read_paths: self.read_paths.clone(),
             secrets: self.secrets.clone(),
         };
         Ok(SkillProposal::new(ProposalParts {

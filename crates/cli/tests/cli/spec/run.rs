@@ -531,6 +531,33 @@ fn the_model_of_a_phase_is_the_one_that_is_named() {
 }
 
 #[test]
+fn prompt_template_of_a_phase_shapes_its_questions() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    desk.user_config("[phases.design]\nprompt_template = \"headings\"\n");
+    let project = project(&desk);
+    spec(&desk, &project, ["--through", "design"]).ok();
+    let begins =
+        |at: usize| server.completions()[at].body["messages"][0]["content"].as_str().unwrap().to_owned();
+    assert!(!begins(0).starts_with("# Instructions"), "{}", begins(0));
+    assert!(begins(1).starts_with("# Instructions\n\n"), "{}", begins(1));
+
+    // One that is for another provider is refused before anybody is asked.
+    let asked = server.requests().len();
+    for (template, part) in [("claude", "not for this provider"), ("fancy", "does not exist")] {
+        desk.user_config(&format!("[phases.tasks]\nprompt_template = \"{template}\"\n"));
+        let refused = resume(&desk, &project, ["--phase", "design"]);
+        assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+        assert!(
+            refused.stderr.contains(part) && refused.stderr.contains("one-message"),
+            "{}",
+            refused.stderr
+        );
+    }
+    assert_eq!(server.requests().len(), asked);
+}
+
+#[test]
 fn an_idea_that_is_kept_gives_way_to_a_named_one_alone() {
     let server = answering();
     let desk = Desk::with(&server);

@@ -100,6 +100,8 @@ Users ask for an export and get one file. It names its instant.
 /// Which phase a request is of.
 pub(crate) fn phase_of(request: &SeenRequest) -> &'static str {
     let system = request.body["messages"][0]["content"].as_str().unwrap_or_default();
+    // A prompt template puts a heading before it.
+    let system = system.strip_prefix("# Instructions\n\n").unwrap_or(system);
     let found = BEGINNINGS.iter().find(|(beginning, _)| system.starts_with(beginning));
     match found {
         Some((_, phase)) => phase,

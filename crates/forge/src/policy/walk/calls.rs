@@ -11,7 +11,7 @@ use super::{Place, Scope, Seen, Use, Walk, When};
 use crate::python::parts;
 
 /// Functions that change files, and which of their arguments are the places that are changed.
-static PLACES: [(&str, &[usize]); 26] = [
+static PLACES: [(&str, &[usize]); 25] = [
     ("os.chmod", &[0]),
     ("os.link", &[1]),
     ("os.makedirs", &[0]),
@@ -36,7 +36,6 @@ static PLACES: [(&str, &[usize]); 26] = [
     ("shutil.rmtree", &[0]),
     ("shutil.unpack_archive", &[1]),
     ("codecs.open", &[0]),
-    ("sqlite3.connect", &[0]),
     ("zipfile.ZipFile", &[0]),
 ];
 
@@ -63,6 +62,7 @@ impl<'s> Walk<'s> {
         for path in &paths {
             match self.power(path) {
                 Power::Open(mode) => self.opens(node, arguments, mode, Some(0)),
+                Power::Database => self.database(node, arguments),
                 Power::ByName(at) => self.by_name(node, arguments, at, path),
                 Power::Pool if place.stands != Use::With => {
                     self.report(node, Power::Outlives, path);
@@ -150,6 +150,23 @@ impl<'s> Walk<'s> {
     fn opens(&mut self, node: Node<'s>, arguments: Node<'s>, mode: usize, path: Option<usize>) {
         let target = path.and_then(|at| self.argument(arguments, at, "file"));
         self.opens_at(node, arguments, mode, target);
+    }
+
+    /// A database in memory, or one whose address says that it is only read, changes nothing.
+    fn database(&mut self, node: Node<'s>, arguments: Node<'s>) {
+        let address = self.argument(arguments, 0, "database");
+        let is_spread = parts(arguments).iter().any(|part| part.kind().ends_with("_splat"));
+        let is_address = self.keyword(arguments, "uri").is_some_and(|uri| self.source.of(uri) == "True");
+        let is_own_kind = self.keyword(arguments, "factory").is_some();
+        let in_memory = address.and_then(|address| self.source.fold(address, &self.names));
+        let is_read =
+            is_address && address.is_some_and(|address| words::reads_database(self.source.of(address)));
+        let is_harmless = is_read || in_memory.as_deref() == Some(":memory:");
+        let is_temporary = address.is_some_and(|address| self.writes_in_tests(address));
+        if !is_spread && !is_own_kind && (is_harmless || is_temporary) {
+            return;
+        }
+        self.changes(node, "sqlite3.connect", address);
     }
 
     fn opens_at(&mut self, node: Node<'s>, arguments: Node<'s>, mode: usize, target: Option<Node<'s>>) {

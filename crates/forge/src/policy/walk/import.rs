@@ -70,6 +70,8 @@ impl<'s> Walk<'s> {
                         if !matches!(
                             power,
                             Power::Open(_)
+                                | Power::Database
+                                | Power::Annotation
                                 | Power::ByName(_)
                                 | Power::Pool
                                 | Power::Type

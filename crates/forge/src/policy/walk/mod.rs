@@ -354,9 +354,9 @@ impl<'s> Walk<'s> {
             }
             let called = matches!(place.stands, Use::Callee);
             let found = match self.power(&path) {
-                Power::Open(_) | Power::ByName(_) | Power::Pool if called => Seen::Nothing,
+                Power::Open(_) | Power::Database | Power::ByName(_) | Power::Pool if called => Seen::Nothing,
                 // An alias means the same.
-                Power::ByName(_) | Power::Open(_) | Power::Type
+                Power::ByName(_) | Power::Open(_) | Power::Database | Power::Type
                     if place.stands == Use::Alias && followed_alias(place) =>
                 {
                     Seen::Nothing
@@ -367,7 +367,10 @@ impl<'s> Walk<'s> {
                 Power::Wrapper => self.report(node, Power::Reflection, &path),
                 Power::Arguments(_) if called || is_base(node) || self.only_compared(node) => Seen::Nothing,
                 Power::Arguments(_) => self.report(node, Power::Code, &path),
-                Power::Open(_) => self.report(node, Power::Write, &path),
+                Power::Annotation if is_annotation(node) => Seen::Nothing,
+                Power::Open(_) | Power::Database | Power::Annotation => {
+                    self.report(node, Power::Write, &path)
+                }
                 Power::ByName(_) => self.report(node, Power::Reflection, &path),
                 Power::Pool => self.report(node, Power::Outlives, &path),
                 // With a class that reads secrets, each one is read by its name: see `call` and `subscript`.
@@ -403,6 +406,20 @@ fn values_of(node: Node<'_>, place: Place) -> Place {
         | "as_pattern" => place,
         _ => place.of(Use::Value),
     }
+}
+
+/// Whether an expression stands in an annotation, as a type alone.
+fn is_annotation(node: Node<'_>) -> bool {
+    let mut at = node;
+    while let Some(outer) = at.parent() {
+        match outer.kind() {
+            "type" => return true,
+            "attribute" | "union_type" | "generic_type" | "type_parameter" | "subscript" => at = outer,
+            "binary_operator" if outer.parent().is_some_and(|above| above.kind() == "type") => return true,
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// Whether an expression is what a class stands on.

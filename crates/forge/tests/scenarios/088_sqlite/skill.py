@@ -10,4 +10,5 @@ class DemoSkill(BaseSkill):
     side_effect_class = "READ_ONLY"
 
     def execute(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        sqlite3.connect("notes/x")
         return {}

@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use crucible_model::RepoPath;
 
 use super::mask::{Masked, mask, read};
-use super::token::{Token, close, tokens};
-use super::{Language, TestCode, TestItem, rust_tests};
+use super::token::{Position, Token, close, tokens};
+use super::{Language, TestCode, TestItem, contains, rust_tests};
 use crate::class::is_test_path;
 
 /// What is done to the tests.
@@ -204,6 +204,9 @@ fn reading(language: Language, role: Role, source: &[u8], read: &Masked) -> Vec<
                     weight = Weight::Doubtful;
                 }
             }
+            if pattern.trick == Trick::TestAware && is_left_out_alone(&tokens, at, &what) {
+                weight = Weight::Doubtful;
+            }
             found.push(Sight::new(pattern.trick, weight, what));
         }
     }
@@ -213,6 +216,45 @@ fn reading(language: Language, role: Role, source: &[u8], read: &Masked) -> Vec<
         _ => {}
     }
     found
+}
+
+/// Whether `if (NODE_ENV !== "test")` only leaves something out that nobody gets a value from: no server listens, nothing is logged. What
+/// returns, throws, sets or does something else instead is two ways of doing one thing.
+fn is_left_out_alone(tokens: &[Token<'_>], at: usize, what: &str) -> bool {
+    /// How far before the name the condition begins.
+    const BEFORE: usize = 8;
+    /// How many words may be left out.
+    const MOST_LEFT_OUT: usize = 200;
+    let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
+    let is_comparison = what.starts_with("NODE_ENV!") || what.starts_with("!");
+    let open = (at.saturating_sub(BEFORE)..at).rev().find(|index| is(*index, "(") || is(*index, ")"));
+    let Some(open) = open.filter(|open| is_comparison && is(*open, "(") && *open > 0 && is(*open - 1, "if"))
+    else {
+        return false;
+    };
+    let near = tokens.get(..(open + MOST_LEFT_OUT).min(tokens.len())).unwrap_or_default();
+    let condition = close(near, open);
+    let start = condition + 1;
+    let end = if is(start, "{") {
+        close(near, start)
+    } else {
+        let mut end = start;
+        while end < near.len() && !is(end, ";") && (end == start || near[end].position != Position::First) {
+            end = if is(end, "(") || is(end, "{") || is(end, "[") { close(near, end) + 1 } else { end + 1 };
+        }
+        end - usize::from(!is(end, ";"))
+    };
+    let decides = |index: usize| {
+        let is_word = ["return", "throw", "yield", "break", "continue"].iter().any(|word| is(index, word));
+        let is_compared = is(index + 1, "=")
+            || is(index + 1, ">")
+            || index > 0 && ["=", "!", "<", ">"].iter().any(|mark| is(index - 1, mark));
+        let is_declared = index >= 2 && ["const", "let", "var"].iter().any(|word| is(index - 2, word));
+        is_word || is(index, "=") && !is_compared && !is_declared || is(index, "+") && is(index + 1, "+")
+    };
+    // A condition that says something else besides may turn it around.
+    let is_plain = !(open..condition).any(|index| is(index, "?") && !is(index + 1, "."));
+    end + 1 < open + MOST_LEFT_OUT && is_plain && !is(end + 1, "else") && !(start..=end).any(decides)
 }
 
 /// Whether no test passes by this end, in a file that may be imported: it is no success, or only a name whose every use is none.
@@ -378,17 +420,4 @@ fn test_main(tokens: &[Token<'_>], found: &mut Vec<Sight>) -> Option<std::ops::R
     found.push(Sight::new(Trick::Disabled, weight, "func TestMain"));
     // `os.Exit(m.Run())` begins before the run that it waits for.
     run.map(|run| (open + run).saturating_sub(6)..end)
-}
-
-fn contains(text: &[u8], word: &[u8]) -> bool {
-    let Some(first) = word.first() else { return true };
-    let mut rest = text;
-    while let Some(at) = rest.iter().position(|byte| byte == first) {
-        rest = &rest[at..];
-        if rest.starts_with(word) {
-            return true;
-        }
-        rest = &rest[1..];
-    }
-    false
 }

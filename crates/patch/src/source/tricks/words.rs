@@ -689,6 +689,32 @@ mod tests {
     }
 
     #[test]
+    fn what_a_test_leaves_out_alone_is_a_doubt() {
+        for source in [
+            "if (process.env.NODE_ENV !== 'test') {\n  app.listen(port, () => { log(`on ${port}`); });\n}\n",
+            "if (process.env.NODE_ENV != \"test\") app.use(morgan('dev'));\n",
+            "if (process.env.NODE_ENV !== 'test') console.log(a)\nconst b = 1;\n",
+            "if ('test' !== process.env.NODE_ENV) { const s = app.listen(1); }\n",
+        ] {
+            assert_eq!(certain(Script, Role::Source, source), [], "{source}");
+            let seen = sights(Script, Role::Source, source.as_bytes());
+            assert!(seen.iter().any(|sight| sight.trick == Trick::TestAware), "{source}");
+        }
+        for source in [
+            "if (process.env.NODE_ENV === 'test') { log(); }\n",
+            "if (process.env.NODE_ENV !== 'test') { return real(); }\nreturn 3;\n",
+            "if (process.env.NODE_ENV !== 'test') { real(); } else { fake(); }\n",
+            "if (process.env.NODE_ENV !== 'test') real();\nelse fake();\n",
+            "let a = 3;\nif (process.env.NODE_ENV !== 'test') a = real();\n",
+            "const a = process.env.NODE_ENV !== 'test' ? real() : 3;\n",
+            "if (!(process.env.NODE_ENV !== 'test')) { fake(); }\n",
+            "if (process.env.NODE_ENV !== 'test') throw new Error();\n",
+        ] {
+            assert_eq!(certain(Script, Role::Source, source), [Trick::TestAware], "{source}");
+        }
+    }
+
+    #[test]
     fn what_is_called_like_a_program_ends_only_where_it_starts() {
         for (source, count) in [
             ("def total():\n    sys.exit(0)\n", 1),

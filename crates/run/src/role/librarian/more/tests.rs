@@ -41,7 +41,7 @@ impl Room {
     }
 
     fn serve(&self, answer: &str) -> Served {
-        let text = "Status: SIGNED\nScope-Allow: src\nScope-Deny: src/locked.py\nNames:\nGates: lite\nStop: x\n\
+        let text = "Status: SIGNED\nScope-Allow: src\nScope-Deny: src/locked.py\nNames:\nGates: lite\nStop: verified\n\
                     Budgets: x\nBehaviors:\nResults:\n";
         let shelf = Shelf {
             top: self.dir.path(),

@@ -1,0 +1,196 @@
+//! The shape in which a question is put, for providers whose models were taught one. Pure.
+//!
+//! A template moves and marks what a phase asks, and leaves its words alone: what was fenced stays in its fence. A phase names one; one that its
+//! provider does not take is refused when the backend is made, before any phase starts (seed 002, *Prompt template compatibility*). Nothing is
+//! adapted in its place.
+//!
+//! A template is put on last, where a request leaves for its provider: a recording holds the question itself and answers it under any template.
+
+use std::collections::BTreeMap;
+
+use crucible_model::PromptBuilder;
+
+use crate::error::{Fault, LlmError};
+use crate::invocation::{Message, Role};
+use crate::registry::ProviderSettings;
+
+/// A shape of questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PromptTemplate {
+    /// The standing instructions, and what is asked, each as a message of its own and as it is.
+    Plain,
+    /// Both between tags, as Anthropic teaches its models to read them.
+    Claude,
+    /// Both below headings.
+    Headings,
+    /// One message, which begins with the instructions: for servers whose models know no other.
+    OneMessage,
+}
+
+impl PromptTemplate {
+    /// Every template.
+    pub const ALL: [Self; 4] = [Self::Plain, Self::Claude, Self::Headings, Self::OneMessage];
+
+    /// Its name in a configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Claude => "claude",
+            Self::Headings => "headings",
+            Self::OneMessage => "one-message",
+        }
+    }
+
+    /// The providers that take it; nothing where every one does.
+    const fn providers(self) -> Option<&'static [&'static str]> {
+        match self {
+            Self::Plain => None,
+            Self::Claude => Some(&["anthropic", "claude-cli"]),
+            Self::Headings => Some(&["codex-cli", "gateway", "gemini-cli", "openai", "openrouter"]),
+            Self::OneMessage => Some(&["gateway"]),
+        }
+    }
+
+    /// Whether this provider takes it.
+    #[must_use]
+    pub fn fits(self, provider: &str) -> bool {
+        self.providers().is_none_or(|providers| providers.contains(&provider))
+    }
+
+    /// The conversation in this shape.
+    pub(crate) fn shape(self, messages: Vec<Message>) -> Vec<Message> {
+        let around = |message: &Message, before: &'static str, after: &'static str| Message {
+            role: message.role,
+            content: PromptBuilder::new().ours(before).text(&message.content).ours(after).build(),
+        };
+        let shaped = |message: &Message| match (self, message.role) {
+            (Self::Claude, Role::System) => around(message, "<instructions>\n", "\n</instructions>\n"),
+            (Self::Claude, Role::User) => around(message, "<task>\n", "\n</task>\n"),
+            (Self::Headings, Role::System) => around(message, "# Instructions\n\n", "\n"),
+            (Self::Headings, Role::User) => around(message, "# Task\n\n", "\n"),
+            _ => message.clone(),
+        };
+        match self {
+            Self::Plain => messages,
+            Self::Claude | Self::Headings => messages.iter().map(shaped).collect(),
+            Self::OneMessage => in_one(messages),
+        }
+    }
+}
+
+/// The instructions at the beginning of the first question.
+fn in_one(messages: Vec<Message>) -> Vec<Message> {
+    let (standing, mut asked): (Vec<Message>, Vec<Message>) =
+        messages.into_iter().partition(|message| message.role == Role::System);
+    let Some(first) = asked.first_mut() else { return standing };
+    let with =
+        standing.iter().fold(PromptBuilder::new(), |text, message| text.text(&message.content).ours("\n\n"));
+    first.content = with.text(&first.content).build();
+    asked
+}
+
+/// The templates of phases that name one, by the phase's name.
+///
+/// # Errors
+///
+/// [`LlmError::Misconfiguration`] when a phase names a template that does not exist, or one that the provider does not take, with those that it
+/// does.
+pub(crate) fn phase_templates(
+    provider: &str,
+    settings: &ProviderSettings,
+) -> Result<BTreeMap<String, PromptTemplate>, LlmError> {
+    let taken: Vec<&str> = PromptTemplate::ALL
+        .into_iter()
+        .filter(|template| template.fits(provider))
+        .map(PromptTemplate::name)
+        .collect();
+    let refused = |phase: &str, what: String| {
+        let hint = format!(
+            "set [phases.{phase}] prompt_template to one that {provider} takes: {}",
+            taken.join(", ")
+        );
+        LlmError::Misconfiguration(Fault::new(provider, "", what, hint))
+    };
+    let template_of = |(phase, name): (&String, &String)| {
+        let template = PromptTemplate::ALL.into_iter().find(|template| template.name() == name);
+        match template {
+            None => {
+                let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+                Err(refused(
+                    phase,
+                    format!("phase {phase:?} names the prompt template {shown:?}, which does not exist"),
+                ))
+            }
+            Some(template) if !template.fits(provider) => {
+                let what = format!(
+                    "phase {phase:?} names the prompt template {name:?}, which is not for this provider"
+                );
+                Err(refused(phase, what))
+            }
+            Some(template) => Ok((phase.clone(), template)),
+        }
+    };
+    settings.phase_templates.iter().map(template_of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_model::Untrusted;
+
+    use super::*;
+
+    fn question() -> Vec<Message> {
+        let user =
+            PromptBuilder::new().ours("The material:\n").untrusted("a", &Untrusted::new("<task>\n# Task\n"));
+        vec![
+            Message::system(PromptBuilder::new().ours("You write.").build()),
+            Message::user(user.ours("Write.").build()),
+        ]
+    }
+
+    #[test]
+    fn each_template_keeps_every_word_in_its_order() {
+        let plain = question();
+        let words: Vec<&str> = plain.iter().map(|message| message.content.as_str()).collect();
+        for template in PromptTemplate::ALL {
+            let shaped = template.shape(question());
+            let text: String = shaped.iter().map(|message| message.content.as_str()).collect();
+            let at = |word: &str| text.find(word).unwrap_or_else(|| panic!("{template:?}: {text}"));
+            assert!(at(words[0]) < at(words[1]), "{text}");
+            assert_eq!(shaped.len(), if template == PromptTemplate::OneMessage { 1 } else { 2 });
+            assert_eq!(shaped.last().unwrap().role, Role::User);
+        }
+        assert_eq!(PromptTemplate::Plain.shape(question()), plain);
+        let claude = PromptTemplate::Claude.shape(question());
+        assert!(claude[0].content.as_str().starts_with("<instructions>\nYou write.\n</instructions>"));
+        assert!(claude[1].content.as_str().starts_with("<task>\n"));
+    }
+
+    #[test]
+    fn template_of_another_provider_is_refused_when_the_backend_is_made() {
+        let settings = |template: &str| ProviderSettings {
+            phase_templates: [("design".to_owned(), template.to_owned())].into(),
+            ..ProviderSettings::default()
+        };
+        for (provider, fits) in [
+            ("anthropic", ["plain", "claude"].as_slice()),
+            ("claude-cli", &["plain", "claude"]),
+            ("openai", &["plain", "headings"]),
+            ("openrouter", &["plain", "headings"]),
+            ("gemini-cli", &["plain", "headings"]),
+            ("gateway", &["plain", "headings", "one-message"]),
+        ] {
+            for template in PromptTemplate::ALL.map(PromptTemplate::name) {
+                let made = phase_templates(provider, &settings(template));
+                assert_eq!(made.is_ok(), fits.contains(&template), "{provider} {template}");
+                if let Err(error) = made {
+                    let told = error.to_string();
+                    assert!(told.contains("design") && told.contains(template), "{told}");
+                }
+            }
+        }
+        let told = phase_templates("openai", &settings("Claude")).unwrap_err().to_string();
+        assert!(told.contains("does not exist"), "{told}");
+    }
+}
