@@ -15,7 +15,7 @@ use crate::entry::{MODE, stated};
 use crate::parse::parse;
 use crate::patch::{Change, Content, FileMode, FilePatch, Files, Patch};
 use crate::policy::{Policy, PolicySource};
-use crate::source::{Definition, Language, definitions, test_code};
+use crate::source::{Definition, Language, definitions, is_private, mentions, test_code};
 use crate::tricks::brought_in;
 
 /// Says by the name alone whether a path is of some class.
@@ -450,6 +450,13 @@ impl Judge<'_> {
         }
     }
 
+    /// Whether nobody can miss a definition: nothing outside of its file knows it, and no touched file speaks of it any more.
+    fn is_unused(&self, path: &RepoPath, name: &str) -> bool {
+        let is_private =
+            |old: &Vec<u8>| Language::of(path).is_some_and(|language| is_private(language, old, name));
+        self.before.get(path).is_some_and(is_private) && !self.after.values().any(|new| mentions(new, name))
+    }
+
     /// Definitions that were there before and are nowhere in the touched files afterwards. A definition may move from
     /// one touched file to another; that a file goes away altogether has its own finding.
     fn definitions(&mut self, patch: &Patch) {
@@ -478,7 +485,7 @@ impl Judge<'_> {
             let Some(path) = path.filter(|_| count < 0) else {
                 continue;
             };
-            if !self.policy.may_drop.contains(&definition.name) {
+            if !self.policy.may_drop.contains(&definition.name) && !self.is_unused(path, &definition.name) {
                 let saying = match self.policy.source {
                     PolicySource::Document => "list the definition in `may_drop` of the policy",
                     PolicySource::Plan => "have the plan say that it goes",

@@ -261,7 +261,8 @@ fn activated(
     let is_active = env.iter().any(|(name, _)| name == "VIRTUAL_ENV");
     // One that is tracked could name any place of the machine as that of its interpreter.
     let is_shown = |name: &&&str| ignored.trees.iter().any(|tree| tree.path == Path::new(name));
-    let mut places = ENVIRONMENTS.iter().filter(is_shown).map(|name| top.join(name));
+    let usual = ENVIRONMENTS.iter().filter(is_shown).map(|name| top.join(name));
+    let mut places = usual.chain(made_for_tests(top, ignored));
     let own = places.find(|place| place.join("bin/python").exists() && !is_active);
     let mut last: Vec<PathBuf> = own.iter().filter_map(|place| interpreter(place)).collect();
     last.extend(Some(top.join("node_modules/.bin")).filter(|programs| programs.is_dir()));
@@ -276,6 +277,25 @@ fn activated(
     }
     env.extend(own.map(|place| (OsString::from("VIRTUAL_ENV"), place.into_os_string())));
     env
+}
+
+/// The environments that tox or nox made to run tests in, those of the newest Python first.
+fn made_for_tests(top: &Path, ignored: &IgnoredFiles) -> impl Iterator<Item = PathBuf> {
+    let mut found: Vec<(&str, PathBuf)> = Vec::new();
+    for tree in &ignored.trees {
+        let mut parts = tree.path.iter().filter_map(|part| part.to_str());
+        let (Some(".tox" | ".nox"), Some(name), None) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        let is_for_tests = name.contains("test") || name.starts_with("py");
+        let place = top.join(&tree.path);
+        if is_for_tests && place.join("bin/pytest").exists() {
+            found.push((name, place));
+        }
+    }
+    // `py39` is older than `py310`.
+    found.sort_by_key(|(name, _)| std::cmp::Reverse((name.starts_with("py3"), name.len(), *name)));
+    found.into_iter().map(|(_, place)| place)
 }
 
 /// Where the interpreter of a virtual environment is installed: the sandbox shows what is on the `PATH`.

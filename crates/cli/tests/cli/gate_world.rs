@@ -39,24 +39,24 @@ fn verified(desk: &Desk, original: &Path, strength: &str) -> String {
 }
 
 /// A project with a `src` layout whose environment, not activated, has it installed in editable mode.
-fn editable(desk: &Desk) -> PathBuf {
-    let check = "import sys, area, helper\n\
-        assert sys.prefix.endswith('/.venv'), sys.prefix\n\
-        sys.exit(0 if area.area(3, 4) == 12 and helper.ANSWER == 42 else 1)\n";
+fn editable(desk: &Desk, place: &str) -> PathBuf {
+    let check = format!(
+        "import sys, area, helper\n\
+        assert sys.prefix.endswith('/{place}'), sys.prefix\n\
+        sys.exit(0 if area.area(3, 4) == 12 and helper.ANSWER == 42 else 1)\n"
+    );
     let gate = "[gates.tests]\ncommand = [\"python\", \"tests/check.py\"]\n";
     let builder = RepoBuilder::new().files([
         (".crucible/config.toml", gate),
-        (".gitignore", ".venv\n"),
+        (".gitignore", ".venv\n.tox\n"),
         ("src/area.py", WRONG),
-        ("tests/check.py", check),
+        ("tests/check.py", check.as_str()),
     ]);
     let original = placed(desk, builder);
-    let made = Command::new("python3")
-        .args(["-m", "venv", "--without-pip", ".venv"])
-        .current_dir(&original)
-        .status();
+    let made =
+        Command::new("python3").args(["-m", "venv", "--without-pip", place]).current_dir(&original).status();
     assert!(made.unwrap().success());
-    let lib = original.join(".venv/lib");
+    let lib = original.join(place).join("lib");
     let python = std::fs::read_dir(&lib).unwrap().next().unwrap().unwrap().path();
     write(python.join("site-packages/__editable__.area-1.0.pth"), &format!("{}/src\n", original.display()));
     write(python.join("site-packages/helper.py"), "ANSWER = 42\n");
@@ -67,13 +67,13 @@ fn editable(desk: &Desk) -> PathBuf {
 fn editable_install_loads_the_patched_source() {
     let server = answering(good_answer());
     let desk = Desk::with(&server);
-    let original = editable(&desk);
+    let original = editable(&desk, ".venv");
     let told = verified(&desk, &original, "required");
     assert!(!told.contains("another path"), "{told}");
     // A change that does not mend it is not verified.
     let wrong = answering(whole_file("src/area.py", &WRONG.replacen("width + height", "width - height", 1)));
     let desk = Desk::with(&wrong);
-    let original = editable(&desk);
+    let original = editable(&desk, ".venv");
     let status = desk.start_call(&original).args(["--max-iterations", "1"]).run().exits(1).json();
     assert_eq!(codes(&status, 1), ["verify-gate-failed"]);
 }
@@ -82,9 +82,18 @@ fn editable_install_loads_the_patched_source() {
 fn editable_install_loads_the_patched_source_without_mounts() {
     let server = answering(good_answer());
     let desk = Desk::with(&server);
-    let original = editable(&desk);
+    let original = editable(&desk, ".venv");
     let told = verified(&desk, &original, "off");
     assert!(told.contains("a copy at another path than the repository's"), "{told}");
+}
+
+#[test]
+fn environment_of_tox_is_active_where_there_is_no_other() {
+    let desk = Desk::with(&answering(good_answer()));
+    let original = editable(&desk, ".tox/py311");
+    write(original.join(".tox/py311/bin/pytest"), "");
+    write(original.join(".tox/py311/.gitignore"), "*\n");
+    verified(&desk, &original, "required");
 }
 
 #[test]

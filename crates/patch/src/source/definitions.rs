@@ -278,6 +278,45 @@ impl Reader<'_> {
     }
 }
 
+/// Whether nothing outside of the file can know a definition of this name: each line at the left margin that introduces it exports nothing.
+/// Methods and what is set in further are no such definitions, for a trait or a caller by name may ask for them. Known for Rust, JavaScript
+/// and TypeScript, and for names of Python that begin with `_`.
+pub(crate) fn is_private(language: Language, source: &[u8], name: &str) -> bool {
+    let text = String::from_utf8_lossy(source);
+    let holds = |line: &str| words_of(line).any(|word| word == name);
+    let introducing = |line: &&str| {
+        let line = line.strip_prefix("async ").unwrap_or(line);
+        let kinds: &[&str] = match language {
+            Language::Rust => &["const ", "static ", "fn ", "struct ", "enum ", "type ", "unsafe fn "],
+            Language::Script => &["const ", "let ", "var ", "function ", "class "],
+            Language::Python => &["def ", "class "],
+            Language::Go | Language::C => &[],
+        };
+        let is_assigned = || language == Language::Python && line.starts_with(&format!("{name} = "));
+        holds(line) && (kinds.iter().any(|kind| line.starts_with(kind)) || is_assigned())
+    };
+    // A script that is no module shares its names with all others of a page.
+    let is_module = || ["import", "export", "require("].iter().any(|word| text.contains(word));
+    if language == Language::Python && !name.starts_with('_') || language == Language::Script && !is_module()
+    {
+        return false;
+    }
+    let is_exported = |line: &str| {
+        let line = line.trim_start();
+        line.starts_with("pub") || line.starts_with("export") || line.contains("exports")
+    };
+    text.lines().any(|line| introducing(&line)) && !text.lines().any(|line| is_exported(line) && holds(line))
+}
+
+/// Whether a text holds this word.
+pub(crate) fn mentions(source: &[u8], name: &str) -> bool {
+    words_of(&String::from_utf8_lossy(source)).any(|word| word == name)
+}
+
+fn words_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -287,6 +326,36 @@ mod tests {
             .into_iter()
             .flat_map(|(definition, count)| std::iter::repeat_n(definition.to_string(), count as usize))
             .collect()
+    }
+
+    #[test]
+    fn private_definitions_are_told_from_those_that_others_may_know() {
+        use Language::{C, Go, Python, Rust, Script};
+        for (language, source) in [
+            (Script, "import a from 'a'\nconst name = /x/\nexport const other = name\n"),
+            (Script, "const a = require('a');\nasync function name() {}\n"),
+            (Rust, "const name: u8 = 1;\npub fn other() {}\n"),
+            (Rust, "fn name() {}\n"),
+        ] {
+            assert!(is_private(language, source.as_bytes(), "name"), "{source}");
+        }
+        assert!(is_private(Python, b"def _name():\n    pass\n", "_name"));
+        assert!(is_private(Python, b"_name = 1\n", "_name"));
+        for (language, source) in [
+            (Script, "import a from 'a'\nexport const name = 1\n"),
+            (Script, "import a from 'a'\nconst name = 1\nexport { name }\n"),
+            (Script, "const name = require('a')\nmodule.exports = { name }\n"),
+            (Script, "function name() {}\n"),
+            (Script, "import a from 'a'\nclass A {\n  name() {}\n}\n"),
+            (Rust, "pub fn name() {}\n"),
+            (Rust, "pub(crate) const name: u8 = 1;\n"),
+            (Rust, "impl Trait for A {\n    fn name() {}\n}\n"),
+            (Python, "def name():\n    pass\n"),
+            (Go, "func name() {}\n"),
+            (C, "static int name(void) { return 1; }\n"),
+        ] {
+            assert!(!is_private(language, source.as_bytes(), "name"), "{source}");
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 use crucible_model::RepoPath;
 
-pub(crate) use definitions::{Definition, definitions};
+pub(crate) use definitions::{Definition, definitions, is_private, mentions};
 pub(crate) use doctests::{doctests, may_be_doctest};
 pub(crate) use included::{Included, Reach, included};
 pub use signs::{Asserts, SourceSigns, defines_assertions, source_signs};

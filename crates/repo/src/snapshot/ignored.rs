@@ -210,13 +210,12 @@ fn look(
             shown.insert(path.as_path());
         }
     }
-    let is_below =
-        |path: &Path, shown: &BTreeSet<&Path>| path.ancestors().skip(1).any(|above| shown.contains(above));
+    let is_shown = |path: &Path, shown: &BTreeSet<&Path>| path.ancestors().any(|above| shown.contains(above));
     let mut ignored: Vec<&PathBuf> = ignored.iter().collect();
     ignored.sort();
     for path in ignored {
-        // git lists some directories together with what they hold.
-        if !is_below(path, &shown) {
+        // git lists some directories together with what they hold, and a directory that ignores all it holds in both lists.
+        if !is_shown(path, &shown) {
             parts.push((path, walk.entry(path)));
             shown.insert(path.as_path());
         }

@@ -58,6 +58,20 @@ fn trees(ignored: &IgnoredFiles) -> Vec<&str> {
 const IGNORE: &str =
     "node_modules\n.venv\nbuild/\ntarget\n*.o\n_version.py\n.env*\n*.key\n*.txt\n__pycache__\n.tox\nlocal/\n";
 
+/// Virtual environments of Poetry and of Python 3.13 hold a `.gitignore` of their own, and git lists them as ignored and as untracked.
+#[tokio::test]
+async fn environment_that_ignores_itself_is_shown_once() {
+    let repo = Repo::with(&[("src/a.py", "a\n")]);
+    for (path, content) in
+        [(".venv/.gitignore", "*\n"), (".venv/pyvenv.cfg", "home = /usr/bin\n"), (".venv/lib/a.py", "a\n")]
+    {
+        repo.write(path, content);
+    }
+    let (_, ignored, omitted) = copied(&repo, &options()).await;
+    assert_eq!(trees(&ignored), [".venv"]);
+    assert_eq!(omitted, []);
+}
+
 #[tokio::test]
 async fn ignored_packages_are_shown_and_outputs_are_copied() {
     let repo = Repo::with(&[(".gitignore", IGNORE), ("src/a.c", "a\n"), ("packages/p/package.json", "{}\n")]);

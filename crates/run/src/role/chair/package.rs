@@ -1,16 +1,19 @@
 //! The package of the best-ranked source: where a goal names no file for certain, the fix may need any source of it.
 
-use crucible_model::{RepoPath, SourcePlace, is_source};
-use crucible_pack::{area_of, is_beside};
+use std::collections::BTreeSet;
+
+use crucible_model::{PathRole, PathRoles, RepoPath, SourcePlace, is_source};
+use crucible_pack::{FileClass, area_of, is_beside};
 
 use super::is_plain;
 
-/// A directory with more sources than this below it is no package; its own sources may be one.
+/// A place with more sources than this is too large to be opened; a directory in it may be.
 const MAX_SOURCES: usize = 400;
 
-/// The sources of the directory of the best of these files, which are sorted: with what lies below it, or without where it is the top
-/// of the repository or holds too many. A goal that begins with an area, as in `globset: …` or `fix(globset): …`, means the best file
-/// in a directory of that name. Nothing where none of them `is_new` to the scope.
+/// The sources of the package of the best of these files, which are sorted: those of the directory below the nearest manifest
+/// (`src/**`, `crates/a/src/**`), or else those of the file's own directory, with what lies below it or without where it is the top of the
+/// repository or holds too many. A goal that begins with an area, as in `globset: …` or `fix(globset): …`, means the best file in a
+/// directory of that name. Nothing where no source there `is_new` to the scope.
 pub(super) fn package_of(
     goal: &str,
     best: &[RepoPath],
@@ -26,22 +29,42 @@ pub(super) fn package_of(
         best.clone().find(is_in)
     });
     let best = of_area.or_else(|| best.clone().find(|path| !is_beside(path))).or_else(|| best.next())?;
-    let directory =
-        best.as_str().rsplit_once('/').map(|(directory, _)| directory.parse()).transpose().ok()?;
-    let sources_of = |place: &SourcePlace| tracked.iter().filter(|(path, _)| place.contains(path)).count();
-    let place = match directory {
-        None => SourcePlace::directly_in(None),
-        Some(directory) if !is_plain(&directory) => return None,
-        Some(directory) => {
-            let below = SourcePlace::below(directory.clone());
-            match sources_of(&below) > MAX_SOURCES {
-                true => SourcePlace::directly_in(Some(directory)),
-                false => below,
-            }
-        }
+    let directory = |path: &str| {
+        let directory: Option<RepoPath> =
+            path.rsplit_once('/').map(|(directory, _)| directory.parse()).transpose().ok()?;
+        directory.as_ref().is_none_or(is_plain).then_some(directory)
     };
+    let own = directory(best.as_str())?;
+    let whole = source_root(best, tracked).and_then(|root| root.parse().ok()).filter(is_plain);
+    let places = whole.map(SourcePlace::below).into_iter().chain(own.clone().map(SourcePlace::below));
+    let place = places
+        .filter(|place| tracked.iter().filter(|(path, _)| place.contains(path)).count() <= MAX_SOURCES)
+        .chain([SourcePlace::directly_in(own)])
+        .next()?;
     let adds = tracked.iter().any(|(path, _)| place.contains(path) && is_new(path));
     adds.then_some(place)
+}
+
+/// The directory below that of the nearest manifest on the way to a file; nothing where the file lies beside the manifest.
+fn source_root(path: &RepoPath, tracked: &[(RepoPath, u64)]) -> Option<String> {
+    let manifests: BTreeSet<&str> = tracked
+        .iter()
+        .filter(|(path, _)| {
+            PathRoles::of(path).has(PathRole::Project) && FileClass::of(path) == FileClass::Manifest
+        })
+        .map(|(path, _)| path.as_str().rsplit_once('/').map_or("", |(directory, _)| directory))
+        .collect();
+    let path = path.as_str();
+    let mut above = path;
+    while let Some((directory, _)) = above.rsplit_once('/') {
+        if manifests.contains(directory) {
+            let (first, _) = path[directory.len() + 1..].split_once('/')?;
+            return Some(format!("{directory}/{first}"));
+        }
+        above = directory;
+    }
+    let (first, _) = path.split_once('/')?;
+    manifests.contains("").then(|| first.to_owned())
 }
 
 #[cfg(test)]
@@ -74,6 +97,25 @@ mod tests {
         let is_new = |path: &RepoPath| path.as_str() != "src/p/deep/b.py";
         assert_eq!(told(&["src/p/deep/b.py"], &tracked, is_new), "");
         assert_eq!(told(&["src/p/a.py"], &tracked, is_new), "src/p/**");
+    }
+
+    #[test]
+    fn package_reaches_to_the_directory_below_the_nearest_manifest() {
+        let tracked: Vec<String> = [
+            "package.json",
+            "src/services/a.ts",
+            "src/parser/b.ts",
+            "crates/a/Cargo.toml",
+            "crates/a/src/deep/a.rs",
+            "crates/a/src/b.rs",
+            "crates/a/build.rs",
+        ]
+        .map(Into::into)
+        .into();
+        let any = |_: &RepoPath| true;
+        assert_eq!(told(&["src/services/a.ts"], &tracked, any), "src/**");
+        assert_eq!(told(&["crates/a/src/deep/a.rs"], &tracked, any), "crates/a/src/**");
+        assert_eq!(told(&["crates/a/build.rs"], &tracked, any), "crates/a/**");
     }
 
     #[test]
