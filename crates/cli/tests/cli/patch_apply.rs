@@ -187,7 +187,7 @@ fn every_known_trick_is_refused_and_touches_nothing() {
         ("a hook", new(".git/hooks/pre-commit", "100755"), "patch-bad-path", "line 1"),
         ("out of the repository", new("../x", "100644"), "patch-bad-path", "line 1"),
         ("another encoding of the name", "diff --git \"a/src/\\377\" \"b/src/\\377\"\nnew file mode 100644\n".into(), "patch-path-not-utf8", "line 1"),
-        ("a file that becomes a link", "diff --git a/src/a.txt b/src/a.txt\ndeleted file mode 100644\n--- a/src/a.txt\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-one\n-two\n-three\n".to_owned() + &new("src/a.txt", "120000"), "patch-type-change", "line 8"),
+        ("a file that becomes a link", "diff --git a/src/a.txt b/src/a.txt\ndeleted file mode 100644\n--- a/src/a.txt\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-one\n-two\n-three\n".to_owned() + &new("src/a.txt", "120000"), "patch-type-change", "line 9"),
         ("prose around it", format!("Here it is:\n{}", change()), "patch-not-git-diff", "line 1"),
         ("a place that git looks for", change().replace("@@ -1,3 +1,3 @@", "@@ -2,3 +2,3 @@"), "answer-does-not-apply", "src/a.txt"),
         ("a denied ending", new("src/q.SQL", "100644"), "patch-suffix-denied", "src/q.SQL"),

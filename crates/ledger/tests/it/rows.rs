@@ -149,7 +149,7 @@ fn older_ledger(path: &std::path::Path) {
     let other = place();
     drop(filled(&other.path, 3));
     drop(Ledger::open(path).unwrap());
-    std::fs::remove_file(path).unwrap();
+    crucible_host::fs::remove_file(path).unwrap();
     let raw = Connection::open(path).unwrap();
     raw.pragma_update(None, "journal_mode", "WAL").unwrap();
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
