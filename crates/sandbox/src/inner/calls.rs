@@ -334,7 +334,9 @@ pub(super) fn programs(calls: Calls, start: StartWords, pid: u32) -> Result<Vec<
 pub(super) fn describe(calls: Calls) -> &'static str {
     match calls {
         Calls::Tools => "",
-        Calls::Compute | Calls::Read => ", and what writes, connects or starts another process ends the program",
+        Calls::Compute | Calls::Read => {
+            ", and what writes, connects or starts another process ends the program"
+        }
         Calls::Files => ", and what links, connects or starts another process ends the program",
         Calls::Connect => ", and what writes, serves or starts another process ends the program",
     }
