@@ -79,6 +79,8 @@ enum CallClass {
     Tools,
     /// Read and compute: write nothing, connect nowhere, start nothing
     Compute,
+    /// Read, compute and lock what is read, such as databases: write nothing, connect nowhere, start nothing
+    Read,
     /// Read, compute and write: connect nowhere, start nothing
     Files,
     /// Read, compute and connect: write nothing, start nothing
@@ -90,6 +92,7 @@ impl From<CallClass> for Calls {
         match class {
             CallClass::Tools => Self::Tools,
             CallClass::Compute => Self::Compute,
+            CallClass::Read => Self::Read,
             CallClass::Files => Self::Files,
             CallClass::Connect => Self::Connect,
         }
