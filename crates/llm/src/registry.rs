@@ -351,7 +351,7 @@ pub(crate) fn named_key(provider: &str, variable: &str, env: &Environment) -> Re
             provider,
             "",
             format!("the variable {variable:?} that should hold its key {what}"),
-            format!("set {variable}, or change [llm.{provider}] api_key_env"),
+            format!("run `export {variable}=YOUR-KEY`, or change [llm.{provider}] api_key_env"),
         ))
     };
     match key {
