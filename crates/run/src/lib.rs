@@ -68,9 +68,9 @@ pub use contract::{
     RunSettings, RunVersion, Service, Signature, SignatureVersion, WebLimits, check_plan, required_gates,
 };
 pub use contract::{
-    BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, BehaviorMarker, CatalogueText, EvidenceFound, NO_CATALOGUE,
-    ExpectedResult, PlanDocuments, behavior_markers, check_behaviors, check_evidence, check_executed,
-    check_reasons, is_page_name, read_results,
+    BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, BehaviorMarker, CatalogueText, EvidenceFound,
+    ExpectedResult, NO_CATALOGUE, PlanDocuments, behavior_markers, check_behaviors, check_evidence,
+    check_executed, check_reasons, is_page_name, read_results,
 };
 pub use dispatch::{AgentBackend, OutboxBackend, check_agents};
 pub use engine::advance;

@@ -140,7 +140,7 @@ fn each_phase_is_shown_what_it_may_see() {
     let slots = |phase| -> Vec<Slot> {
         let slot = |part: Part| match part {
             Part::Slot(slot) => Some(slot),
-            Part::Ours(_) | Part::Prefixes => None,
+            Part::Ours(_) | Part::Forms | Part::Variables => None,
         };
         parts(phase).into_iter().filter_map(slot).collect()
     };

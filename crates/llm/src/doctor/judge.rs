@@ -14,7 +14,8 @@ use crate::registry::provider;
 pub fn verdict(seen: &Diagnosis) -> Verdict {
     let mut findings = choice(seen);
     if let Some(error) = &seen.strategy {
-        let hint = "Run `export CRUCIBLE_LLM_EXECUTION_STRATEGY=controlled`, or set [llm] execution_strategy.";
+        let hint =
+            "Run `export CRUCIBLE_LLM_EXECUTION_STRATEGY=controlled`, or set [llm] execution_strategy.";
         findings.push(Finding::error(Code::new("doctor-strategy-refused"), error.to_string(), hint));
     }
     let mut verdict = Verdict::new(findings);

@@ -94,9 +94,15 @@ mod tests {
 
     #[test]
     fn an_age_is_a_whole_number_with_a_unit() {
-        for (text, seconds) in
-            [("1s", 1), ("90s", 90), ("30m", 1_800), ("12h", 43_200), ("7d", 604_800), ("2w", 1_209_600), ("007d", 604_800)]
-        {
+        for (text, seconds) in [
+            ("1s", 1),
+            ("90s", 90),
+            ("30m", 1_800),
+            ("12h", 43_200),
+            ("7d", 604_800),
+            ("2w", 1_209_600),
+            ("007d", 604_800),
+        ] {
             assert_eq!(parse_age(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
         assert_eq!(parse_age("7"), Err(AgeError::NoUnit { number: "7".to_owned() }));

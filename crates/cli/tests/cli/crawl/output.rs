@@ -78,7 +78,7 @@ fn rules_of_the_users_git_for_addresses_are_not_followed() {
     let rules = "[url \"file:///no/such/place/\"]\n\tinsteadOf = file:///\n\tinsteadOf = /\n";
     std::fs::write(desk.desk.home().join(".gitconfig"), rules).unwrap();
     let ran = desk.run(&["inspect", repo.path().to_str().unwrap()]).ok();
-    assert_eq!(one_document(&ran)["detected"]["build_system"], "cargo");
+    assert_eq!(one_document(&ran)["build_system"]["name"], "cargo");
     let page = include_str!("../../../../../docs/crawl.md");
     assert!(page.contains("`url.….insteadOf` does not work here") && page.contains("`crawl.clone_base`"));
 }

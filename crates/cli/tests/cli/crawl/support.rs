@@ -155,7 +155,8 @@ pub(crate) fn speaks_as_a_crawl(ran: &Ran) {
 /// The error document, which is the last line of standard error with `--json`.
 #[track_caller]
 pub(crate) fn error_of(ran: &Ran) -> Value {
-    serde_json::from_str(ran.stderr.lines().last().unwrap_or_default()).unwrap_or_else(|error| panic!("{error}: {}", ran.stderr))
+    serde_json::from_str(ran.stderr.lines().last().unwrap_or_default())
+        .unwrap_or_else(|error| panic!("{error}: {}", ran.stderr))
 }
 
 /// Both owners, each with a server of its own: the gateway drafts, `openai` criticises.
