@@ -250,6 +250,9 @@ impl Context {
     }
 }
 
+/// What is said wherever a model is to be asked and no provider is named.
+pub const UNSPECIFIED: &str = "LLM provider must be specified";
+
 /// The provider of this name.
 ///
 /// # Errors
@@ -261,7 +264,7 @@ pub fn provider(name: &str) -> Result<&'static dyn ProviderKind, LlmError> {
         return Err(LlmError::Misconfiguration(Fault::new(
             "llm",
             "",
-            "LLM provider must be specified",
+            UNSPECIFIED,
             format!(
                 "set [llm] provider or CRUCIBLE_LLM_PROVIDER to one of {}; `crucible run start` also takes --provider",
                 known()

@@ -113,10 +113,12 @@ pub fn validate_plan_safety(plan: &PlanV1, workspace: &Workspace) -> PlanSafety 
         let packages = here.map(|(_, packages)| packages).filter(|_| installed.contains(&directory));
         judge_step(step, system, workspace, &links, packages, &mut desk);
         desk.close();
-        if programs::installs_all(&step.cmd)
-            && step.env.get("NODE_ENV").is_none_or(|value| value != "production")
-        {
+        let is_production = step.env.get("NODE_ENV").is_some_and(|value| value == "production");
+        if programs::installs_all(&step.cmd) && !is_production {
             installed.insert(directory);
+        } else if programs::installs_by_npm(&step.cmd) {
+            // An install of less takes away what it leaves out, and where is its own affair.
+            installed.clear();
         }
     }
     PlanSafety { verdict: Verdict::new(findings) }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use crucible_council::{CouncilError, CouncilFailure, CouncilLimits, ExecutorResult, TriageContext};
 use crucible_host::config::{Config, variable_of};
-use crucible_llm::{
+use crucible_llm::{UNSPECIFIED,
     Amount, BudgetLimits, CallBudget, CallError, ClientOptions, Fault, FellBack, Limit, LlmBackend, LlmError,
     LlmInvocation, LlmResult, ModelClient, Recording, RequestFault, Resource, RetryPolicy,
 };
@@ -69,7 +69,7 @@ pub(crate) fn provider_of_council<'c>(
     let named = config.text("council.provider");
     let named = named.or(Some(provider).filter(is_model)).or_else(|| config.text("llm.provider"));
     named.ok_or_else(|| {
-        CommandError::usage("a council serves this run, and no model is configured that it is made of")
+        CommandError::usage(format!("{UNSPECIFIED}: a council serves this run, and it is made of models"))
             .hint(format!("Set council.provider ({}).", variable_of("council.provider")))
     })
 }

@@ -33,6 +33,8 @@ pub(super) struct Form {
 enum Follows {
     /// Words of this description.
     Words(&'static Usage),
+    /// Words of this description, and behind this what a script of package.json may be told by its name.
+    Script(&'static Usage, &'static str),
     /// A tool of a Node project.
     Tool,
     /// Nothing that is accepted: the judge tells how it is spelled.
@@ -53,6 +55,11 @@ const fn plain(words: &'static [&'static str], usage: &'static Usage) -> Form {
 /// A form that is judged by more than its description.
 const fn form(words: &'static [&'static str], usage: &'static Usage, judge: Judge) -> Form {
     Form { words, follows: Follows::Words(usage), judge, also: "" }
+}
+
+/// A form that runs a script of package.json.
+const fn script(usage: &'static Usage, behind: &'static str, judge: Judge) -> Form {
+    Form { words: &["run"], follows: Follows::Script(usage, behind), judge, also: "" }
 }
 
 /// A way to run a tool of a Node project.
@@ -133,7 +140,7 @@ pub(super) fn judge(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
     match find(words) {
         Some((form, rest)) => {
             let usage = match form.follows {
-                Follows::Words(usage) => usage,
+                Follows::Words(usage) | Follows::Script(usage, _) => usage,
                 Follows::Tool | Follows::Nothing => &NO_WORDS,
             };
             (form.judge)(usage, rest, place, desk);
@@ -166,6 +173,11 @@ pub(super) fn installs_all(command: &str) -> bool {
     node::installs_all(command)
 }
 
+/// Whether a step installs packages by npm in any way.
+pub(super) fn installs_by_npm(command: &str) -> bool {
+    matches!(command.split(' ').collect::<Vec<_>>().as_slice(), ["npm", "ci" | "install", ..])
+}
+
 /// Whether a command installs by pip, whose words may name extras.
 pub(super) fn installs_by_pip(words: &[&str]) -> bool {
     python::PIP_HEADS
@@ -190,6 +202,7 @@ pub(super) fn forms_with(prefix: &'static str) -> Vec<(String, String)> {
         if find(shown).is_some_and(|(judging, _)| std::ptr::eq(judging, form)) {
             let follows = match form.follows {
                 Follows::Words(usage) => usage.to_string(),
+                Follows::Script(usage, behind) => format!("{usage}; behind {behind} {}", node::told_of_scripts()),
                 Follows::Tool => "TOOL".to_owned(),
                 Follows::Nothing => continue,
             };

@@ -9,7 +9,7 @@ use super::super::grammar::{
     self, Kind, Line, Operands, Opt, Role, Usage, flag, is_label, is_name, joined, value,
 };
 use super::super::paths::Place;
-use super::{Form, form, node_tools, plain, tool, unaccepted};
+use super::{Form, form, node_tools, plain, script, tool, unaccepted};
 
 const NO_PACKAGE: Operands =
     Operands::None("a package's name would bring in code that the repository does not declare; leave it out");
@@ -224,15 +224,17 @@ const PNPM_BUILD: Usage = Usage::new("pnpm build", &[PNPM_SCOPE, LOUDNESS, BUILD
 const NODE_FILE: Usage = Usage::new("node", &[], Operands::One(Kind::Input, "a file of the repository"));
 const NODE_TEST: Usage = Usage::new("node --test", &[], Operands::Each(Kind::Input));
 
-/// What is told of scripts.
-const SCRIPTS: &str = "behind `--` a script named `test` or `build` (or `test:NAME`) takes a few harmless options, any other none";
+/// What a script may be told, for a reader.
+pub(super) fn told_of_scripts() -> String {
+    format!("`test` or `test:NAME` takes {TEST_ARGUMENTS}, `build` or `build:NAME` takes {BUILD_ARGUMENTS}, any other script nothing")
+}
 
 /// What npm may do.
 pub(super) const NPM: &[Form] = &[
     form(&["install"], &NPM_INSTALL, judge_npm),
     form(&["ci"], &NPM_INSTALL, judge_npm),
     form(&["test"], &NPM_TEST, judge_npm),
-    form(&["run"], &NPM_RUN, judge_npm_run).also(SCRIPTS),
+    script(&NPM_RUN, "`--`", judge_npm_run),
     tool(&["exec", "--no", "--"]),
     unaccepted(&["exec"], judge_exec),
 ];
@@ -249,7 +251,7 @@ pub(super) const NPX: &[Form] = &[
 /// What yarn may do.
 pub(super) const YARN: &[Form] = &[
     plain(&["install"], &YARN_INSTALL),
-    form(&["run"], &YARN_RUN, judge_yarn_run).also("behind the script's name as behind npm's `--`"),
+    script(&YARN_RUN, "its name", judge_yarn_run),
     plain(&["test"], &TEST_ARGUMENTS),
     plain(&["build"], &BUILD_ARGUMENTS),
     tool(&["exec"]),
@@ -258,7 +260,7 @@ pub(super) const YARN: &[Form] = &[
 /// What pnpm may do.
 pub(super) const PNPM: &[Form] = &[
     plain(&["install"], &PNPM_INSTALL),
-    form(&["run"], &PNPM_RUN, judge_pnpm_run).also("behind the script's name as behind npm's `--`"),
+    script(&PNPM_RUN, "its name", judge_pnpm_run),
     plain(&["test"], &PNPM_TEST),
     plain(&["build"], &PNPM_BUILD),
     tool(&["exec"]),

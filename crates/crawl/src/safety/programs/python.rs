@@ -242,6 +242,9 @@ const SETUP_COMMANDS: &[&str] = &[
     "egg_info",
 ];
 
+/// Where mypy writes what it learned.
+const MYPY_CACHE: &str = ".mypy_cache";
+
 /// mypy reads the code and runs none but plugins that the repository's settings name. What installs (`--install-types`), chooses
 /// another interpreter or other settings, or takes code (`-c`) or modules from wherever Python finds them (`-m`, `-p`) is left out.
 const MYPY: Usage = Usage::new(
@@ -459,6 +462,10 @@ fn judge_venv(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mu
 fn judge_mypy(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
     if grammar::judge(usage, words, place, desk).is_empty() {
         desk.refuse(ARGUMENT_REFUSED, "mypy", "name what it checks, such as `.` or `src`");
+    }
+    if place.leads_through_link(MYPY_CACHE) || place.holds_link(MYPY_CACHE) {
+        let hint = "mypy writes there, and a symbolic link of the repository leads on; leave the step out";
+        desk.refuse(PATH_LINK, MYPY_CACHE, hint);
     }
 }
 

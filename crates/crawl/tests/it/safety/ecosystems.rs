@@ -89,6 +89,9 @@ fn npx_runs_a_declared_tool_by_its_name_behind_an_install() {
         &[("npm install --prefix web", ".", &[]), ("npx eslint .", ".", &[])],
         &[("npm ci --workspace web", ".", &[]), ("npx eslint .", ".", &[])],
         &[("npm ci", ".", &[("NODE_ENV", "production")]), ("npx eslint .", ".", &[])],
+        &[("npm ci", ".", &[]), ("npm ci --omit=dev", ".", &[]), ("npx eslint .", ".", &[])],
+        &[("npm ci", ".", &[]), ("npm install --prefix ./ --omit dev", "web", &[]), ("npx eslint .", ".", &[])],
+        &[("npm ci", ".", &[]), ("npm ci", ".", &[("NODE_ENV", "production")]), ("npx eslint .", ".", &[])],
         // Others than what is declared, and options of npx itself.
         &[("npm ci", ".", &[]), ("npx prettier --check .", ".", &[])],
         &[("npm ci", ".", &[]), ("npx jest", ".", &[])],
@@ -147,7 +150,7 @@ fn a_compiler_is_chosen_by_its_bare_name_in_env() {
 }
 
 #[test]
-fn a_virtual_environment_and_extras_lead_through_no_link() {
+fn environments_caches_and_extras_lead_through_no_link() {
     let judged = |cwd: &str, command: &str, link: &str| {
         let mut step = step(command);
         step.cwd = cwd.to_owned();
@@ -163,6 +166,8 @@ fn a_virtual_environment_and_extras_lead_through_no_link() {
         (".", "python -m venv .venv", ""),
         ("sub", "python -m venv .venv", "sub/.venv/lib64"),
         (".", "python -m venv sub/.venv", "sub"),
+        (".", "python -m mypy .", ".mypy_cache"),
+        ("sub", "python -m mypy .", "sub/.mypy_cache/3.12"),
         (".", "pip install .[dev]", ".d"),
         (".", "pip install .[dev]", ".D"),
         (".", "pip install .[dev]", ""),
