@@ -314,15 +314,27 @@ mod tests {
             let load = |files: &ConfigFiles, env: &Environment, flags: &[(&str, String)]| {
                 Config::load(DEFAULTS, files, env, flags).unwrap_or_else(|error| panic!("{key}: {error}"))
             };
-            assert_eq!(is(&load(&files(true, false), &nothing, &[]), 40), SettingSource::File(user.clone()), "{key}");
+            assert_eq!(
+                is(&load(&files(true, false), &nothing, &[]), 40),
+                SettingSource::File(user.clone()),
+                "{key}"
+            );
             // What a project's file may not set is refused there, by a test of its own.
             let has_project = Config::load(DEFAULTS, &files(true, true), &nothing, &[]).is_ok();
             let both = files(true, has_project);
             if has_project {
                 of_projects += 1;
-                assert_eq!(is(&load(&both, &nothing, &[]), 30), SettingSource::File(project.clone()), "{key}");
+                assert_eq!(
+                    is(&load(&both, &nothing, &[]), 30),
+                    SettingSource::File(project.clone()),
+                    "{key}"
+                );
             }
-            assert_eq!(is(&load(&both, &env, &[]), 20).to_string(), format!("environment {variable}"), "{key}");
+            assert_eq!(
+                is(&load(&both, &env, &[]), 20).to_string(),
+                format!("environment {variable}"),
+                "{key}"
+            );
             assert!(is(&load(&both, &env, &flags), 10).to_string().starts_with("flag "), "{key}");
         }
         assert!(seen > 100 && of_projects > 50, "{seen} settings, {of_projects} of them for projects");

@@ -43,9 +43,14 @@ fn every_command_without_a_provider_says_the_same() {
         assert_eq!(ran.code, Some(if args[0] == "crawl" { 1 } else { 2 }), "{args:?}: {}", ran.stderr);
     }
     // One of two owners of a crawl is named.
-    let call = desk.call(["crawl", "plan", "./", "--gpt-provider", "gateway"]).without_env("CRUCIBLE_LLM_PROVIDER");
+    let call =
+        desk.call(["crawl", "plan", "./", "--gpt-provider", "gateway"]).without_env("CRUCIBLE_LLM_PROVIDER");
     let ran = call.current_dir(repo.path()).run().exits(1);
-    assert!(ran.stderr.contains("LLM provider must be specified: nobody is named who criticises"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("LLM provider must be specified: nobody is named who criticises"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

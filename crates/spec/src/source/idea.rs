@@ -18,7 +18,8 @@ use crucible_secrets::{Scanner, is_secret_file};
 use super::issue::{self, IssueRef};
 use crate::error::SpecError;
 use crate::packet::{
-    COUNTED, EntryKind, PacketEntry, PacketRow, PassedOver, PassedOverReason, SECRET_FILE, lines_of, lines_of_bytes,
+    COUNTED, EntryKind, PacketEntry, PacketRow, PassedOver, PassedOverReason, SECRET_FILE, lines_of,
+    lines_of_bytes,
 };
 use crate::project::CRUCIBLE;
 

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use crucible_council::{CouncilError, CouncilFailure, CouncilLimits, ExecutorResult, TriageContext};
 use crucible_host::config::{Config, variable_of};
-use crucible_llm::{UNSPECIFIED,
+use crucible_llm::{
     Amount, BudgetLimits, CallBudget, CallError, ClientOptions, Fault, FellBack, Limit, LlmBackend, LlmError,
-    LlmInvocation, LlmResult, ModelClient, Recording, RequestFault, Resource, RetryPolicy,
+    LlmInvocation, LlmResult, ModelClient, Recording, RequestFault, Resource, RetryPolicy, UNSPECIFIED,
 };
 use crucible_run::{COUNCIL, DispatchConfig};
 use serde_json::json;

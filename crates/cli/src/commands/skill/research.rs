@@ -9,9 +9,9 @@ use crucible_forge::{
     AdviceSource, EscalationTrigger, NotedAdvice, ResearchError, ResearchOutcome, SkillName, research,
 };
 use crucible_host::config::Config;
-use crucible_llm::{UNSPECIFIED,
+use crucible_llm::{
     AdviceError, AdviceLimits, Advisor, CallBudget, ClientOptions, Fallback, Limit, ModelClient, Recording,
-    select,
+    UNSPECIFIED, select,
 };
 use crucible_model::{ExitStatus, Untrusted};
 use crucible_sandbox::Sandbox;

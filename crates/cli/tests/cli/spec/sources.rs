@@ -230,7 +230,8 @@ fn an_idea_over_its_limit_leaves_the_sizes_of_its_sources() {
         let ran = call(&desk, &server, ["--source", source]).current_dir(&project).run().exits(7);
         assert!(ran.stderr.contains(&format!("{place} (108900 bytes, 20001 lines)")), "{}", ran.stderr);
     }
-    let ran = with_idea(call(&desk, &server, ["--context", "long.md"]), &project, "users can export\n").exits(7);
+    let ran =
+        with_idea(call(&desk, &server, ["--context", "long.md"]), &project, "users can export\n").exits(7);
     assert!(ran.stderr.contains("long.md (108900 bytes, 20001 lines)"), "{}", ran.stderr);
     let options = ["--source", "small.md", "--source", "large.md"];
     let ran = call(&desk, &server, options).current_dir(&project).run().exits(7);

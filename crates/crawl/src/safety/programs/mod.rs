@@ -202,7 +202,9 @@ pub(super) fn forms_with(prefix: &'static str) -> Vec<(String, String)> {
         if find(shown).is_some_and(|(judging, _)| std::ptr::eq(judging, form)) {
             let follows = match form.follows {
                 Follows::Words(usage) => usage.to_string(),
-                Follows::Script(usage, behind) => format!("{usage}; behind {behind} {}", node::told_of_scripts()),
+                Follows::Script(usage, behind) => {
+                    format!("{usage}; behind {behind} {}", node::told_of_scripts())
+                }
                 Follows::Tool => "TOOL".to_owned(),
                 Follows::Nothing => continue,
             };

@@ -226,7 +226,9 @@ const NODE_TEST: Usage = Usage::new("node --test", &[], Operands::Each(Kind::Inp
 
 /// What a script may be told, for a reader.
 pub(super) fn told_of_scripts() -> String {
-    format!("`test` or `test:NAME` takes {TEST_ARGUMENTS}, `build` or `build:NAME` takes {BUILD_ARGUMENTS}, any other script nothing")
+    format!(
+        "`test` or `test:NAME` takes {TEST_ARGUMENTS}, `build` or `build:NAME` takes {BUILD_ARGUMENTS}, any other script nothing"
+    )
 }
 
 /// What npm may do.

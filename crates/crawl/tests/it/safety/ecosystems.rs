@@ -90,7 +90,11 @@ fn npx_runs_a_declared_tool_by_its_name_behind_an_install() {
         &[("npm ci --workspace web", ".", &[]), ("npx eslint .", ".", &[])],
         &[("npm ci", ".", &[("NODE_ENV", "production")]), ("npx eslint .", ".", &[])],
         &[("npm ci", ".", &[]), ("npm ci --omit=dev", ".", &[]), ("npx eslint .", ".", &[])],
-        &[("npm ci", ".", &[]), ("npm install --prefix ./ --omit dev", "web", &[]), ("npx eslint .", ".", &[])],
+        &[
+            ("npm ci", ".", &[]),
+            ("npm install --prefix ./ --omit dev", "web", &[]),
+            ("npx eslint .", ".", &[]),
+        ],
         &[("npm ci", ".", &[]), ("npm ci", ".", &[("NODE_ENV", "production")]), ("npx eslint .", ".", &[])],
         // Others than what is declared, and options of npx itself.
         &[("npm ci", ".", &[]), ("npx prettier --check .", ".", &[])],
