@@ -256,3 +256,87 @@ impl Run for Command {
         self.dispatch(app)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crucible_host::config::{SettingSource, variable_of};
+    use crucible_host::fs::write_unflushed;
+
+    use super::*;
+
+    /// A value of the default's type that tells its layer; the higher the layer, the smaller the number.
+    fn value_of(default: &toml::Value, layer: u32) -> (toml::Value, String) {
+        let text = format!("layer{layer}");
+        match default {
+            toml::Value::Integer(_) => (toml::Value::Integer(layer.into()), layer.to_string()),
+            toml::Value::Float(_) => (toml::Value::Float(layer.into()), layer.to_string()),
+            toml::Value::Boolean(_) => (toml::Value::Boolean(layer % 20 == 0), (layer % 20 == 0).to_string()),
+            toml::Value::Array(_) => (toml::Value::Array(vec![text.clone().into()]), text),
+            _ => (text.clone().into(), text),
+        }
+    }
+
+    /// Every setting there is, not some of them: flag before environment before the project's file before the user's before the default.
+    #[test]
+    fn every_setting_follows_flag_environment_project_user_and_default() {
+        let room = tempfile::tempdir().unwrap();
+        let (user, project) = (room.path().join("user.toml"), room.path().join("project.toml"));
+        let files = |has_user: bool, has_project: bool| ConfigFiles {
+            project: has_project.then(|| project.clone()),
+            user: if has_user { user.clone() } else { PathBuf::new() },
+            over: Vec::new(),
+        };
+        let nothing = Environment::from_pairs([("", ""); 0], "/");
+        let defaults = Config::load(DEFAULTS, &files(false, false), &nothing, &[]).unwrap();
+        let (mut seen, mut of_projects) = (0, 0);
+        for (key, setting) in defaults.settings().filter(|(key, _)| !key.contains('*')) {
+            if matches!(setting.value, toml::Value::Table(_)) {
+                continue;
+            }
+            seen += 1;
+            assert_eq!(setting.source, SettingSource::Default, "{key}");
+            let write = |file: &Path, layer: u32| {
+                let value = key.rsplit('.').fold(value_of(&setting.value, layer).0, |value, name| {
+                    toml::Value::Table([(name.to_owned(), value)].into_iter().collect())
+                });
+                write_unflushed(file, toml::to_string(&value).unwrap().as_bytes(), 0o600).unwrap();
+            };
+            write(&user, 40);
+            write(&project, 30);
+            let variable = variable_of(key);
+            let env = Environment::from_pairs([(variable.as_str(), value_of(&setting.value, 20).1)], "/");
+            let flags = [(key, value_of(&setting.value, 10).1)];
+            let is = |config: &Config, layer: u32| {
+                let (_, now) = config.settings().find(|(known, _)| *known == key).unwrap();
+                assert_eq!(now.value, value_of(&setting.value, layer).0, "{key}");
+                now.source.clone()
+            };
+            let load = |files: &ConfigFiles, env: &Environment, flags: &[(&str, String)]| {
+                Config::load(DEFAULTS, files, env, flags).unwrap_or_else(|error| panic!("{key}: {error}"))
+            };
+            assert_eq!(
+                is(&load(&files(true, false), &nothing, &[]), 40),
+                SettingSource::File(user.clone()),
+                "{key}"
+            );
+            // What a project's file may not set is refused there, by a test of its own.
+            let has_project = Config::load(DEFAULTS, &files(true, true), &nothing, &[]).is_ok();
+            let both = files(true, has_project);
+            if has_project {
+                of_projects += 1;
+                assert_eq!(
+                    is(&load(&both, &nothing, &[]), 30),
+                    SettingSource::File(project.clone()),
+                    "{key}"
+                );
+            }
+            assert_eq!(
+                is(&load(&both, &env, &[]), 20).to_string(),
+                format!("environment {variable}"),
+                "{key}"
+            );
+            assert!(is(&load(&both, &env, &flags), 10).to_string().starts_with("flag "), "{key}");
+        }
+        assert!(seen > 100 && of_projects > 50, "{seen} settings, {of_projects} of them for projects");
+    }
+}

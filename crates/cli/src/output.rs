@@ -4,9 +4,9 @@
 //! the direction of text or forge a line of the result. A result that cannot be written ends the command as an
 //! error; a reader that closes its end of the pipe has read enough and is none.
 //!
-//! A crawl has a voice of its own: every line that it writes to standard error begins with `[crawl] `, errors and
-//! documents of errors too, and its exit codes are those of its family. Both hold for whatever is written, since it is
-//! done here.
+//! A crawl has a voice of its own: every line that it writes to standard error begins with `[crawl] `, errors too, and
+//! its exit codes are those of its family. Both hold for whatever is written, since it is done here. An error that is to be
+//! JSON is one line of plain JSON, whoever speaks.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::{Arc, OnceLock};
@@ -195,7 +195,8 @@ impl Output {
                 "exit_code": self.ending(error.status).code(),
                 "budget_exhausted": error.budget_exhausted,
             });
-            self.say(&escaped_json(&body.to_string()));
+            // Whoever asked for JSON reads this line with a JSON parser, so no voice stands before it.
+            self.say_as(Voice::Plain, &escaped_json(&body.to_string()));
             return;
         }
         // What a message quotes may have lines of its own: set off, they cannot pass for ours.
@@ -241,14 +242,26 @@ impl Output {
 
     /// One finding, for people.
     pub(crate) fn finding(&self, finding: &Finding) {
-        let level = match finding.level {
-            Level::Error => self.paint("31", "error"),
-            Level::Warning => self.paint("33", "warning"),
-            Level::Info => self.paint("36", "info"),
-        };
+        let level = self.level(finding);
         let hint = escaped(finding.hint.trim_end()).replace('\n', "\n    ");
         let subject = one_line(&finding.subject);
         self.write(format!("{level} {}: {subject}\n    {hint}\n", finding.code).as_bytes());
+    }
+
+    /// One finding with its hint on a single line, for people.
+    pub(crate) fn finding_line(&self, finding: &Finding) {
+        let level = self.level(finding);
+        let text = |text: &str| one_line(text.trim_end_matches(['.', ' ', '\n']));
+        let (subject, hint) = (text(&finding.subject), text(&finding.hint));
+        self.write(format!("{level} {}: {subject}. {hint}\n", finding.code).as_bytes());
+    }
+
+    fn level(&self, finding: &Finding) -> String {
+        match finding.level {
+            Level::Error => self.paint("31", "error"),
+            Level::Warning => self.paint("33", "warning"),
+            Level::Info => self.paint("36", "info"),
+        }
     }
 
     /// The way the process ends: as the command did, unless its result could not be written; then a success ends as `unwritten`.
@@ -285,10 +298,14 @@ impl Output {
 
     /// Lines on standard error, in one piece. When they cannot be written either there is nobody left to tell.
     fn say(&self, text: &str) {
+        self.say_as(self.manner.voice, text);
+    }
+
+    fn say_as(&self, voice: Voice, text: &str) {
         if self.quiet {
             return;
         }
-        let text = spoken(self.prefix(), text);
+        let text = spoken(voice.prefix(), text);
         let _nobody_is_left_to_tell = watched(|| std::io::stderr().write_all(text.as_bytes()));
     }
 }

@@ -334,7 +334,8 @@ impl Remote<'_> {
         self.witness.progress(&format!("downloading {full_name} at {reference}"));
         self.github.tarball(self.repo, reference, &archive).await?;
         self.witness.progress("unpacking the archive");
-        let unpacked = unpack_aside(archive.clone(), self.workdir.join("archive")).await?;
+        let limits = ArchiveLimits::DEFAULT;
+        let unpacked = unpack_aside(archive.clone(), self.workdir.join("archive"), limits).await?;
         let unpacked = unpacked.map_err(|source| FetchError::Archive {
             repo: full_name.clone(),
             reference: reference.to_owned(),
@@ -423,7 +424,11 @@ fn disagreement(unpacked: &Unpacked, commit: &str) -> Option<String> {
 
 /// Unpacks on a thread of its own. When this future is dropped, the thread ends before the drop does: who removes the directory
 /// afterwards finds nobody at work in it.
-async fn unpack_aside(archive: PathBuf, into: PathBuf) -> Result<Result<Unpacked, ArchiveError>, FsError> {
+async fn unpack_aside(
+    archive: PathBuf,
+    into: PathBuf,
+    limits: ArchiveLimits,
+) -> Result<Result<Unpacked, ArchiveError>, FsError> {
     struct EndsFirst(Arc<AtomicBool>, Receiver<()>);
     impl Drop for EndsFirst {
         fn drop(&mut self) {
@@ -437,10 +442,45 @@ async fn unpack_aside(archive: PathBuf, into: PathBuf) -> Result<Result<Unpacked
     let guard = EndsFirst(Arc::clone(&stop), ended);
     let unpacking = tokio::task::spawn_blocking(move || {
         let _at_work: std::sync::mpsc::SyncSender<()> = at_work;
-        unpack(&archive, &into, &ArchiveLimits::DEFAULT, &stop)
+        unpack(&archive, &into, &limits, &stop)
     });
-    let unpacked = unpacking.await;
+    let unpacked = tokio::time::timeout(limits.time, unpacking).await;
     drop(guard);
+    let Ok(unpacked) = unpacked else {
+        return Ok(Err(ArchiveError::TimedOut { limit: limits.time }));
+    };
     // A task that did not end by itself was given up together with the runtime.
     Ok(unpacked.unwrap_or(Err(ArchiveError::Stopped)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crucible_host::fs::write_unflushed;
+    use crucible_testkit::{fake_sha, tarball};
+
+    use super::*;
+
+    /// Of 60,000 directories a slow disk makes some hundred in a second; fewer are enough to be over a limit of a millisecond.
+    #[tokio::test]
+    async fn many_directories_end_at_the_limit_of_time_or_come_whole() {
+        let room = tempfile::tempdir().unwrap();
+        let sha = fake_sha("acme/widget", "v1");
+        let names: Vec<String> = (0..2_000).map(|number| format!("d{number}/f")).collect();
+        let bytes = tarball("acme", "widget", &sha, names.iter().map(|name| (name.as_str(), "")));
+        let archive = room.path().join("a.tar.gz");
+        write_unflushed(&archive, &bytes, 0o600).unwrap();
+        let unpack = async |into: &str, time: Duration| {
+            let limits = ArchiveLimits { time, ..ArchiveLimits::DEFAULT };
+            unpack_aside(archive.clone(), room.path().join(into), limits).await.unwrap()
+        };
+        let begun = tokio::time::Instant::now();
+        let ended = unpack("late", Duration::from_millis(1)).await.unwrap_err();
+        assert!(matches!(ended, ArchiveError::TimedOut { .. }), "{ended}");
+        assert!(begun.elapsed() < Duration::from_secs(10), "it ends soon after its limit");
+        assert!(ended.to_string().contains("set TMPDIR to a faster disk"), "{ended}");
+        let whole = unpack("whole", ArchiveLimits::DEFAULT.time).await.unwrap();
+        assert_eq!(std::fs::read_dir(whole.tree).unwrap().count(), 2_000);
+    }
 }

@@ -37,7 +37,7 @@ pub use debate::{
 pub use export::{Export, ExportError, Exported, OutputDir, export_filename, manifest_entry, write_export};
 pub use fetch::{FetchError, FetchTools, Fetched, fetch, fetch_local};
 pub use github::{FoundRepo, GitHub, GitHubError, SearchPage};
-pub use inspect::{BuildFile, InspectError, Inspection, inspect};
+pub use inspect::{BuildFile, InspectError, Inspection, inspect, workspace_of};
 pub use offline::{OfflineError, offline_plan};
 pub use pipeline::{
     Checked, CrawlError, ExportOf, Inspected, Pipeline, PlannedCrawl, Planner, PreparedExport,

@@ -69,7 +69,11 @@ pub fn assemble(outcome: &DebateOutcome, inspection: &Inspection, at: Timestamp)
         safety_validated: false,
         safety_violations: Vec::new(),
     };
-    let workspace = Workspace { root: PathBuf::from(NOTIONAL_ROOT), links: inspection.links.clone() };
+    let workspace = Workspace {
+        root: PathBuf::from(NOTIONAL_ROOT),
+        links: inspection.links.clone(),
+        declared: [(inspection.build_dir.clone(), inspection.declared.clone())].into(),
+    };
     let safety = validate_plan_safety(&plan, &workspace);
     plan.safety_validated = safety.valid();
     plan.safety_violations = safety.violations();

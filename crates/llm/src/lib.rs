@@ -67,7 +67,7 @@ pub use receipt::{Cost, CostBasis, LlmReceipt, PipelineReceipt, ReceiptWarning};
 pub use record::{CassetteWriter, MAX_CASSETTE, Recording, Reuse};
 pub use registry::{
     AddressOrigin, CassetteSource, Context, KeyUse, Login, ModelProfile, ProviderClass, ProviderKind,
-    ProviderSettings, construct, provider, registry,
+    ProviderSettings, UNSPECIFIED, construct, provider, registry,
 };
 pub use retry::{Attempted, OnRateLimit, Retried, RetryAllowance, RetryPolicy};
 pub use select::{Fallback, FellBack, NamedProvider, Selected, select};

@@ -253,6 +253,9 @@ impl Context {
     }
 }
 
+/// What is said wherever a model is to be asked and no provider is named.
+pub const UNSPECIFIED: &str = "LLM provider must be specified";
+
 /// The provider of this name.
 ///
 /// # Errors
@@ -264,7 +267,7 @@ pub fn provider(name: &str) -> Result<&'static dyn ProviderKind, LlmError> {
         return Err(LlmError::Misconfiguration(Fault::new(
             "llm",
             "",
-            "LLM provider must be specified",
+            UNSPECIFIED,
             format!(
                 "set [llm] provider or CRUCIBLE_LLM_PROVIDER to one of {}; `crucible run start` also takes --provider",
                 known()
@@ -355,7 +358,7 @@ pub(crate) fn named_key(provider: &str, variable: &str, env: &Environment) -> Re
             provider,
             "",
             format!("the variable {variable:?} that should hold its key {what}"),
-            format!("set {variable}, or change [llm.{provider}] api_key_env"),
+            format!("run `export {variable}=YOUR-KEY`, or change [llm.{provider}] api_key_env"),
         ))
     };
     match key {

@@ -69,8 +69,8 @@ pub use contract::{
 };
 pub use contract::{
     BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, BehaviorMarker, CatalogueText, EvidenceFound,
-    ExpectedResult, PlanDocuments, behavior_markers, check_behaviors, check_evidence, check_executed,
-    check_reasons, is_page_name, read_results,
+    ExpectedResult, NO_CATALOGUE, PlanDocuments, behavior_markers, check_behaviors, check_evidence,
+    check_executed, check_reasons, is_page_name, read_results,
 };
 pub use dispatch::{AgentBackend, OutboxBackend, check_agents};
 pub use engine::advance;

@@ -5,11 +5,14 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use crucible_model::ExitStatus;
 use crucible_repo::Git;
-use crucible_run::check_repository_behaviors;
+use crucible_run::{NO_CATALOGUE, check_repository_behaviors};
 
 use crate::app::App;
 use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
+
+/// What is said of a repository that has no catalogue.
+const NOTHING_CHECKED: &str = "no catalogue of behaviours: nothing was checked";
 
 /// Judge a repository's catalogue of behaviours
 #[derive(Subcommand)]
@@ -37,6 +40,8 @@ impl BehaviorsCommand {
             let git = Git::open(sandbox, &app.env, &repo).await?;
             Ok(check_repository_behaviors(&git).await?)
         })?;
-        app.output.verdict(&verdict.report("crucible-behaviors-check-v1"), "code, index and pages agree")
+        let has_none = verdict.findings().iter().any(|finding| finding.code == NO_CATALOGUE);
+        let passed = if has_none { NOTHING_CHECKED } else { "code, index and pages agree" };
+        app.output.verdict(&verdict.report("crucible-behaviors-check-v1"), passed)
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use crucible_host::config::Config;
+use crucible_host::env::{ProgramError, find_program};
 use crucible_llm::doctor::{
     Configured, Diagnosis, KeyCheck, KeyState, KeyWanted, NeededBy, ProgramCheck, ProgramState,
     ProviderCheck, Readiness, examine, verdict,
@@ -23,16 +24,19 @@ use crate::table::table;
 use crate::text::one_line;
 
 /// The schema of the result as JSON, described in `docs/contracts/doctor.schema.json`.
-const SCHEMA: &str = "crucible-doctor-v1";
+const SCHEMA: &str = "crucible-doctor-v2";
 
-/// Tell what is installed, configured and missing; asks no model
+/// Tell what is missing, installed and configured; asks no model
 ///
 /// Looks at every provider, at the programs that Crucible uses and at the layers of the sandbox. Programs are asked for
-/// their version in the sandbox, without a network; no model is asked and no connection is opened.
+/// their version in the sandbox, without a network; no model is asked and no connection is opened, so a server is
+/// `not probed` at best. `crucible models --online` asks the servers.
 ///
-/// Exit code 0: a run could begin, or at least nothing but the choice of a provider is missing. Exit code 2: something
-/// that a run needs is missing: git, the configured strength of the sandbox, or what the chosen provider needs. Where
-/// council.provider names another one for the council, what that one lacks is a warning.
+/// What is missing comes first, a line each with the command that helps.
+///
+/// Exit code 2: something that is configured cannot work, or git or a required layer of the sandbox is missing. What is
+/// configured are the provider with its fallback, those of the council, of crawls and of the dispatch, hooks and the
+/// programs of skills. Exit code 0: nothing of it is missing; that no provider is chosen is a warning.
 ///
 /// For example: `crucible doctor --repo .`, or `crucible doctor --json` with all that was seen of each program.
 #[derive(Args)]
@@ -42,10 +46,19 @@ pub(crate) struct Doctor {
     repo: PathBuf,
 }
 
-/// Somebody who serves a role of a run is not there.
 /// The finding that no provider is chosen.
 const PROVIDER_UNSET: &str = "doctor-provider-unset";
+/// Somebody who serves a role of a run is not there.
 const DISPATCH_UNREADY: Code = Code::new("doctor-dispatch-unready");
+/// A program that the configuration names is not there.
+const PROGRAM_MISSING: Code = Code::new("doctor-program-missing");
+
+/// Settings that name another provider than `llm.provider`, for what, and what `doctor` calls it.
+const OTHERS: [(&str, &str, &str); 3] = [
+    ("council.provider", "a council", "council"),
+    ("crawl.gpt_provider", "the plans of a crawl", "crawl plan"),
+    ("crawl.claude_provider", "the reviews of a crawl", "crawl check"),
+];
 
 /// The result as JSON.
 #[derive(Serialize)]
@@ -66,8 +79,11 @@ struct Choice<'a> {
     /// Where the choice was made.
     source: Option<String>,
     fallback: Option<&'a str>,
-    /// The one of them that is ready.
+    /// The one of them that could answer.
     answers: Option<&'a str>,
+    /// How ready that one is, in words.
+    #[serde(skip)]
+    state: &'static str,
 }
 
 #[derive(Serialize)]
@@ -95,8 +111,15 @@ impl Doctor {
         let context = model::context(app, &config, &Arc::new(app.sandbox()))?;
         let mut seen = app.block_on(async { Ok(examine(&configured, strength, &context).await) })?;
         let mut verdict = chosen_or_needless(app, &config, verdict(&seen));
-        let council = council(&mut seen, &config, &mut verdict);
+        let others: Vec<String> = OTHERS
+            .into_iter()
+            .filter_map(|(key, purpose, name)| {
+                let chosen = other(&mut seen, &config, key, purpose, &mut verdict)?;
+                Some(format!("{name:<11}{chosen}"))
+            })
+            .collect();
         served(app, &mut seen, &config, &mut verdict);
+        configured_programs(app, &self.repo, &config, &mut seen, &mut verdict);
         let choice = Choice::new(&seen, &config, "llm.provider");
         if app.output.is_json() {
             app.output.json(&Document {
@@ -109,8 +132,8 @@ impl Doctor {
                 sandbox: Walls { strength, layers: &seen.layers.layers },
             })?;
         } else {
-            show(app, &seen, &choice, council.as_deref());
-            verdict.findings().iter().for_each(|finding| app.output.finding(finding));
+            missing(app, &verdict);
+            show(app, &seen, &choice, &others);
         }
         Ok(if verdict.passes() { ExitStatus::Success } else { ExitStatus::Usage })
     }
@@ -128,24 +151,74 @@ fn chosen_or_needless(app: &App, config: &Config, found: Verdict) -> Verdict {
     Verdict::new(lowered.collect())
 }
 
-/// What is said of the provider that answers a council, where it is another than that of a run. A run does without it, so what it
-/// lacks is a warning.
-fn council(seen: &mut Diagnosis, config: &Config, found: &mut Verdict) -> Option<String> {
-    let name = config.text("council.provider").filter(|name| *name != seen.provider)?;
+/// What is said of the provider that this setting names, where it is another than that of a run. It is configured, so what it lacks is
+/// as weighty as there.
+fn other(
+    seen: &mut Diagnosis,
+    config: &Config,
+    key: &str,
+    purpose: &str,
+    found: &mut Verdict,
+) -> Option<String> {
+    let name = config.text(key).filter(|name| *name != seen.provider)?;
     let fallback = config.text("llm.fallback_provider").filter(|other| *other != name).unwrap_or_default();
     let provider_of_runs = std::mem::replace(&mut seen.provider, name.to_owned());
     let fallback_of_runs = std::mem::replace(&mut seen.fallback, fallback.to_owned());
-    let told = Choice::new(seen, config, "council.provider").to_text();
+    let told = Choice::new(seen, config, key).to_text();
     for finding in verdict(seen).findings() {
         if !found.findings().contains(finding) {
-            let subject = format!("for a council: {}", finding.subject);
-            let level = if finding.level == Level::Error { Level::Warning } else { finding.level };
-            found.push(Finding { level, subject, ..finding.clone() });
+            found.push(Finding { subject: format!("for {purpose}: {}", finding.subject), ..finding.clone() });
         }
     }
     seen.provider = provider_of_runs;
     seen.fallback = fallback_of_runs;
     Some(told)
+}
+
+/// Looks for the programs that other settings name: hooks, and those of skills.
+fn configured_programs(app: &App, repo: &Path, config: &Config, seen: &mut Diagnosis, found: &mut Verdict) {
+    let start = app.absolute(repo);
+    let root = app.repository_of(&start).unwrap_or(start);
+    let first = |key: String| Some((config.list(&key).into_iter().next()?, key));
+    let hooks = config.names_below("hooks").into_iter();
+    let mut named: Vec<_> = hooks.filter_map(|name| first(format!("hooks.{name}.command"))).collect();
+    if config.text("forge.agent") == Some("command") {
+        named.extend(first("forge.agent_command".to_owned()));
+    }
+    named.extend(config.text("forge.python").map(|python| (python.to_owned(), "forge.python".to_owned())));
+    for (program, key) in named {
+        let path = app.env.get_os("PATH").unwrap_or_default();
+        let place = find_program(Path::new(&program), &root, path);
+        if let Err(error) = &place {
+            let hint = format!("Install it, or set {key} to a program that is there.");
+            found.push(Finding::error(PROGRAM_MISSING, format!("{program}: {error}"), hint));
+        }
+        seen.programs.push(configured_program(program, key, place));
+    }
+}
+
+/// What was seen of a program that a setting names; it is not asked for its version.
+fn configured_program(name: String, key: String, place: Result<PathBuf, ProgramError>) -> ProgramCheck {
+    let (state, problem) = match &place {
+        Ok(_) => (ProgramState::Found, None),
+        Err(ProgramError::NotFound { .. }) => (ProgramState::Missing, place.as_ref().err()),
+        Err(ProgramError::IsDirectory { .. } | ProgramError::NotExecutable { .. }) => {
+            (ProgramState::Unusable, place.as_ref().err())
+        }
+    };
+    ProgramCheck {
+        name,
+        needed_by: NeededBy::SomeCommands,
+        state,
+        problem: problem.map(ToString::to_string),
+        path: place.ok().map(|place| place.to_string_lossy().into_owned()),
+        searched: Vec::new(),
+        version: None,
+        says: None,
+        isolation: None,
+        install: format!("set {key}"),
+        purpose: key,
+    }
 }
 
 /// Looks for whoever serves roles of a run besides its provider: a run would refuse to begin without them.
@@ -183,17 +256,9 @@ fn served(app: &App, seen: &mut Diagnosis, config: &Config, found: &mut Verdict)
     for (role, program) in roles.filter_map(|role| Some((role, commands.of(role).first()?))) {
         let place = app.env.find_program(program);
         seen.programs.push(ProgramCheck {
-            name: program.clone(),
-            needed_by: NeededBy::SomeCommands,
             purpose: format!("the role {}", role.name()),
-            state: if place.is_ok() { ProgramState::Found } else { ProgramState::Missing },
-            path: place.as_ref().ok().map(|place| place.to_string_lossy().into_owned()),
-            searched: Vec::new(),
-            version: None,
-            says: None,
-            isolation: None,
-            problem: place.err().map(|error| error.to_string()),
             install: "set its command in [dispatch]".to_owned(),
+            ..configured_program(program.clone(), String::new(), place)
         });
     }
 }
@@ -208,6 +273,7 @@ impl<'a> Choice<'a> {
             source: provider.and(config.source(key)).map(ToString::to_string),
             fallback: named(&seen.fallback),
             answers: seen.answers().map(|check| check.provider.as_str()),
+            state: seen.answers().map_or("not ready", |check| state(check.readiness)),
         }
     }
 }
@@ -219,22 +285,37 @@ impl Choice<'_> {
         };
         let source = self.source.as_ref().map(|source| format!(" ({source})")).unwrap_or_default();
         let state = match self.answers {
-            Some(answers) if answers == name => "ready".to_owned(),
-            Some(other) => format!("not ready; its fallback {other} is"),
+            Some(answers) if answers == name => self.state.to_owned(),
+            Some(other) => format!("not ready; its fallback {other} is {}", self.state),
             None => "not ready".to_owned(),
         };
         format!("{name}{source}, {state}")
     }
 }
 
+fn state(readiness: Readiness) -> &'static str {
+    match readiness {
+        Readiness::Ready => "ready",
+        Readiness::Unprobed => "not probed",
+        Readiness::NotReady => "not ready",
+    }
+}
+
+/// What is missing, the weightiest first, a line each.
+fn missing(app: &App, verdict: &Verdict) {
+    let mut findings: Vec<&Finding> = verdict.findings().iter().collect();
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
+    findings.iter().for_each(|finding| app.output.finding_line(finding));
+    if !findings.is_empty() {
+        app.output.line("");
+    }
+}
+
 /// The tables, and below them what would make more providers ready.
-fn show(app: &App, seen: &Diagnosis, choice: &Choice<'_>, council: Option<&str>) {
+fn show(app: &App, seen: &Diagnosis, choice: &Choice<'_>, others: &[String]) {
     let mut providers = table(["provider", "state", "model", "program or address", "key"]);
     for check in &seen.providers {
-        let state = match check.readiness {
-            Readiness::Ready => "ready",
-            Readiness::NotReady => "not ready",
-        };
+        let state = state(check.readiness);
         let model = check.model.clone().unwrap_or_default();
         providers.add_row([&check.provider, state, &model, &place(check), &key(check)].map(one_line));
     }
@@ -259,9 +340,7 @@ fn show(app: &App, seen: &Diagnosis, choice: &Choice<'_>, council: Option<&str>)
         app.output.line(&format!("searched   {}", places.join(" ")));
     }
     app.output.line(&format!("provider   {}", one_line(&choice.to_text())));
-    if let Some(council) = council {
-        app.output.line(&format!("council    {}", one_line(council)));
-    }
+    others.iter().for_each(|other| app.output.line(&one_line(other)));
     let others = seen.providers.iter().filter(|check| check.provider != seen.provider);
     for (check, problem) in others.filter_map(|check| Some((check, check.lacks()?))) {
         app.output.line(&one_line(&format!("to use {}: {}; {}", check.provider, problem.what, problem.next)));

@@ -49,6 +49,13 @@ fn a_catalogue_is_judged_both_ways_by_what_git_tracks() {
     assert_eq!(codes(&check(&desk, &repo).exits(1)), ["behaviors-entry-unmarked", "behaviors-page-missing"]);
     repo.git(["rm", "-qf", "docs/behaviors/INDEX.md"]);
     assert_eq!(codes(&check(&desk, &repo).ok()), ["behaviors-no-catalogue"]);
+    let ran = desk.call(["behaviors", "check"]).current_dir(repo.path()).run().ok();
+    assert!(
+        ran.stdout.starts_with("info behaviors-no-catalogue: docs/behaviors/INDEX.md\n"),
+        "{}",
+        ran.stdout
+    );
+    assert!(ran.stdout.ends_with("\nno catalogue of behaviours: nothing was checked\n"), "{}", ran.stdout);
 }
 
 #[test]

@@ -78,10 +78,10 @@ fn provider<'a>(document: &'a Value, name: &str) -> &'a Value {
 #[test]
 fn the_provider_of_a_council_is_looked_at_where_it_is_another_one() {
     let desk = Desk::new();
-    let told = |provider: &str, council: &str| {
+    let told = |provider: &str, council: &str, code: i32| {
         let call = |args: &[&str]| {
             let call = doctor(&desk, &[GIT], args).env("CRUCIBLE_COUNCIL_PROVIDER", council);
-            call.env("CRUCIBLE_LLM_PROVIDER", provider).run().ok()
+            call.env("CRUCIBLE_LLM_PROVIDER", provider).run().exits(code)
         };
         let document = document(&call(&["--json"]));
         let findings = codes(&document);
@@ -90,19 +90,19 @@ fn the_provider_of_a_council_is_looked_at_where_it_is_another_one() {
         let line = |name: &str| text.lines().find(|line| line.starts_with(name)).map(str::to_owned);
         (findings, line("provider  ").unwrap_or_default(), line("council  "), document)
     };
-    let (findings, runs, council, document) = told("gateway", "openrouter");
-    assert!(findings.contains(&"warning doctor-provider-unready".to_owned()), "{findings:?}");
-    assert!(runs.ends_with(", ready"), "{runs}");
+    let (findings, runs, council, document) = told("gateway", "openrouter", 2);
+    assert!(findings.contains(&"error doctor-provider-unready".to_owned()), "{findings:?}");
+    assert!(runs.ends_with(", not probed"), "{runs}");
     assert_eq!(council.unwrap(), "council    openrouter (environment CRUCIBLE_COUNCIL_PROVIDER), not ready");
     assert_eq!(document["choice"]["provider"], "gateway");
     let subjects = document["findings"].to_string();
     assert!(subjects.contains("for a council: openrouter: "), "{subjects}");
     // Only the council's is set.
-    let (findings, runs, council, _) = told("", "gateway");
+    let (findings, runs, council, _) = told("", "gateway", 0);
     assert!(findings.contains(&"warning doctor-provider-unset".to_owned()), "{findings:?}");
-    assert!(runs.ends_with("none chosen") && council.unwrap().ends_with(", ready"));
+    assert!(runs.ends_with("none chosen") && council.unwrap().ends_with(", not probed"));
     // One and the same is told once.
-    assert_eq!(told("gateway", "gateway").2, None);
+    assert_eq!(told("gateway", "gateway", 0).2, None);
 }
 
 #[test]
@@ -114,11 +114,16 @@ fn a_machine_is_told_in_tables_with_what_to_do_below_them() {
     let own = |call: Call, name: &&str| call.env(&format!("CRUCIBLE_LLM_{name}_MODEL"), "MODEL");
     let ran = providers.iter().fold(call, own).env("CRUCIBLE_LLM_PROVIDER", "claude-cli").run();
     insta::assert_snapshot!(text(&desk, &ran), @r#"
+    info doctor-program-missing: gh was not found. Run `apt-get install gh`; gh is needed for repositories on GitHub
+    info doctor-program-missing: ruff was not found. Run `pip install ruff`; ruff is needed for checks of Python code
+    info doctor-program-missing: mypy was not found. Run `pip install mypy`; mypy is needed for checks of Python code
+    info doctor-program-missing: pytest was not found. Run `pip install pytest`; pytest is needed for tests of Python code
+
     provider state model program or address key
-    anthropic ready MODEL https://api.anthropic.com ANTHROPIC_API_KEY set
+    anthropic not probed MODEL https://api.anthropic.com ANTHROPIC_API_KEY set
     claude-cli ready MODEL BIN/claude 2.1.330 ANTHROPIC_API_KEY set
     codex-cli not ready MODEL not found own login (OPENAI_API_KEY empty)
-    gateway ready MODEL http://127.0.0.1:9/v1 none wanted
+    gateway not probed MODEL http://127.0.0.1:9/v1 none wanted
     gemini-cli not ready MODEL not found own login (GEMINI_API_KEY not set)
     openai not ready MODEL https://api.openai.com/v1 OPENAI_API_KEY empty
     openrouter not ready MODEL https://openrouter.ai/api/v1 OPENROUTER_API_KEY not set
@@ -144,17 +149,9 @@ fn a_machine_is_told_in_tables_with_what_to_do_below_them() {
     provider claude-cli (environment CRUCIBLE_LLM_PROVIDER), ready
     to use codex-cli: codex was not found; install it with `npm install -g @openai/codex`, or set [llm.codex-cli] binary
     to use gemini-cli: gemini was not found; install it with `npm install -g @google/gemini-cli`, or set [llm.gemini-cli] binary
-    to use openai: the variable "OPENAI_API_KEY" that should hold its key is not set, empty, or no text; set OPENAI_API_KEY, or change [llm.openai] api_key_env
-    to use openrouter: the variable "OPENROUTER_API_KEY" that should hold its key is not set, empty, or no text; set OPENROUTER_API_KEY, or change [llm.openrouter] api_key_env
-    to use replay: no recording is named; set [llm.replay] cassette to a recording
-    info doctor-program-missing: gh was not found
-    Needed for repositories on GitHub; install it, for example with `apt-get install gh`.
-    info doctor-program-missing: ruff was not found
-    Needed for checks of Python code; install it, for example with `pip install ruff`.
-    info doctor-program-missing: mypy was not found
-    Needed for checks of Python code; install it, for example with `pip install mypy`.
-    info doctor-program-missing: pytest was not found
-    Needed for tests of Python code; install it, for example with `pip install pytest`.
+    to use openai: the variable "OPENAI_API_KEY" that should hold its key is not set, empty, or no text; run `export OPENAI_API_KEY=YOUR-KEY`, or change [llm.openai] api_key_env
+    to use openrouter: the variable "OPENROUTER_API_KEY" that should hold its key is not set, empty, or no text; run `export OPENROUTER_API_KEY=YOUR-KEY`, or change [llm.openrouter] api_key_env
+    to use replay: no recording is named; run `export CRUCIBLE_LLM_REPLAY_CASSETTE=FILE` with a recording, or set [llm.replay] cassette
     exit 0
     "#);
     assert!(!desk.data().exists());
@@ -261,6 +258,74 @@ fn the_exit_code_says_whether_a_run_could_begin() {
     let strategy = ("CRUCIBLE_LLM_EXECUTION_STRATEGY", "external_tool");
     assert_eq!(ended(&[], &[strategy], 2), "error doctor-strategy-refused");
     assert_eq!(ended(&[], &[("CRUCIBLE_SANDBOX", "off")], 0), "warning sandbox-off");
+}
+
+#[test]
+fn what_is_configured_and_cannot_work_ends_with_two() {
+    let desk = Desk::new();
+    let python = desk.path("python");
+    let found = |settings: &str, code: i32| {
+        desk.user_config(settings);
+        let seen = document(&doctor(&desk, &[GIT], &["--json"]).run().exits(code));
+        let findings = seen["findings"].as_array().unwrap().iter();
+        let errors = findings.filter(|finding| finding["level"] == "error");
+        errors.map(|finding| finding["subject"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join("; ")
+    };
+    for (settings, subject) in [
+        ("[council]\nprovider = \"openai\"\n", "for a council: openai"),
+        ("[crawl]\ngpt_provider = \"openai\"\n", "for the plans of a crawl: openai"),
+        ("[crawl]\nclaude_provider = \"openai\"\n", "for the reviews of a crawl: openai"),
+        ("[hooks.lint]\ncommand = [\"no-such-linter\"]\n", "no-such-linter"),
+        ("[hooks.lint]\ncommand = [\"./no/such\"]\n", "./no/such"),
+        (&format!("[forge]\npython = {python:?}\n"), python.to_str().unwrap()),
+        ("[forge]\nagent = \"command\"\nagent_command = [\"no-such-agent\"]\n", "no-such-agent"),
+    ] {
+        let errors = found(settings, 2);
+        assert!(errors.contains(subject), "{settings}: {errors}");
+    }
+    // The honest ones: the same settings with what is there, and one that is not used.
+    for settings in [
+        "[council]\nprovider = \"gateway\"\n",
+        "[crawl]\ngpt_provider = \"gateway\"\nclaude_provider = \"gateway\"\n",
+        "[hooks.lint]\ncommand = [\"git\", \"status\"]\n",
+        "[forge]\nagent_command = [\"no-such-agent\"]\n",
+    ] {
+        assert_eq!(found(settings, 0), "", "{settings}");
+    }
+}
+
+#[test]
+fn a_server_that_was_not_asked_is_not_called_ready() {
+    let desk = Desk::new();
+    let seen = document(&doctor(&desk, &[GIT, CLAUDE], &["--json"]).env("OPENAI_API_KEY", "key").run().ok());
+    assert_eq!(provider(&seen, "gateway")["readiness"], "unprobed");
+    assert_eq!(provider(&seen, "openai")["readiness"], "unprobed");
+    assert_eq!(provider(&seen, "anthropic")["readiness"], "not-ready");
+    let text = doctor(&desk, &[], &[]).run().ok().stdout;
+    let chosen = text.lines().find(|line| line.starts_with("provider   ")).unwrap();
+    assert!(chosen.ends_with("gateway (environment CRUCIBLE_LLM_PROVIDER), not probed"), "{chosen}");
+}
+
+#[test]
+fn what_is_missing_comes_first_with_the_command_that_helps() {
+    let desk = Desk::new();
+    let call = doctor(&desk, &[], &[]).env("CRUCIBLE_LLM_PROVIDER", "openai");
+    let text = call.env("CRUCIBLE_COUNCIL_PROVIDER", "claude-cli").run().exits(2).stdout;
+    let mut lines = text.lines();
+    let first: Vec<&str> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
+    assert!(lines.next().unwrap().trim_start().starts_with("provider "), "the tables follow: {text}");
+    let levels: Vec<&str> = first.iter().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(levels, ["error", "error", "error", "info", "info", "info", "info"], "{text}");
+    for (line, command) in [
+        (0, "`export OPENAI_API_KEY=YOUR-KEY`"),
+        (1, "`apt-get install git`"),
+        (2, "`npm install -g @anthropic-ai/claude-code`"),
+        (3, "`apt-get install gh`"),
+    ] {
+        assert!(first[line].contains(command), "{command}: {}", first[line]);
+    }
+    let unset = doctor(&desk, &[GIT], &[]).env("CRUCIBLE_LLM_PROVIDER", "").run().ok().stdout;
+    assert!(unset.starts_with("warning doctor-provider-unset: LLM provider must be specified. Run `export CRUCIBLE_LLM_PROVIDER=NAME`"), "{unset}");
 }
 
 #[test]

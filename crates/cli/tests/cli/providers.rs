@@ -24,6 +24,35 @@ fn nobody_is_asked_by_default() {
     assert!(desk.runs().is_empty());
 }
 
+/// Seed 002 gives the words; every command that asks a model has them.
+#[test]
+fn every_command_without_a_provider_says_the_same() {
+    let (repo, desk) = (small().build(), Desk::new());
+    desk.user_config("[dispatch]\nchair = \"council\"\nmode = \"manual_outbox\"\n");
+    for args in [
+        &["ask", "why?"][..],
+        &["chat"],
+        &["spec", "s", "--source", "src/area.py"],
+        &["run", "start", GOAL],
+        &["crawl", "plan", "./"],
+        &["crawl", "export", "./"],
+    ] {
+        let call = desk.call(args).without_env("CRUCIBLE_LLM_PROVIDER").current_dir(repo.path());
+        let ran = call.run();
+        assert!(ran.stderr.contains("LLM provider must be specified"), "{args:?}: {}", ran.stderr);
+        assert_eq!(ran.code, Some(if args[0] == "crawl" { 1 } else { 2 }), "{args:?}: {}", ran.stderr);
+    }
+    // One of two owners of a crawl is named.
+    let call =
+        desk.call(["crawl", "plan", "./", "--gpt-provider", "gateway"]).without_env("CRUCIBLE_LLM_PROVIDER");
+    let ran = call.current_dir(repo.path()).run().exits(1);
+    assert!(
+        ran.stderr.contains("LLM provider must be specified: nobody is named who criticises"),
+        "{}",
+        ran.stderr
+    );
+}
+
 #[test]
 fn a_provider_that_does_not_exist_is_refused_with_the_ones_that_do() {
     let (repo, desk) = (small().build(), Desk::new());

@@ -94,6 +94,30 @@ async fn the_red_team_speaks_in_every_loop_of_every_grammar() {
     }
 }
 
+/// Each of the four flavours, in every loop of every grammar, with the instructions that are its own and no other's.
+#[tokio::test]
+async fn each_flavour_attacks_in_every_loop_of_every_grammar() {
+    for grammar in LoopGrammar::ALL {
+        let mut told = Vec::new();
+        for flavor in RedTeamFlavor::ALL {
+            let mut triage = triage(grammar.as_str(), &SEATS);
+            triage["loop_count"] = 3.into();
+            triage["red_team_flavor"] = flavor.as_str().into();
+            let server = speaking(triage, plainly);
+            let result = watched(&server).await;
+            let trace = result.reasoning_trace.unwrap();
+            assert_eq!(trace.len(), 3, "{grammar} {flavor}");
+            assert!(trace.iter().all(|record| record.red_team_critique.as_str() == "The costs are wrong."));
+            let instructions = instructions(&server);
+            assert!(instructions.starts_with("You are the red team"), "{instructions}");
+            told.push(instructions);
+        }
+        told.sort();
+        told.dedup();
+        assert_eq!(told.len(), RedTeamFlavor::ALL.len(), "{grammar}");
+    }
+}
+
 #[tokio::test]
 async fn a_red_team_that_agrees_is_noted_and_the_loop_goes_on() {
     for grammar in LoopGrammar::ALL {

@@ -42,6 +42,7 @@ pub(crate) fn inspection(system: &str) -> Inspection {
         version_constraints: BTreeMap::new(),
         build_dir: ".".to_owned(),
         scripts: BTreeSet::new(),
+        declared: BTreeSet::new(),
         reasons: Vec::new(),
         warnings: Vec::new(),
     }

@@ -18,7 +18,6 @@ use super::prompts::{self, Material};
 use super::reply::Reply;
 use super::transcript::{self, MessageRecord, Transcript};
 use crate::inspect::Inspection;
-use crate::safety::allowed_prefixes;
 use crate::witness::CrawlWitness;
 
 const MAX_TOKENS: &str = "max_tokens";
@@ -70,7 +69,7 @@ impl<'d> DebateFloor<'d> {
         self.witness.progress(&told(phase, round, provider));
         let messages = vec![
             Message::system(prompts::system(phase)),
-            Message::user(prompts::user(phase, self.prefixes(), material)),
+            Message::user(prompts::user(phase, self.system(), material)),
         ];
         let said = |text: &PromptText| text.as_str().to_owned();
         let request =
@@ -124,9 +123,8 @@ impl<'d> DebateFloor<'d> {
         }
     }
 
-    fn prefixes(&self) -> &'static [&'static str] {
-        let system = self.inspection.artifact.build_system.name.parse();
-        allowed_prefixes(system.unwrap_or(BuildSystem::Unknown))
+    fn system(&self) -> BuildSystem {
+        self.inspection.artifact.build_system.name.parse().unwrap_or(BuildSystem::Unknown)
     }
 
     /// A budget that was not put on the call is said aloud. The form of an answer is checked in any case.

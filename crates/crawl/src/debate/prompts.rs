@@ -5,18 +5,22 @@
 //! of this machine and nothing random: the same repository and the same replies give the same prompts.
 
 use crucible_model::{PromptBuilder, PromptText, UNTRUSTED_BANNER, Untrusted};
+use crucible_repo::BuildSystem;
 
 use super::phase::DebatePhase;
 use super::reply::{CritiqueReply, DraftReply, Reply, SynthesisReply};
 use crate::artifact::ShortHash;
+use crate::safety::{accepted_forms, accepted_variables};
 
 /// A piece of a prompt.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Part {
     /// Our own words.
     Ours(&'static str),
-    /// What commands may begin with, for the detected build system.
-    Prefixes,
+    /// The forms of command that the judge accepts for the detected build system.
+    Forms,
+    /// The variables that the judge accepts.
+    Variables,
     /// Text of others, fenced.
     Slot(Slot),
 }
@@ -50,7 +54,7 @@ impl Template {
     }
 }
 
-use Part::{Ours, Prefixes, Slot as Show};
+use Part::{Forms, Ours, Slot as Show, Variables};
 
 const PLANNER: &str = "You plan how software is built from its source. Your plans are deterministic and safe: no command needs \
     root, uses the network while it builds, or writes outside of the workspace. A program reads your answer: answer \
@@ -63,11 +67,15 @@ const CRITIC: &str = "You review build plans: are they safe, complete and correc
 const RULES: &[Part] = &[
     Ours(
         "\nRules for every step:\n\
-         - `cmd` is a single command. It begins with one of these, word for word: ",
+         - `cmd` is a single command in one of these forms. It begins word for word as quoted; what follows stands behind the colon, \
+         and no other option is accepted. N is a number, NAME a plain name, PATH a relative path, OUT and DIR one that is written, \
+         DIR a directory of its own such as `build`; `[...]` may be left out, `a|b` is one of both:\n",
     ),
-    Prefixes,
+    Forms,
+    Ours("\n- `env` may set: "),
+    Variables,
     Ours(
-        ".\n\
+        ". No other variable, and none before the command.\n\
          - Words are separated by single blanks. No quotes, `$`, `*`, `~` or backslashes.\n\
          - No chaining and no redirection: no `&&`, `||`, `;`, `|`, `<`, `>`.\n\
          - No sudo, no curl or wget, no packages of the system (apt, brew and the like).\n\
@@ -196,28 +204,18 @@ pub(super) fn system(phase: DebatePhase) -> PromptText {
 }
 
 /// What is asked in a phase.
-pub(super) fn user(
-    phase: DebatePhase,
-    prefixes: &'static [&'static str],
-    material: &[Material],
-) -> PromptText {
+pub(super) fn user(phase: DebatePhase, system: BuildSystem, material: &[Material]) -> PromptText {
     template(phase)
         .parts()
-        .fold(PromptBuilder::new(), |prompt, part| add(prompt, *part, prefixes, material))
+        .fold(PromptBuilder::new(), |prompt, part| add(prompt, *part, system, material))
         .build()
 }
 
-fn add(
-    prompt: PromptBuilder,
-    part: Part,
-    prefixes: &'static [&'static str],
-    material: &[Material],
-) -> PromptBuilder {
+fn add(prompt: PromptBuilder, part: Part, system: BuildSystem, material: &[Material]) -> PromptBuilder {
     match part {
         Ours(words) => prompt.ours(words),
-        Prefixes => prefixes.iter().enumerate().fold(prompt, |prompt, (index, prefix)| {
-            prompt.ours(if index == 0 { "`" } else { ", `" }).ours(prefix.trim_end()).ours("`")
-        }),
+        Forms => prompt.ours(accepted_forms(system)),
+        Variables => prompt.ours(accepted_variables()),
         Show(slot) => {
             let pieces = material.iter().filter(|(filled, _)| *filled == slot).flat_map(|(_, pieces)| pieces);
             pieces.fold(prompt, |prompt, (name, content)| prompt.untrusted(name, content))
@@ -240,10 +238,12 @@ pub(super) fn pieces() -> Vec<String> {
         pieces.extend([phase.id().to_owned(), template.system.to_owned()]);
         pieces.extend(template.parts().map(|part| match part {
             Ours(words) => (*words).to_owned(),
-            Prefixes => "{prefixes}".to_owned(),
+            Forms => "{forms}".to_owned(),
+            Variables => accepted_variables().to_owned(),
             Show(slot) => format!("{{{slot:?}}}"),
         }));
     }
+    pieces.extend(BuildSystem::ALL.map(|system| accepted_forms(system).to_owned()));
     pieces.extend(
         [DraftReply::schema(), CritiqueReply::schema(), SynthesisReply::schema()].map(|s| s.to_string()),
     );

@@ -140,7 +140,7 @@ fn each_phase_is_shown_what_it_may_see() {
     let slots = |phase| -> Vec<Slot> {
         let slot = |part: Part| match part {
             Part::Slot(slot) => Some(slot),
-            Part::Ours(_) | Part::Prefixes => None,
+            Part::Ours(_) | Part::Forms | Part::Variables => None,
         };
         parts(phase).into_iter().filter_map(slot).collect()
     };
@@ -167,7 +167,7 @@ fn no_prompt_speaks_of_rounds_or_budgets() {
 #[test]
 fn the_prompt_hash_is_this_one() {
     assert_eq!(prompt_hash(), prompt_hash());
-    assert_eq!(prompt_hash().as_str(), "d2d1591cebce");
+    assert_eq!(prompt_hash().as_str(), "3fa2ade5c1f0");
 }
 
 #[test]

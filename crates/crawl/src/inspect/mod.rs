@@ -10,6 +10,7 @@ mod key_files;
 mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use crucible_model::{RepoPath, Timestamp, Untrusted};
 use crucible_repo::{
@@ -20,6 +21,7 @@ use crucible_secrets::Scanner;
 
 use crate::artifact::{BuildFinding, InspectV1, LanguageCount, RepoAt, SubProject};
 use crate::fetch::Fetched;
+use crate::safety::Workspace;
 use beginning::beginning;
 use build_files::build_files;
 use key_files::key_files;
@@ -45,6 +47,8 @@ pub struct Inspection {
     pub build_dir: String,
     /// The names of the scripts in the `package.json` there.
     pub scripts: BTreeSet<String>,
+    /// The packages that it declares.
+    pub declared: BTreeSet<String>,
     /// Why we think so: sentences for people, each naming the files it speaks of.
     pub reasons: Vec<String>,
     /// What the user should be told on stderr: caps that were hit, skipped binaries. Each goes behind `Warning: `.
@@ -117,6 +121,7 @@ pub fn inspect(
     let warnings = warnings(&sampling, &projects, shown.cut, secrets as u64 + tree.count);
     let manifests = Manifests::new(&files, &detection.directory);
     let (version_constraints, scripts) = (manifests.version_constraints(), manifests.scripts());
+    let declared = manifests.declared();
     let languages = count_languages(&sampling.listing).into_iter();
     let artifact = InspectV1 {
         schema: InspectV1::SCHEMA.to_owned(),
@@ -149,8 +154,27 @@ pub fn inspect(
         version_constraints,
         build_dir: if directory.is_empty() { ".".to_owned() } else { directory },
         scripts,
+        declared,
         reasons,
         warnings,
+    })
+}
+
+/// What a plan that runs in this directory is judged by: its links, and the packages that its `package.json` declares.
+///
+/// # Errors
+///
+/// Fails when the directory cannot be read.
+pub fn workspace_of(root: &Path) -> Result<Workspace, RepoError> {
+    let sampling = sample(root, None, &SampleCaps::STANDARD)?;
+    let files = project_files(&sampling);
+    let directory = detect_build_system(&files).directory;
+    let declared = Manifests::new(&files, &directory).declared();
+    let directory = if directory.is_empty() { ".".to_owned() } else { directory };
+    Ok(Workspace {
+        root: root.to_owned(),
+        declared: [(directory, declared)].into(),
+        links: sampling.links.into_iter().chain(sampling.unseen).collect(),
     })
 }
 

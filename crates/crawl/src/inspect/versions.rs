@@ -39,6 +39,20 @@ impl<'a> Manifests<'a> {
         scripts.map(|(name, _)| name).filter(|name| is_shown(name)).take(MAX_SCRIPTS).cloned().collect()
     }
 
+    /// The packages that `package.json` declares for its own use.
+    pub(super) fn declared(&self) -> BTreeSet<String> {
+        let manifest = self.json("package.json").unwrap_or_default();
+        let tables = ["dependencies", "devDependencies"]
+            .map(|name| manifest.get(name).and_then(serde_json::Value::as_object));
+        tables
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter(|(_, version)| version.is_string())
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
     fn cargo(&self) -> Option<(&'static str, String)> {
         let manifest = self.toml("Cargo.toml")?;
         let rust_version =

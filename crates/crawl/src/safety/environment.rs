@@ -41,11 +41,25 @@ pub(super) const ALLOWED: &[&str] = &[
     "CTEST_PARALLEL_LEVEL",
 ];
 
+/// Variables that name a compiler, with the names that they may have; a version such as `gcc-14` may follow.
+pub(super) const COMPILERS: &[(&str, &[&str])] =
+    &[("CC", &["gcc", "clang", "cc"]), ("CXX", &["g++", "clang++", "c++"])];
+
 /// The longest value, in bytes.
 const LONGEST: usize = 128;
 
 /// Judges one variable.
 pub(super) fn judge(key: &str, value: &str, desk: &mut Desk<'_>) {
+    if let Some((_, names)) = COMPILERS.iter().find(|(variable, _)| *variable == key) {
+        if !is_compiler(value, names) {
+            let hint = format!(
+                "{key} is the bare name of a compiler, with or without its version: {}",
+                names.join(", ")
+            );
+            desk.refuse(ENV_VALUE_REFUSED, &format!("{key}={value}"), hint);
+        }
+        return;
+    }
     if !ALLOWED.contains(&key) {
         let hint = "this variable is not on the list of harmless ones (docs/codes/build.md); leave it out";
         desk.refuse(ENV_KEY_REFUSED, key, hint);
@@ -56,4 +70,14 @@ pub(super) fn judge(key: &str, value: &str, desk: &mut Desk<'_>) {
         let hint = "a value is at most 128 letters, digits and - _ . , : = + @, without a path";
         desk.refuse(ENV_VALUE_REFUSED, &format!("{key}={value}"), hint);
     }
+}
+
+/// A bare name, which is looked up in `PATH` and nowhere else.
+fn is_compiler(value: &str, names: &[&str]) -> bool {
+    let is_version = |text: &str| {
+        let digits = text.strip_prefix('-').unwrap_or_default();
+        text.is_empty()
+            || (!digits.is_empty() && digits.len() <= 2 && digits.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    names.iter().any(|name| value.strip_prefix(name).is_some_and(is_version))
 }

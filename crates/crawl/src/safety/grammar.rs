@@ -142,6 +142,11 @@ impl Usage {
         Self { name, options, operands, tail: Tail::Refused, stand: OptionsStand::Anywhere }
     }
 
+    /// Its options, one by one.
+    pub(super) fn options(&self) -> impl Iterator<Item = &'static Opt> + use<> {
+        self.options.iter().copied().flatten()
+    }
+
     /// The same with something behind `--`.
     pub(super) const fn with_tail(self, usage: &'static Self) -> Self {
         Self { tail: Tail::Follows(usage), ..self }
@@ -257,10 +262,8 @@ fn option<'r, 'w>(
     place: Place<'_>,
     desk: &mut Desk<'_>,
 ) -> &'r [&'w str] {
-    let Some((opt, given)) = usage.options.iter().copied().flatten().find_map(|opt| written(opt, word))
-    else {
-        let hint = format!("`{}` has no such option in the list of harmless ones; leave it out", usage.name);
-        desk.refuse(OPTION_REFUSED, word, hint);
+    let Some((opt, given)) = usage.options().find_map(|opt| written(opt, word)) else {
+        desk.refuse(OPTION_REFUSED, word, how_to_spell(usage, word));
         return rest;
     };
     match given {
@@ -280,6 +283,36 @@ fn option<'r, 'w>(
             after
         }
     }
+}
+
+/// How what an unknown option seems to mean is spelled.
+fn how_to_spell(usage: &Usage, word: &str) -> String {
+    let name = word.split('=').next().unwrap_or(word);
+    if let Some(opt) = usage.options().find(|opt| opt.name == name) {
+        return format!("`{}` takes it in this form: `{opt}`", usage.name);
+    }
+    // Several letters in one word, each of which is an option.
+    let letters: Vec<String> = word.trim_start_matches('-').chars().map(|c| format!("-{c}")).collect();
+    let is_flag =
+        |letter: &String| usage.options().any(|opt| opt.name == letter && matches!(opt.forms, Forms::Bare));
+    if !word.starts_with("--") && letters.len() > 1 && letters.iter().all(is_flag) {
+        return format!("write each letter as an option of its own: `{}`", letters.join(" "));
+    }
+    let mut near: Vec<(usize, String)> =
+        usage.options().map(|opt| (shared(opt.name, name), opt.to_string())).collect();
+    near.sort_by_key(|(shared, _)| std::cmp::Reverse(*shared));
+    near.truncate(NEAR);
+    let near: Vec<String> = near.into_iter().map(|(_, form)| format!("`{form}`")).collect();
+    let leave = format!("`{}` has no such option in the list of harmless ones; leave it out", usage.name);
+    if near.is_empty() { leave } else { format!("{leave}, or take one that is: {}", near.join(", ")) }
+}
+
+/// Options that are named in place of an unknown one.
+const NEAR: usize = 5;
+
+/// How many characters two names have in common at their beginning.
+fn shared(one: &str, other: &str) -> usize {
+    one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count()
 }
 
 enum Given<'w> {
@@ -312,6 +345,60 @@ pub(super) enum Role<'a> {
     WordOf(&'a str),
     /// What belongs to this option or variable.
     ValueOf(&'a str),
+}
+
+/// An option as a reader writes it: `--jobs N`, `-j[N]`, `--watch=false`.
+impl fmt::Display for Opt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name;
+        match self.forms {
+            Forms::Bare => f.write_str(name),
+            Forms::Value(kind) | Forms::Short(kind) => write!(f, "{name} {kind}"),
+            Forms::MaybeGlued(kind) => write!(f, "{name}[{kind}]"),
+            Forms::MaybeJoined(kind) => write!(f, "{name}[={kind}]"),
+            Forms::Joined(kind) => write!(f, "{name}={kind}"),
+        }
+    }
+}
+
+/// A word as a reader is told of it.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number => f.write_str("N"),
+            Self::Name | Self::Label => f.write_str("NAME"),
+            Self::Labels => f.write_str("NAME,NAME"),
+            Self::Input => f.write_str("PATH"),
+            Self::Output | Self::Made => f.write_str("OUT"),
+            Self::Owned => f.write_str("DIR"),
+            Self::OneOf(values) => f.write_str(&values.join("|")),
+            // Quotes of another kind: what stands between backticks is typed as it is.
+            Self::Fits(_, wanted) => write!(f, "<{}>", wanted.replace('`', "'")),
+        }
+    }
+}
+
+/// What follows the words that choose the program: its other words, its options, and what may stand behind `--`.
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.operands {
+            Operands::None(_) => f.write_str("no other word")?,
+            Operands::Each(kind) => write!(f, "any number of {kind}")?,
+            Operands::One(kind @ Kind::OneOf(_), _) => write!(f, "one word: {kind}")?,
+            Operands::One(_, what) => write!(f, "one word: {what}")?,
+        }
+        let options: Vec<String> = self.options().map(|opt| format!("`{opt}`")).collect();
+        if !options.is_empty() {
+            write!(f, "; options {}", options.join(" "))?;
+        }
+        if let OptionsStand::BeforeOperand(following) = self.stand {
+            write!(f, "; behind that word {following}")?;
+        }
+        match self.tail {
+            Tail::Refused => Ok(()),
+            Tail::Follows(tail) => write!(f, "; behind `--` {tail}"),
+        }
+    }
 }
 
 impl fmt::Display for Role<'_> {

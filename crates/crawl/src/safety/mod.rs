@@ -5,13 +5,15 @@
 //! 1. `seed`: the seed's tables, compared as texts, as the seed says.
 //! 2. `words`, `paths`, `environment`: a command is plain words between single blanks that every shell reads alike; its
 //!    first words are an allowed prefix word by word; paths stay inside; variables come from a short list.
-//! 3. `programs`: each program's subcommands, options and values, from a table; what is not in it is refused.
+//! 3. `programs`: each program's subcommands, options and values, from a table; what is not in it is refused. `forms` lists the
+//!    same table for the prompts of a debate.
 //!
 //! What holds: nothing but the arguments is looked at; time is linear in the size of the plan, and the number of findings is
 //! bounded; no plan makes it panic.
 
 mod environment;
 mod finding;
+mod forms;
 mod grammar;
 mod judge;
 mod paths;
@@ -20,7 +22,7 @@ mod seed;
 mod spoken;
 mod words;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use crucible_model::{Finding, Level, Verdict, is_hidden, short_line};
@@ -30,6 +32,7 @@ use crate::artifact::{PlanStep, PlanV1};
 use finding::{Desk, StepLabel};
 use paths::{Access, Links, Place};
 
+pub(crate) use forms::{accepted_forms, accepted_variables};
 pub use judge::judge_plan;
 pub use seed::allowed_prefixes;
 pub(crate) use spoken::{CommandLine, command_lines};
@@ -44,12 +47,14 @@ const LONG_COMMAND: usize = 500;
 const SURE_ENOUGH: f64 = 0.80;
 
 /// Where a plan is going to run, as far as it is known.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Workspace {
     /// Its top, absolute.
     pub root: PathBuf,
     /// The links in it, as paths from the top.
     pub links: BTreeSet<String>,
+    /// The packages that each package.json declares, by its directory from the top (`.` is the top).
+    pub declared: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// What the rules say of a plan.
@@ -98,11 +103,23 @@ pub fn validate_plan_safety(plan: &PlanV1, workspace: &Workspace) -> PlanSafety 
         return PlanSafety { verdict: Verdict::new(findings) };
     }
     let links = Links::of(workspace);
+    // Where an earlier step installs all that package.json declares.
+    let mut installed = BTreeSet::new();
     for (index, step) in plan.steps.iter().enumerate() {
         let label = StepLabel { number: index + 1, name: &step.name };
         let mut desk = Desk::new(label, &mut findings);
-        judge_step(step, system, workspace, &links, &mut desk);
+        let directory = paths::normal(&step.cwd);
+        let here = workspace.declared.iter().find(|(declared, _)| paths::normal(declared) == directory);
+        let packages = here.map(|(_, packages)| packages).filter(|_| installed.contains(&directory));
+        judge_step(step, system, workspace, &links, packages, &mut desk);
         desk.close();
+        let is_production = step.env.get("NODE_ENV").is_some_and(|value| value == "production");
+        if programs::installs_all(&step.cmd) && !is_production {
+            installed.insert(directory);
+        } else if programs::installs_by_npm(&step.cmd) {
+            // An install of less takes away what it leaves out, and where is its own affair.
+            installed.clear();
+        }
     }
     PlanSafety { verdict: Verdict::new(findings) }
 }
@@ -149,6 +166,7 @@ fn judge_step(
     system: Option<BuildSystem>,
     workspace: &Workspace,
     links: &Links,
+    packages: Option<&BTreeSet<String>>,
     desk: &mut Desk<'_>,
 ) {
     for (what, text) in [("name", &step.name), ("note", &step.note)] {
@@ -167,7 +185,7 @@ fn judge_step(
     judge_command(
         &step.cmd,
         system,
-        if in_cwd { Place::new(links, &step.cwd) } else { Place::top(links) },
+        if in_cwd { Place::new(links, &step.cwd).with_installed(packages) } else { Place::top(links) },
         desk,
     );
 }
@@ -229,11 +247,25 @@ fn judge_command(command: &str, system: Option<BuildSystem>, place: Place<'_>, d
     let by_words = |words: &Vec<&str>| prefixes.iter().any(|prefix| words::begin_with(words, prefix));
     if !begins || words.as_ref().is_some_and(|words| !by_words(words)) {
         let allowed = prefixes.iter().map(|prefix| prefix.trim_end()).collect::<Vec<_>>().join(", ");
-        let hint = format!("a command of {system} begins with one of: {allowed}");
+        let hint = match variable_of(command) {
+            Some((name, value)) => format!(
+                "a variable is an entry of the step's `env`: {{\"name\": \"{name}\", \"value\": \"{value}\"}}; the command begins with one \
+                 of: {allowed}"
+            ),
+            None => format!("a command of {system} begins with one of: {allowed}"),
+        };
         desk.refuse(finding::COMMAND_NOT_ALLOWED, command, hint);
     } else if let Some(words) = words {
         programs::judge(&words, place, desk);
     }
+}
+
+/// The variable that a command sets before its program, as a shell takes it.
+fn variable_of(command: &str) -> Option<(&str, &str)> {
+    let (name, value) = command.split(' ').next()?.split_once('=')?;
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let is_plain = |byte: u8| is_name(byte) || b"-.+".contains(&byte);
+    (!name.is_empty() && name.bytes().all(is_name) && value.bytes().all(is_plain)).then_some((name, value))
 }
 
 /// Options that say where something is installed (seed 000 §5.4).

@@ -46,6 +46,9 @@ const INSTALLED: &[&str] = &[
     "__pypackages__",
 ];
 
+/// Names of [`INSTALLED`] that a virtual environment may be made by.
+pub(super) const ENVIRONMENTS: &[&str] = &[".venv", "venv", ".virtualenv"];
+
 /// Hidden names that builds write; every other one may be settings of some tool.
 const HIDDEN_OUTPUT: &[&str] = &[".env", ".build", ".cache", ".next", ".output", ".nyc_output"];
 
@@ -112,6 +115,10 @@ const NO_OWN: PathRefusal = PathRefusal::new(
     PATH_INVALID,
     "what is there would be overwritten or cleared; name a directory of its own such as `build` or `stage`",
 );
+const NO_ENVIRONMENT: PathRefusal = PathRefusal::new(
+    PATH_INVALID,
+    "a virtual environment holds links out of the workspace, so it is made where no other step goes: `.venv`, `venv` or `.virtualenv`",
+);
 const NO_PATH: PathRefusal = PathRefusal::new(
     PATH_INVALID,
     "this is no plain path; paths are letters, digits and - _ . + @ /, and begin with none of - and @",
@@ -135,17 +142,29 @@ pub(super) struct Place<'a> {
     cwd: &'a str,
     /// Where the program goes from there before it looks at its other words.
     within: &'a str,
+    /// The packages that package.json declares here and an earlier step has installed.
+    installed: Option<&'a BTreeSet<String>>,
 }
 
 impl<'a> Place<'a> {
     /// A place in the workspace; `cwd` was checked with [`Place::top`].
     pub(super) fn new(links: &'a Links, cwd: &'a str) -> Self {
-        Self { links, cwd, within: "." }
+        Self { links, cwd, within: ".", installed: None }
     }
 
     /// The workspace's top.
     pub(super) fn top(links: &'a Links) -> Self {
-        Self { links, cwd: ".", within: "." }
+        Self { links, cwd: ".", within: ".", installed: None }
+    }
+
+    /// The same where these packages are installed.
+    pub(super) fn with_installed(self, installed: Option<&'a BTreeSet<String>>) -> Self {
+        Self { installed, ..self }
+    }
+
+    /// Whether package.json declares this package here and an earlier step has installed it.
+    pub(super) fn has_installed(self, package: &str) -> bool {
+        self.installed.is_some_and(|installed| installed.contains(package))
     }
 
     /// The place to which a program goes from here by an option of its own; `directory` was checked with this place.
@@ -190,6 +209,28 @@ impl<'a> Place<'a> {
         }
         let is_below_written = matches!(access, Access::Write | Access::Own);
         if is_below_written && self.holds_link(path) { Err(HOLDS_LINK) } else { Ok(()) }
+    }
+
+    /// Checks the directory of a virtual environment: one of [`ENVIRONMENTS`] in a directory of the workspace, without a link in it or
+    /// on the way. No other step may touch a directory of such a name, so the links that Python makes in it lead nobody out.
+    pub(super) fn check_environment(self, path: &str) -> Result<(), PathRefusal> {
+        let (parent, name) = path.rsplit_once('/').unwrap_or((".", path));
+        if !ENVIRONMENTS.contains(&name) {
+            return Err(NO_ENVIRONMENT);
+        }
+        self.check(parent, Access::Make)?;
+        if self.leads_through_link(path) || self.holds_link(path) { Err(HOLDS_LINK) } else { Ok(()) }
+    }
+
+    /// Whether a link of the repository lies here whose name a shell could read this pattern of `.` and one more character for.
+    pub(super) fn has_short_hidden_link(self) -> bool {
+        let start = normal(&format!("{}/{}", self.cwd, self.within)).to_ascii_lowercase();
+        let start = if start.is_empty() { start } else { format!("{start}/") };
+        self.links.0.contains("")
+            || self.links.0.iter().any(|link| {
+                let name = link.strip_prefix(&start).and_then(|name| name.strip_prefix('.'));
+                name.is_some_and(|rest| rest.chars().count() == 1)
+            })
     }
 
     /// Whether the tree at `path` holds a link, or is one: a copy of it could hold that link, too.

@@ -1,9 +1,11 @@
 //! A command as words: exactly the parts between single blanks, or no words at all.
 //!
 //! Only characters pass that no shell gives a meaning to, so this crate, a POSIX shell and a program that splits at blanks
-//! all see the same words. There is nothing to unquote, because quotes are refused.
+//! all see the same words. There is nothing to unquote, because quotes are refused. One word is an exception: pip's `.[dev]`,
+//! which a shell may read as another name in the same directory.
 
 use super::finding::{BLANKS_REFUSED, CHARACTER_REFUSED, COMMAND_TOO_LONG, Desk};
+use super::programs;
 
 /// The longest command that is looked at, in bytes.
 pub(super) const LONGEST_COMMAND: usize = 4096;
@@ -16,17 +18,46 @@ pub(super) fn refuse_too_long(command: &str, desk: &mut Desk<'_>) {
 
 /// Splits a command of at most [`LONGEST_COMMAND`] bytes; what keeps it from being split is told to `desk`.
 pub(super) fn words<'c>(command: &'c str, desk: &mut Desk<'_>) -> Option<Vec<&'c str>> {
-    if let Some(c) = command.chars().find(|c| !is_plain(*c)) {
-        desk.refuse(CHARACTER_REFUSED, &c.escape_debug().to_string(), why_not(c));
+    let words: Vec<&str> = command.split(' ').collect();
+    if let Some(c) = strange(&words) {
+        desk.refuse(CHARACTER_REFUSED, &c.escape_debug().to_string(), how_to_say(command, c));
         return None;
     }
-    let words: Vec<&str> = command.split(' ').collect();
     if words.iter().any(|word| word.is_empty()) {
         let hint = "words are separated by one blank, and none stands at the beginning or the end";
         desk.refuse(BLANKS_REFUSED, command, hint);
         return None;
     }
     Some(words)
+}
+
+/// The first character that could mean something to a shell. The brackets of pip's extras are none: no name that a shell could read
+/// them for leads out of the directory ([`is_project_with_extras`]).
+fn strange(words: &[&str]) -> Option<char> {
+    let takes_extras = programs::installs_by_pip(words);
+    let mut words = words.iter().filter(|word| !(takes_extras && is_project_with_extras(word)));
+    words.find_map(|word| word.chars().find(|c| !is_plain(*c)))
+}
+
+/// `.[dev,test]`: the project itself with some of its extras. Where there are files of such names, a shell reads it as `.` and one
+/// more character of the names: a letter, a digit, `_` or `,`, so never as `..`. That is why no name may hold `.` or `-`, and why
+/// nothing else may stand before the bracket.
+pub(super) fn is_project_with_extras(word: &str) -> bool {
+    let names = word.strip_prefix(".[").and_then(|rest| rest.strip_suffix(']'));
+    let is_name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    names.is_some_and(|names| names.split(',').all(is_name))
+}
+
+/// The accepted spelling, where taking quotes away makes one.
+fn how_to_say(command: &str, c: char) -> String {
+    let unquoted = command.replace(['\'', '"'], "");
+    let words: Vec<&str> = unquoted.split(' ').collect();
+    if matches!(c, '\'' | '"') && strange(&words).is_none() && !words.contains(&"") {
+        return format!("nothing is quoted; write `{unquoted}`");
+    }
+    why_not(c).to_owned()
 }
 
 /// Whether a character means itself to every shell, wherever it stands behind the first word.
@@ -40,7 +71,11 @@ fn why_not(c: char) -> &'static str {
             "nothing is quoted; use words without blanks and signs, or a script of the repository"
         }
         '$' | '`' => "nothing is expanded; write the value itself",
-        '*' | '?' | '[' | ']' | '{' | '}' => "no pattern is expanded; name the file or directory itself",
+        '[' | ']' => {
+            "no pattern is expanded; name the file or directory itself; extras are written `pip install .[dev,test]`, each with \
+             letters, digits and `_` only"
+        }
+        '*' | '?' | '{' | '}' => "no pattern is expanded; name the file or directory itself",
         '&' | ';' | '|' | '(' | ')' => "a step is one command; make each command a step of its own",
         '<' | '>' => "a step cannot redirect; use an option of the program",
         '\n' | '\r' | '\t' => "a command is one line of words between single blanks",

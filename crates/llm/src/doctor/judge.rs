@@ -14,7 +14,8 @@ use crate::registry::provider;
 pub fn verdict(seen: &Diagnosis) -> Verdict {
     let mut findings = choice(seen);
     if let Some(error) = &seen.strategy {
-        let hint = "Set [llm] execution_strategy = \"controlled\".";
+        let hint =
+            "Run `export CRUCIBLE_LLM_EXECUTION_STRATEGY=controlled`, or set [llm] execution_strategy.";
         findings.push(Finding::error(Code::new("doctor-strategy-refused"), error.to_string(), hint));
     }
     let mut verdict = Verdict::new(findings);
@@ -26,9 +27,12 @@ pub fn verdict(seen: &Diagnosis) -> Verdict {
 /// The chosen provider and its fallback.
 fn choice(seen: &Diagnosis) -> Vec<Finding> {
     if seen.provider.is_empty() {
+        let names: Vec<&str> = seen.providers.iter().map(|check| check.provider.as_str()).collect();
+        let next = format!("Run `export CRUCIBLE_LLM_PROVIDER=NAME`, with one of {}", names.join(", "));
         let unset = provider("").err().as_ref().map(Problem::from);
-        let warning =
-            |Problem { what, next }| Finding::warning(Code::new("doctor-provider-unset"), what, next);
+        let warning = |problem: Problem| {
+            Finding::warning(Code::new("doctor-provider-unset"), problem.what, next.clone())
+        };
         return unset.map(warning).into_iter().collect();
     }
     let chosen = candidate(&seen.provider, seen);
@@ -58,25 +62,27 @@ fn unready(name: &str, level: Level, problem: &Problem, hint: String) -> Finding
 /// A program that is there and does not tell its version.
 fn mute(program: &ProgramCheck, level: Level) -> Option<Finding> {
     let problem = program.problem.as_deref().filter(|_| program.state == ProgramState::Found)?;
-    let subject = format!("{}: {problem}", program.path.as_ref().unwrap_or(&program.name));
-    let hint = "Run it with --version yourself; what it needs may lie where the sandbox shows nothing.";
-    Some(Finding { code: Code::new("doctor-program-mute"), level, subject, hint: hint.to_owned() })
+    let place = program.path.as_ref().unwrap_or(&program.name);
+    let subject = format!("{place}: {problem}");
+    let hint =
+        format!("Run `{place} --version` yourself; what it needs may lie where the sandbox shows nothing.");
+    Some(Finding { code: Code::new("doctor-program-mute"), level, subject, hint })
 }
 
 impl Diagnosis {
-    /// The provider that would answer a run: the chosen one, or its fallback; none where neither is ready.
+    /// The provider that would answer a run: the chosen one, or its fallback; none where neither could.
     #[must_use]
     pub fn answers(&self) -> Option<&ProviderCheck> {
-        let ready = |name: &str| candidate(name, self).ok();
+        let could = |name: &str| candidate(name, self).ok();
         // Without a choice there is nothing to fall back from.
-        if self.provider.is_empty() { None } else { ready(&self.provider).or_else(|| ready(&self.fallback)) }
+        if self.provider.is_empty() { None } else { could(&self.provider).or_else(|| could(&self.fallback)) }
     }
 }
 
-/// The provider of this name where it is ready, else what it lacks.
+/// The provider of this name where nothing of it is missing, else what it lacks.
 fn candidate<'a>(name: &str, seen: &'a Diagnosis) -> Result<&'a ProviderCheck, Problem> {
     match seen.providers.iter().find(|check| check.provider == name) {
-        Some(check) if check.readiness == Readiness::Ready => Ok(check),
+        Some(check) if check.readiness != Readiness::NotReady => Ok(check),
         Some(check) => Err(check.lacks().unwrap_or_else(|| Problem {
             what: "it is not ready".to_owned(),
             next: "see its settings".to_owned(),
@@ -97,7 +103,7 @@ fn program(own: &ProgramCheck, seen: &Diagnosis) -> Option<Finding> {
     };
     let ProgramCheck { name, purpose, install, .. } = own;
     if let (ProgramState::Missing | ProgramState::Unusable, Some(problem)) = (own.state, &own.problem) {
-        let hint = format!("Needed for {purpose}; install it, for example with `{install}`.");
+        let hint = format!("Run `{install}`; {name} is needed for {purpose}.");
         let code = Code::new("doctor-program-missing");
         let subject = match own.state {
             ProgramState::Missing => format!("{name} was not found"),
@@ -108,7 +114,7 @@ fn program(own: &ProgramCheck, seen: &Diagnosis) -> Option<Finding> {
     if name == GIT && own.is_older_than(GIT_AT_LEAST) {
         let (major, minor) = GIT_AT_LEAST;
         let subject = format!("{name} {}", own.version.as_deref().unwrap_or_default());
-        let hint = format!("Install {name} {major}.{minor} or later.");
+        let hint = format!("Run `{}`; {name} {major}.{minor} or later is needed.", own.install);
         return Some(Finding { code: Code::new("doctor-program-old"), level, subject, hint });
     }
     mute(own, level.min(Level::Warning))

@@ -26,8 +26,10 @@ pub enum Reach {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Readiness {
-    /// A run could begin with it. Whether its server answers, and accepts the key, only a call tells.
+    /// A run could begin with it.
     Ready,
+    /// All its settings are there, and its server was not asked: whether it answers and accepts the key, only a call tells.
+    Unprobed,
     /// Something is missing.
     NotReady,
 }
@@ -139,6 +141,11 @@ pub(super) async fn check(
         }
         Some(_) | None => None,
     };
+    let readiness = match (&problem, reach) {
+        (Some(_), _) => Readiness::NotReady,
+        (None, Reach::Http) => Readiness::Unprobed,
+        (None, Reach::Program | Reach::Recording) => Readiness::Ready,
+    };
     let recording = match &settings.cassette {
         Some(CassetteSource::File(path)) if reach == Reach::Recording => {
             Some(path.to_string_lossy().into_owned())
@@ -148,7 +155,7 @@ pub(super) async fn check(
     ProviderCheck {
         provider: kind.name().to_owned(),
         reach,
-        readiness: if problem.is_some() { Readiness::NotReady } else { Readiness::Ready },
+        readiness,
         problem,
         model: settings.model.clone(),
         base_url: settings.base_url.as_deref().map(address),

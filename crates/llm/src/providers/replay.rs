@@ -59,7 +59,7 @@ impl ProviderKind for Replay {
 
     fn construct(&self, settings: &ProviderSettings, _context: &Context) -> Result<Backend, LlmError> {
         let source = settings.cassette.as_ref().ok_or_else(|| {
-            misconfigured("", "no recording is named".to_owned(), "set [llm.replay] cassette to a recording")
+            misconfigured("", "no recording is named".to_owned(), "run `export CRUCIBLE_LLM_REPLAY_CASSETTE=FILE` with a recording, or set [llm.replay] cassette")
         })?;
         let cassette = read(source)?;
         let header = &cassette.header;

@@ -24,6 +24,7 @@ use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use crucible_model::ByteLimit;
 
@@ -47,10 +48,13 @@ pub struct ArchiveLimits {
     pub depth: usize,
     /// How many times its own size may come out of it, once 64 MiB did.
     pub ratio: u64,
+    /// How long unpacking may take. Whoever calls [`unpack`] ends it then.
+    pub time: Duration,
 }
 
 impl ArchiveLimits {
-    /// 512 MiB that become 4 GiB, 400,000 entries, paths of 4,096 bytes and 128 names, a ratio of 200.
+    /// 512 MiB that become 4 GiB, 400,000 entries, paths of 4,096 bytes and 128 names, a ratio of 200, ten
+    /// minutes as for a clone.
     pub const DEFAULT: Self = Self {
         compressed: ByteLimit(512 << 20),
         unpacked: ByteLimit(4 << 30),
@@ -58,6 +62,7 @@ impl ArchiveLimits {
         path: 4096,
         depth: 128,
         ratio: 200,
+        time: Duration::from_secs(600),
     };
 }
 
@@ -107,6 +112,15 @@ pub enum ArchiveError {
         what: &'static str,
         /// The limit.
         limit: u64,
+    },
+    /// It took longer than it may.
+    #[error(
+        "unpacking the archive took longer than {} s, the limit; inspect a smaller repository, or set TMPDIR to a faster disk",
+        limit.as_secs()
+    )]
+    TimedOut {
+        /// The limit.
+        limit: Duration,
     },
     /// The caller asked for an end.
     #[error("unpacking was interrupted; start it again")]
@@ -183,7 +197,7 @@ pub fn unpack(
     let mut place = Place::below(into, limits)?;
     let commit =
         Entries::new(file, archive, limits, stop).each(|member, content| place.put(member, content))?;
-    place.finish(into, commit)
+    place.finish(into, commit, stop)
 }
 
 impl Refusal {

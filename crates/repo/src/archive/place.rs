@@ -9,6 +9,7 @@ use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -83,13 +84,21 @@ impl Place {
     }
 
     /// Makes the links, and tells what is there.
-    pub(super) fn finish(mut self, into: &Path, commit: Option<Oid>) -> Result<Unpacked, ArchiveError> {
+    pub(super) fn finish(
+        mut self,
+        into: &Path,
+        commit: Option<Oid>,
+        stop: &AtomicBool,
+    ) -> Result<Unpacked, ArchiveError> {
         let links = std::mem::take(&mut self.links);
         let names: HashSet<u64> = links.keys().map(|name| steps(name).last().unwrap_or_default()).collect();
         for (name, target) in &links {
             self.judge_link(name, target, &names).map_err(|why| why.of(name))?;
         }
         for (name, target) in &links {
+            if stop.load(Ordering::Relaxed) {
+                return Err(ArchiveError::Stopped);
+            }
             let (path, target) = (crate::git::as_path(name), crate::git::as_path(target));
             self.root.make_link(&path, &target).map_err(|errno| self.fault("link", name, errno))?;
         }

@@ -397,6 +397,7 @@ fn every_limit_is_an_error_that_names_it() {
         path: 60,
         depth: 3,
         ratio: 10,
+        time: ArchiveLimits::DEFAULT.time,
     };
     let over = |entries: &[Raw], limits: &ArchiveLimits| match Bench::new()
         .unpack_bytes(&gzip(&tar(entries)), limits)

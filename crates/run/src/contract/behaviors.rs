@@ -19,7 +19,8 @@ pub const BEHAVIOR_INDEX: &str = "docs/behaviors/INDEX.md";
 /// Where its pages lie.
 pub const BEHAVIOR_PAGES: &str = "docs/behaviors";
 
-const NO_CATALOGUE: Code = Code::new("behaviors-no-catalogue");
+/// The repository has no catalogue.
+pub const NO_CATALOGUE: Code = Code::new("behaviors-no-catalogue");
 const INDEX_MISSING: Code = Code::new("behaviors-index-missing");
 const UNREADABLE: Code = Code::new("behaviors-unreadable");
 const ENTRY_INVALID: Code = Code::new("behaviors-entry-invalid");
@@ -96,7 +97,7 @@ pub fn is_page_name(name: &str) -> bool {
 pub fn check_behaviors(files: &BehaviorFiles) -> Verdict {
     let mut verdict = Verdict::default();
     if files.is_empty() {
-        let hint = "This repository has no catalogue of behaviours, so there is nothing to compare.";
+        let hint = "This repository has no catalogue of behaviours, so nothing was compared; to begin one, write this index.";
         verdict.push(Finding::info(NO_CATALOGUE, BEHAVIOR_INDEX, hint));
     }
     for (path, reason) in files.unsearched.iter().take(MAX_TOLD) {

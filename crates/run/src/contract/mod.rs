@@ -18,7 +18,7 @@ mod review;
 
 pub use behavior_marker::{BehaviorMarker, behavior_markers};
 pub use behaviors::{
-    BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, CatalogueText, check_behaviors, is_page_name,
+    BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, CatalogueText, NO_CATALOGUE, check_behaviors, is_page_name,
 };
 pub use dispatch::{
     API_AGENT, COUNCIL, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, MANUAL_OUTBOX,

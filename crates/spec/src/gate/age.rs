@@ -1,41 +1,36 @@
-//! How old a phase may be: `30m`, `12h`, `7d`, `2w`.
+//! How old a phase may be: `90s`, `30m`, `12h`, `7d`, `2w`.
 
 use std::time::Duration;
 
 /// The units there are, the largest first, with their seconds.
-const UNITS: [(char, u64); 4] = [('w', 604_800), ('d', 86_400), ('h', 3_600), ('m', 60)];
+const UNITS: [(char, u64); 5] = [('w', 604_800), ('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
 
 /// The text is no age that a gate can ask for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AgeError {
     /// It has no unit.
     #[error(
-        "an age needs its unit: {number}m, {number}h, {number}d or {number}w (minutes, hours, days, weeks)"
+        "an age needs its unit: {number}s, {number}m, {number}h, {number}d or {number}w (seconds, minutes, hours, days, weeks)"
     )]
     NoUnit {
         /// The number.
         number: String,
     },
-    /// It counts seconds.
-    #[error(
-        "seconds are no unit of an age; ask for one such as 30m, 12h, 7d or 2w (minutes, hours, days, weeks)"
-    )]
-    Seconds,
     /// Nothing is as young.
-    #[error("no phase can be as young as nothing; ask for an age such as 30m, 12h, 7d or 2w")]
+    #[error("no phase can be as young as nothing; ask for an age such as 90s, 30m, 12h, 7d or 2w")]
     Zero,
     /// It cannot be counted.
-    #[error("the age is longer than time itself; ask for one such as 30m, 12h, 7d or 2w")]
+    #[error("the age is longer than time itself; ask for one such as 90s, 30m, 12h, 7d or 2w")]
     TooLong,
     /// It is no number with a unit.
-    #[error("not an age: {text:?}; it is a whole number with a unit, such as 30m, 12h, 7d or 2w")]
+    #[error("not an age: {text:?}; it is a whole number with a unit, such as 90s, 30m, 12h, 7d or 2w")]
     Malformed {
         /// The text, shortened.
         text: String,
     },
 }
 
-/// Reads an age: a whole number and `m`, `h`, `d` or `w`.
+/// Reads an age: a whole number and `s`, `m`, `h`, `d` or `w`.
 ///
 /// # Errors
 ///
@@ -51,9 +46,6 @@ pub fn parse_age(text: &str) -> Result<Duration, AgeError> {
     if unit.is_empty() {
         return Err(AgeError::NoUnit { number: short() });
     }
-    if matches!(unit, "s" | "sec" | "secs" | "seconds") {
-        return Err(AgeError::Seconds);
-    }
     let Some((_, seconds)) = UNITS.iter().find(|(letter, _)| unit.chars().eq([*letter])) else {
         return Err(AgeError::Malformed { text: short() });
     };
@@ -65,12 +57,12 @@ pub fn parse_age(text: &str) -> Result<Duration, AgeError> {
     }
 }
 
-/// An age for people, in its two largest units that are not nothing: `3d 4h`, `59m`, `2w`; below a minute in seconds.
+/// An age for people, in its two largest units that are not nothing: `3d 4h`, `59m`, `2w`, `1m 30s`.
 #[must_use]
 pub fn age_words(age: Duration) -> String {
     let total = age.as_secs();
     let Some(first) = UNITS.iter().position(|(_, seconds)| total >= *seconds) else {
-        return format!("{total}s");
+        return "0s".to_owned();
     };
     let mut left = total;
     let mut words = Vec::new();
@@ -102,23 +94,27 @@ mod tests {
 
     #[test]
     fn an_age_is_a_whole_number_with_a_unit() {
-        for (text, seconds) in
-            [("30m", 1_800), ("12h", 43_200), ("7d", 604_800), ("2w", 1_209_600), ("007d", 604_800)]
-        {
+        for (text, seconds) in [
+            ("1s", 1),
+            ("90s", 90),
+            ("30m", 1_800),
+            ("12h", 43_200),
+            ("7d", 604_800),
+            ("2w", 1_209_600),
+            ("007d", 604_800),
+        ] {
             assert_eq!(parse_age(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
         assert_eq!(parse_age("7"), Err(AgeError::NoUnit { number: "7".to_owned() }));
         assert!(parse_age("7").unwrap_err().to_string().contains("7d"), "the hint shows how");
         assert_eq!((parse_age("0d"), parse_age("000w")), (Err(AgeError::Zero), Err(AgeError::Zero)));
-        for seconds in ["0s", "90s", "5seconds"] {
-            assert_eq!(parse_age(seconds), Err(AgeError::Seconds), "{seconds}");
-        }
+        assert_eq!(parse_age("0s"), Err(AgeError::Zero));
         for long in ["18446744073709551615w", "99999999999999999999999d", "18446744073709551615m"] {
             assert_eq!(parse_age(long), Err(AgeError::TooLong), "{long}");
         }
         for bad in [
             "", "d", "-7d", "+7d", "7 d", " 7d", "7d ", "7dd", "1h30m", "1.5h", "7D", "٧d", "7y", "7days",
-            "0x7d",
+            "0x7d", "5seconds", "5S", "1.5s",
         ] {
             assert!(
                 matches!(parse_age(bad), Err(AgeError::Malformed { .. })),
@@ -139,7 +135,7 @@ mod tests {
         assert_eq!(told(86_460), "1d", "a minute more than a day");
         assert_eq!(told(1_209_600), "2w");
         let allowed = |text| limit_words(parse_age(text).unwrap());
-        for text in ["30m", "12h", "7d", "8d", "2w"] {
+        for text in ["30s", "30m", "12h", "7d", "8d", "2w"] {
             assert_eq!(allowed(text), text);
         }
     }
@@ -149,7 +145,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn what_is_read_is_what_was_written(count in 1u64..1_000_000, unit in 0usize..4) {
+            fn what_is_read_is_what_was_written(count in 1u64..1_000_000, unit in 0usize..UNITS.len()) {
                 let (letter, seconds) = UNITS[unit];
                 prop_assert_eq!(parse_age(&format!("{count}{letter}")), Ok(Duration::from_secs(count * seconds)));
             }

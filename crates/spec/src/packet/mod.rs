@@ -12,7 +12,7 @@ mod record;
 
 use std::fmt;
 
-use crucible_model::{Digest, Untrusted, short_line};
+use crucible_model::{ByteLimit, Digest, Untrusted, short_line};
 use serde::{Deserialize, Serialize};
 
 use crate::phase_id::PhaseId;
@@ -103,7 +103,8 @@ pub struct PacketRow {
     pub name: String,
     /// Its bytes.
     pub bytes: u64,
-    /// Its lines; a last line without an end counts. 0 for a file that was not read.
+    /// Its lines; a last line without an end counts. Of a named file or an idea that is too large those in its first 16 MiB; 0 for a
+    /// selected file that was not read.
     pub lines: u64,
     /// The SHA-256 of its bytes; absent for a file that was not read, because it has more bytes than there was room for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -198,9 +199,17 @@ impl PacketRow {
 
 /// The lines of a text; a last line without an end counts.
 pub(crate) fn lines_of(text: &str) -> u64 {
-    let ends = text.bytes().filter(|byte| *byte == b'\n').count() as u64;
-    ends + u64::from(!text.is_empty() && !text.ends_with('\n'))
+    lines_of_bytes(text.as_bytes())
 }
+
+/// The same of bytes.
+pub(crate) fn lines_of_bytes(bytes: &[u8]) -> u64 {
+    let ends = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+    ends + u64::from(bytes.last().is_some_and(|last| *last != b'\n'))
+}
+
+/// How much of a text that is too large is read to count its lines.
+pub(crate) const COUNTED: ByteLimit = ByteLimit(16 << 20);
 
 impl PacketLimits {
     /// What is left of them beside these entries; nothing where they fill it.

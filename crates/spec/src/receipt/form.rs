@@ -247,6 +247,86 @@ mod tests {
         assert!(self::read(&least, id).is_ok());
     }
 
+    /// Seed 002: all fields of `llm` are optional, and so are `llm`, `warnings` and `pipeline` themselves; fields that a reader does not
+    /// know may stand anywhere.
+    #[test]
+    fn each_extension_may_be_missing_and_an_unknown_field_may_stand_anywhere() {
+        let id = "requirements-20241201-100000-0001";
+        let old: Value = serde_json::from_str(OLD).unwrap();
+        let fits = |value: &Value, what: &str| {
+            assert!(schema().is_valid(value), "{what}: {value:#}");
+            let read = read(&value.to_string(), id);
+            assert!(read.is_ok(), "{what}: {:?}", read.err());
+        };
+        let fields: Vec<String> = old["phases"][0]["llm"].as_object().unwrap().keys().cloned().collect();
+        assert!(fields.len() >= 3, "{fields:?}");
+        for field in &fields {
+            let mut less = old.clone();
+            less["phases"][0]["llm"].as_object_mut().unwrap().remove(field);
+            fits(&less, field);
+        }
+        let mut empty = old.clone();
+        empty["phases"][0]["llm"] = serde_json::json!({});
+        fits(&empty, "an empty llm block");
+        for extension in ["llm", "warnings"] {
+            let mut less = old.clone();
+            less["phases"][0].as_object_mut().unwrap().remove(extension);
+            fits(&less, extension);
+        }
+        let mut less = old.clone();
+        less.as_object_mut().unwrap().remove("pipeline");
+        fits(&less, "pipeline");
+        for place in ["", "/phases/0", "/phases/0/llm", "/phases/0/warnings/0", "/pipeline"] {
+            let mut more = old.clone();
+            if let Some(object) = more.pointer_mut(place).and_then(Value::as_object_mut) {
+                object.insert("of_a_later_version".to_owned(), serde_json::json!({ "x": [1] }));
+                fits(&more, place);
+            }
+        }
+    }
+
+    /// A reader that knows the fields of the seed alone reads what is written now.
+    #[test]
+    fn an_older_reader_reads_a_receipt_of_now() {
+        #[derive(serde::Deserialize)]
+        struct OldReceipt {
+            receipt_id: String,
+            phases: Vec<OldPhase>,
+            pipeline: OldPipeline,
+        }
+        #[derive(serde::Deserialize)]
+        struct OldPhase {
+            phase_id: String,
+            status: String,
+            llm: Option<OldLlm>,
+            #[serde(default)]
+            warnings: Vec<OldWarning>,
+        }
+        #[derive(serde::Deserialize)]
+        struct OldLlm {
+            provider: Option<String>,
+            budget_exhausted: Option<bool>,
+        }
+        #[derive(serde::Deserialize)]
+        struct OldWarning {
+            #[serde(rename = "type")]
+            kind: String,
+        }
+        #[derive(serde::Deserialize)]
+        struct OldPipeline {
+            execution_strategy: String,
+        }
+        for text in [OLD, LATER] {
+            let old: OldReceipt = serde_json::from_str(text).unwrap();
+            assert!(!old.receipt_id.is_empty() && old.pipeline.execution_strategy == "controlled");
+            let phase = &old.phases[0];
+            assert!(!phase.phase_id.is_empty() && phase.status == "success");
+            assert!(phase.warnings.iter().all(|warning| !warning.kind.is_empty()));
+            let told = phase.llm.as_ref().map(|llm| (llm.provider.is_some(), llm.budget_exhausted));
+            assert!(told.is_none_or(|(named, exhausted)| named && exhausted != Some(true)));
+        }
+    }
+
     #[test]
     fn a_receipt_of_a_later_version_is_read_and_its_digest_covers_what_we_do_not_know() {
         let id = "design-20280101-120000-0007";

@@ -17,7 +17,10 @@ use crucible_secrets::{Scanner, is_secret_file};
 
 use super::issue::{self, IssueRef};
 use crate::error::SpecError;
-use crate::packet::{EntryKind, PacketEntry, PacketRow, PassedOver, PassedOverReason, SECRET_FILE, lines_of};
+use crate::packet::{
+    COUNTED, EntryKind, PacketEntry, PacketRow, PassedOver, PassedOverReason, SECRET_FILE, lines_of,
+    lines_of_bytes,
+};
 use crate::project::CRUCIBLE;
 
 /// The most files of a directory that are looked at.
@@ -58,8 +61,8 @@ pub struct IdeaBuilder {
 /// What is to be taken of a directory's file.
 enum Taken {
     Text(String),
-    /// A text of so many bytes, for which there is no room.
-    Unread(u64),
+    /// A text of so many bytes and lines, for which there is no room.
+    Unread(u64, u64),
     PassedOver(PassedOverReason),
 }
 
@@ -88,8 +91,14 @@ impl IdeaBuilder {
         Self { limit, bytes: 0, parts, unread, passed_over, notes }
     }
 
+    /// How much of a text that is given is of use: more than the idea may have, so that what is too large has its bytes and lines counted.
+    #[must_use]
+    pub fn of_use(limit: ByteLimit) -> ByteLimit {
+        ByteLimit(limit.0.max(COUNTED.0))
+    }
+
     /// Adds a text that was given, such as standard input. One that says nothing adds nothing. Of one that is too large the beginning is
-    /// enough, more bytes than the idea may have.
+    /// enough ([`IdeaBuilder::of_use`]).
     ///
     /// # Errors
     ///
@@ -102,7 +111,7 @@ impl IdeaBuilder {
         let no_text = || refused(name, why);
         let size = bytes.len() as u64;
         if size > self.limit.0 && is_text_so_far(&bytes) {
-            self.leave_unread(name, size);
+            self.leave_unread(name, size, lines_of_bytes(&bytes));
             return Ok(());
         }
         self.add(Heading::AmongOthers, name, text_of(bytes).ok_or_else(no_text)?);
@@ -138,7 +147,9 @@ impl IdeaBuilder {
         match read_regular_up_to(&place, ByteLimit(self.room())) {
             Ok(bytes) => self.text(name, bytes),
             Err(FsError::TooLarge { limit, .. }) => {
-                self.leave_unread(name, meta.len().max(limit.saturating_add(1)));
+                let prefix = read_prefix(&place, COUNTED)?;
+                let bytes = meta.len().max(limit.saturating_add(1));
+                self.leave_unread(name, bytes, lines_of_bytes(&prefix.bytes));
                 Ok(())
             }
             Err(FsError::Io { source, .. }) => Err(refused(
@@ -221,7 +232,7 @@ impl IdeaBuilder {
             };
             match taken {
                 Taken::Text(text) => self.add(Heading::Always, &shown, text),
-                Taken::Unread(bytes) => self.leave_unread(&shown, bytes),
+                Taken::Unread(bytes, lines) => self.leave_unread(&shown, bytes, lines),
                 // The name reaches a receipt, and nobody else looks through it before.
                 Taken::PassedOver(why) => self.passed_over.push(PassedOver { name: redacted(&shown), why }),
             }
@@ -252,7 +263,8 @@ impl IdeaBuilder {
                 // A picture is passed over however large it is; a text would be missed.
                 let glance = read_prefix(&place, GLANCE)?;
                 return if is_text_so_far(&glance.bytes) {
-                    Ok(Taken::Unread(glance.total))
+                    let prefix = read_prefix(&place, COUNTED)?;
+                    Ok(Taken::Unread(prefix.total, lines_of_bytes(&prefix.bytes)))
                 } else {
                     passed_over(PassedOverReason::NotText)
                 };
@@ -268,7 +280,7 @@ impl IdeaBuilder {
 
     fn add(&mut self, heading: Heading, name: &str, text: String) {
         if text.len() as u64 > self.room() {
-            self.leave_unread(name, text.len() as u64);
+            self.leave_unread(name, text.len() as u64, lines_of(&text));
         } else if !says_nothing(&text) {
             self.bytes = self.bytes.saturating_add(text.len() as u64);
             self.parts.push(Part { heading, name: short_line(name, LONGEST_NAME), text });
@@ -276,9 +288,9 @@ impl IdeaBuilder {
     }
 
     /// A source for which there is no room.
-    fn leave_unread(&mut self, name: &str, bytes: u64) {
+    fn leave_unread(&mut self, name: &str, bytes: u64, lines: u64) {
         let name = short_line(name, LONGEST_NAME);
-        self.unread.push(PacketRow { kind: EntryKind::Idea, name, bytes, lines: 0, sha256: None });
+        self.unread.push(PacketRow { kind: EntryKind::Idea, name, bytes, lines, sha256: None });
     }
 
     fn room(&self) -> u64 {

@@ -231,7 +231,7 @@ fn judging(rounds: u32) -> Result<Vec<Case>, TaskError> {
         [("allowed", long(" --locked"), true), ("refused", long(" --locked;x"), false)]
     {
         let plan = plan(&command)?;
-        let workspace = Workspace { root: "/workspace".into(), links: Default::default() };
+        let workspace = Workspace { root: "/workspace".into(), ..Default::default() };
         let slowest = || {
             let mut times = Vec::with_capacity(JUDGEMENTS);
             for _ in 0..JUDGEMENTS {

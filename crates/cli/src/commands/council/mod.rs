@@ -23,7 +23,9 @@ use crucible_council::{
     Observability, Part, Wording,
 };
 use crucible_host::config::{Config, SettingSource, variable_of};
-use crucible_llm::{Backend, CallBudget, CallWatch, FellBack, Limit, PriceTable, Recording, Selected};
+use crucible_llm::{
+    Backend, CallBudget, CallWatch, FellBack, Limit, PriceTable, Recording, Selected, UNSPECIFIED,
+};
 
 use crate::app::App;
 use crate::commands::model;
@@ -337,7 +339,7 @@ impl Models {
 /// Who answers.
 fn provider(config: &Config) -> Result<&str, CommandError> {
     config.text("council.provider").or_else(|| config.text("llm.provider")).ok_or_else(|| {
-        CommandError::usage("no model is configured, and a council is made of models").hint(format!(
+        CommandError::usage(format!("{UNSPECIFIED}: a council is made of models")).hint(format!(
             "Say whom to ask: --provider NAME, or {} for every command; `crucible doctor` shows who can be asked.",
             variable_of("llm.provider")
         ))

@@ -4,7 +4,7 @@ mod one;
 
 use clap::Args;
 use crucible_ledger::{CrawlRow, Ledger};
-use crucible_model::{ExitStatus, Timestamp};
+use crucible_model::{ExitStatus, Timestamp, short_line};
 use serde::Serialize;
 
 use super::flags::Speech;
@@ -16,9 +16,12 @@ use crate::text::one_line;
 /// The schema of the result as JSON.
 const SCHEMA: &str = "crucible-crawl-history-v1";
 
+/// Characters of a search or of an error that stand in a line of a table.
+const SHOWN: usize = 100;
+
 /// List the last 20 sessions, newest first; or show one, with its documents and who said what
 ///
-/// For example: `crucible crawl history`, then `crucible crawl history 3`; or a plan of old with
+/// A session is one line, as text and as JSON. For example: `crucible crawl history`, then `crucible crawl history 3`; or a plan of old with
 /// `crucible crawl history 3 --json | jq '.documents[] | select(.type == "plan").content'`
 #[derive(Args)]
 pub(crate) struct History {
@@ -46,7 +49,7 @@ pub(crate) fn show(app: &App) -> Result<ExitStatus, CommandError> {
     };
     if app.output.is_json() {
         let sessions: Vec<_> = sessions.iter().map(Session::of).collect();
-        app.output.json(&Document { schema_version: SCHEMA, sessions })?;
+        app.output.json_text(&document(&sessions)?);
         return Ok(ExitStatus::Success);
     }
     if sessions.is_empty() {
@@ -57,7 +60,7 @@ pub(crate) fn show(app: &App) -> Result<ExitStatus, CommandError> {
         table(["session", "began", "status", "repository", "ref", "builds with", "plan", "exported to"]);
     for session in &sessions {
         let known = |text: &Option<String>| text.as_deref().unwrap_or("-").to_owned();
-        let searched = session.query.as_ref().map(|query| format!("search {query:?}"));
+        let searched = session.query.as_ref().map(|query| format!("search {:?}", short_line(query, SHOWN)));
         let row = [
             session.id.to_string(),
             session.started_at.to_string(),
@@ -74,10 +77,13 @@ pub(crate) fn show(app: &App) -> Result<ExitStatus, CommandError> {
     Ok(ExitStatus::Success)
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema_version: &'static str,
-    sessions: Vec<Session<'a>>,
+/// One document, and a line of it for each session, so that `grep` finds whole ones.
+fn document(sessions: &[Session<'_>]) -> Result<String, CommandError> {
+    let lines: Result<Vec<String>, _> = sessions.iter().map(serde_json::to_string).collect();
+    let lines = lines.map_err(|error| {
+        CommandError::new(ExitStatus::Refused, format!("the history has no JSON form: {error}"))
+    })?;
+    Ok(format!("{{\"schema_version\":\"{SCHEMA}\",\"sessions\":[\n{}\n]}}", lines.join(",\n")))
 }
 
 #[derive(Serialize)]

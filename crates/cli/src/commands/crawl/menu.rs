@@ -5,13 +5,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use crucible_model::ExitStatus;
 
 use super::flags::{Debating, Place, Searching, Speech, Trace, Which};
 use super::{ask, export, history, inspect, plan, search};
 use crate::app::App;
-use crate::commands::Arguments;
 use crate::error::CommandError;
 
 /// Seed 000 §1.4.
@@ -43,15 +42,10 @@ pub(crate) struct Menu {
 impl Menu {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         if !ask::may_ask(&self.speech) {
-            let mut all = Arguments::command();
-            all.build();
-            if let Some(crawl) = all.find_subcommand_mut("crawl") {
-                app.output.usage(&crawl.render_help().to_string());
-            }
             return Err(CommandError::usage(
                 "the menu needs a terminal to ask on, and nothing else was asked for",
             )
-            .hint("Name a subcommand: search, inspect, plan, export, history or validate."));
+            .hint("Name a subcommand: search, inspect, plan, export, history or validate; `crucible crawl --help` describes them."));
         }
         loop {
             app.output.remark(MENU);

@@ -7,7 +7,9 @@ use crucible_crawl::{Claude, DebateRounds, Gpt, Planner};
 use crucible_host::clock::clock_from;
 use crucible_host::config::{Config, variable_of};
 use crucible_ledger::Ledger;
-use crucible_llm::{Backend, CallBudget, ClientOptions, Limit, ModelClient, PriceTable, Selected, construct};
+use crucible_llm::{
+    Backend, CallBudget, ClientOptions, Limit, ModelClient, PriceTable, Selected, UNSPECIFIED, construct,
+};
 use crucible_run::LedgerBook;
 
 use super::desk::Desk;
@@ -130,14 +132,14 @@ fn provider<'c>(config: &'c Config, owner: &str) -> Result<&'c str, CommandError
         _ => ("--claude-provider", "crawl.gpt_provider", "criticises the plan"),
     };
     if own.is_none() && config.text("llm.provider").is_none() && config.text(other).is_some() {
-        let message = format!("nobody is named who {does}; {other} is set alone");
+        let message = format!("{UNSPECIFIED}: nobody is named who {does}; {other} is set alone");
         return Err(CommandError::usage(message).hint(format!(
             "Say whom to ask with {flag}, or {} for all that is not named.",
             variable_of("llm.provider")
         )));
     }
     own.or_else(|| config.text("llm.provider")).ok_or_else(|| {
-        CommandError::usage("no model is configured, and a plan is drafted and criticised by models")
+        CommandError::usage(format!("{UNSPECIFIED}: a plan is drafted and criticised by models"))
             .hint(format!(
                 "Say whom to ask: --gpt-provider and --claude-provider, or {} for both.",
                 variable_of("llm.provider")

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use crucible_crawl::{Workspace, judge_plan};
+use crucible_crawl::{Workspace, judge_plan, workspace_of};
 use crucible_host::fs::read_regular_up_to;
 use crucible_model::{ByteLimit, ExitStatus};
 
@@ -20,7 +20,7 @@ const SCHEMA: &str = "crucible-crawl-validate-v1";
 
 /// Judge a viv-git-plan.v1 document, wherever it came from: its schema, then the safety of its commands
 ///
-/// Looks at nothing but the document. Exit code 0: it passes, perhaps with warnings; 2: the safety rules reject it; 3: it
+/// Looks at nothing but the document, and at the directory of --repo. Exit code 0: it passes, perhaps with warnings; 2: the safety rules reject it; 3: it
 /// does not match its schema. For example: `crucible crawl validate plan.json`, or
 /// `crucible crawl plan BurntSushi/ripgrep --offline | crucible crawl validate -`
 #[derive(Args)]
@@ -28,6 +28,9 @@ pub(crate) struct Validate {
     /// The plan; - for standard input
     #[arg(value_name = "PLAN.json")]
     plan: PathBuf,
+    /// Judge it for the repository in this directory: its links, and what its package.json declares
+    #[arg(long, value_name = "DIR")]
+    repo: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) speech: Speech,
 }
@@ -35,8 +38,11 @@ pub(crate) struct Validate {
 impl Validate {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let bytes = self.read(app)?;
-        // Where it will run is not known: every path in a plan is relative, and is judged below any place.
-        let workspace = Workspace { root: PathBuf::from("/workspace"), links: Default::default() };
+        let workspace = match &self.repo {
+            Some(directory) => workspace_of(&app.absolute(directory))?,
+            // Where it will run is not known: every path in a plan is relative, and is judged below any place.
+            None => Workspace { root: PathBuf::from("/workspace"), ..Workspace::default() },
+        };
         let (verdict, refused) = match judge_plan(&bytes, &workspace) {
             Ok(safety) => (safety.verdict, ExitStatus::PlanRejected),
             Err(verdict) => (verdict, ExitStatus::Schema),

@@ -45,7 +45,7 @@ pub(crate) struct Gate {
     /// The phase that must have succeeded, with all before it
     #[arg(long, value_name = "PHASE", default_value_t = GatePolicy::default().min_phase, value_parser = phases())]
     min_phase: PhaseId,
-    /// How long ago the last success of that phase may be: 30m, 12h, 7d, 2w
+    /// How long ago the last success of that phase may be: 90s, 30m, 12h, 7d, 2w
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     max_phase_age: Option<Duration>,
     /// Refuse while fixups are proposed and not applied

@@ -12,7 +12,7 @@ use crucible_council::{CouncilError, CouncilFailure, CouncilLimits, ExecutorResu
 use crucible_host::config::{Config, variable_of};
 use crucible_llm::{
     Amount, BudgetLimits, CallBudget, CallError, ClientOptions, Fault, FellBack, Limit, LlmBackend, LlmError,
-    LlmInvocation, LlmResult, ModelClient, Recording, RequestFault, Resource, RetryPolicy,
+    LlmInvocation, LlmResult, ModelClient, Recording, RequestFault, Resource, RetryPolicy, UNSPECIFIED,
 };
 use crucible_run::{COUNCIL, DispatchConfig};
 use serde_json::json;
@@ -69,7 +69,7 @@ pub(crate) fn provider_of_council<'c>(
     let named = config.text("council.provider");
     let named = named.or(Some(provider).filter(is_model)).or_else(|| config.text("llm.provider"));
     named.ok_or_else(|| {
-        CommandError::usage("a council serves this run, and no model is configured that it is made of")
+        CommandError::usage(format!("{UNSPECIFIED}: a council serves this run, and it is made of models"))
             .hint(format!("Set council.provider ({}).", variable_of("council.provider")))
     })
 }

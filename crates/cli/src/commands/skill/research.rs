@@ -11,7 +11,7 @@ use crucible_forge::{
 use crucible_host::config::Config;
 use crucible_llm::{
     AdviceError, AdviceLimits, Advisor, CallBudget, ClientOptions, Fallback, Limit, ModelClient, Recording,
-    select,
+    UNSPECIFIED, select,
 };
 use crucible_model::{ExitStatus, Untrusted};
 use crucible_sandbox::Sandbox;
@@ -113,7 +113,7 @@ impl Research {
             return Ok(Asked::Nobody);
         }
         let named = config.text("llm.provider").ok_or_else(|| {
-            CommandError::usage("no model is configured, and advice is asked of one")
+            CommandError::usage(format!("{UNSPECIFIED}: advice is asked of a model"))
                 .hint("Say whom to ask: --provider NAME.")
         })?;
         let chars = config.number("forge.advice_prompt_chars");

@@ -184,7 +184,7 @@ fn kept(store: &SpecStore, limit: ByteLimit) -> Result<GivenIdea, CommandError> 
 }
 
 fn standard_input(app: &App, limit: ByteLimit, awaited: Awaited) -> Result<Vec<u8>, CommandError> {
-    let most = usize::try_from(limit.0).unwrap_or(usize::MAX);
+    let most = usize::try_from(IdeaBuilder::of_use(limit).0).unwrap_or(usize::MAX);
     input::whole(app, most, awaited)?.map_err(|why| {
         CommandError::usage(format!("the idea cannot be read from standard input: {why}"))
             .hint("Hand it in through a pipe or a file, or name a file with --source.")

@@ -774,7 +774,7 @@ fn told(app: &App, fail: impl FnOnce(Told<'_>) -> Result<(), SpecError>, told: T
 }
 
 fn nobody() -> CommandError {
-    CommandError::usage("no model is configured").hint(format!(
+    CommandError::usage(crucible_llm::UNSPECIFIED).hint(format!(
         "Say whom to ask: --provider NAME, or {} for every command; `crucible doctor` shows who can be asked.",
         crucible_host::config::variable_of("llm.provider")
     ))

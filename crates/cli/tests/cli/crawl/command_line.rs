@@ -132,17 +132,19 @@ fn wrong_command_lines_end_with_one_and_speak_with_the_crawls_voice() {
     ] {
         let ran = desk.run(args).exits(1);
         assert_eq!(ran.stdout, "", "{args:?}");
-        let begins = if args.contains(&"--json") { "[crawl] {" } else { "[crawl] error: " };
+        let begins = if args.contains(&"--json") { "{" } else { "[crawl] error: " };
         assert!(ran.stderr.starts_with(begins), "{args:?}: {}", ran.stderr);
         if !args.contains(&"--json") && !args.contains(&"--format") && !args.contains(&"--ndjson") {
-            let ran = desk.run(&[args, &["--json"]].concat()).exits(1);
-            assert_eq!(
-                (ran.stdout.as_str(), ran.stderr.lines().count()),
-                ("", 1),
-                "{args:?}: {}",
-                ran.stderr
-            );
-            assert_eq!(error_of(&ran)["exit_code"], 1);
+            for json in [&["--json"][..], &["--format", "json"], &["--format=json"]] {
+                let ran = desk.run(&[args, json].concat()).exits(1);
+                assert_eq!(
+                    (ran.stdout.as_str(), ran.stderr.lines().count()),
+                    ("", 1),
+                    "{args:?}: {}",
+                    ran.stderr
+                );
+                assert_eq!(error_of(&ran)["exit_code"], 1);
+            }
         }
     }
     assert_eq!(desk.github.count("/"), 0, "nobody was asked");
@@ -160,10 +162,11 @@ fn without_a_terminal_nothing_is_asked_and_what_to_pass_is_said() {
     assert!(ran.stderr.contains("QUERY"), "{}", ran.stderr);
     let ran = desk.run(&[]).exits(1);
     assert_eq!(ran.stdout, "");
-    assert!(
-        ran.stderr.contains("Usage: crucible crawl")
-            && ran.stderr.contains("[crawl] error: the menu needs a terminal")
-    );
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    assert!(lines[0].starts_with("[crawl] error: the menu needs a terminal"), "{}", ran.stderr);
+    assert!(lines.len() == 2 && lines[1].contains("crucible crawl --help"), "{}", ran.stderr);
+    let ran = desk.run(&["--json"]).exits(1);
+    assert_eq!((ran.stderr.lines().count(), error_of(&ran)["exit_code"].as_i64()), (1, Some(1)));
 }
 
 #[test]

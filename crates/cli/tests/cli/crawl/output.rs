@@ -1,5 +1,6 @@
 //! What goes where: one document on standard output, everything else on standard error behind the prefix.
 
+use crucible_testkit::Reply;
 use serde_json::Value;
 
 use super::support::{CARGO, CrawlDesk, Models, draft, local, objection, synthesis, widget};
@@ -41,6 +42,45 @@ fn each_command_prints_one_document_into_a_pipe() {
     let history = desk.run(&["history"]).ok().json();
     assert_eq!(history["schema_version"], "crucible-crawl-history-v1");
     assert_eq!(history["sessions"].as_array().unwrap().len(), 15);
+    // A line for each session, between the first and the last line of the one document.
+    let printed = desk.run(&["history"]).ok().stdout;
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(lines.len(), 17, "{printed}");
+    for (line, session) in lines[1..16].iter().zip(history["sessions"].as_array().unwrap()) {
+        assert_eq!(&serde_json::from_str::<Value>(line.trim_end_matches(',')).unwrap(), session);
+    }
+}
+
+#[test]
+fn each_call_of_a_session_is_one_line_of_its_history() {
+    let desk = CrawlDesk::with_widget();
+    let nonsense = format!("no JSON\n{}", "and more of it\n".repeat(500));
+    let models = Models::replying([Reply::Answer(nonsense)], [Reply::Hang]);
+    desk.ask(&["plan", "acme/widget"], &models).exits(70);
+    let calls = desk.run(&["history", "1"]).ok().json()["messages"].as_array().unwrap().len();
+    assert!(calls > 0);
+    let people = desk.run(&["history", "1", "--format", "pretty"]).ok().stdout;
+    let of_calls: Vec<&str> = people.lines().filter(|line| line.contains("draft: failed: ")).collect();
+    assert_eq!(of_calls.len(), calls, "{people}");
+    assert!(of_calls.iter().all(|line| line.len() < 320), "{people}");
+    let long = "widget ".repeat(40);
+    desk.run(&["search", &long]);
+    let people = desk.run(&["history", "--format", "pretty"]).ok().stdout;
+    assert_eq!(people.lines().count(), 3, "{people}");
+    assert!(people.lines().all(|line| line.len() < 320), "{people}");
+}
+
+/// Why stands in `docs/crawl.md`.
+#[test]
+fn rules_of_the_users_git_for_addresses_are_not_followed() {
+    let desk = CrawlDesk::with_widget();
+    let repo = local(&CARGO);
+    let rules = "[url \"file:///no/such/place/\"]\n\tinsteadOf = file:///\n\tinsteadOf = /\n";
+    std::fs::write(desk.desk.home().join(".gitconfig"), rules).unwrap();
+    let ran = desk.run(&["inspect", repo.path().to_str().unwrap()]).ok();
+    assert_eq!(one_document(&ran)["build_system"]["name"], "cargo");
+    let page = include_str!("../../../../../docs/crawl.md");
+    assert!(page.contains("`url.….insteadOf` does not work here") && page.contains("`crawl.clone_base`"));
 }
 
 #[test]

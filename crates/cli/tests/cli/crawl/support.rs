@@ -143,20 +143,20 @@ pub(crate) fn local(files: &[(&str, &str)]) -> TestRepo {
     RepoBuilder::new().files(files.iter().copied()).build()
 }
 
-/// Every line of standard error carries the prefix, and JSON on standard output is one document.
+/// Every line of standard error but a JSON error carries the prefix, and JSON on standard output is one document.
 #[track_caller]
 pub(crate) fn speaks_as_a_crawl(ran: &Ran) {
     for line in ran.stderr.lines() {
-        assert!(line.starts_with("[crawl] "), "{line:?} of\n{}", ran.stderr);
+        let is_error = line.starts_with("{") && line.contains("\"crucible-error-v1\"");
+        assert!(line.starts_with("[crawl] ") || is_error, "{line:?} of\n{}", ran.stderr);
     }
 }
 
 /// The error document, which is the last line of standard error with `--json`.
 #[track_caller]
 pub(crate) fn error_of(ran: &Ran) -> Value {
-    let last = ran.stderr.lines().last().unwrap_or_default();
-    let document = last.strip_prefix("[crawl] ").unwrap_or_default();
-    serde_json::from_str(document).unwrap_or_else(|error| panic!("{error}: {}", ran.stderr))
+    serde_json::from_str(ran.stderr.lines().last().unwrap_or_default())
+        .unwrap_or_else(|error| panic!("{error}: {}", ran.stderr))
 }
 
 /// Both owners, each with a server of its own: the gateway drafts, `openai` criticises.

@@ -49,6 +49,26 @@ fn the_example_of_many_parts_takes_two_specs_through_hooks_and_gates() {
     }
 }
 
+/// An example that nobody follows here breaks unseen.
+#[test]
+fn every_example_and_walkthrough_of_the_repository_is_followed_by_a_test() {
+    let names = |directory: &str| -> Vec<String> {
+        let entries = std::fs::read_dir(format!("{ROOT}/{directory}")).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names("examples"), ["fullstack-web", "mono-repo"]);
+    let tests = [include_str!("examples.rs"), include_str!("walkthroughs.rs")].concat();
+    for example in names("examples") {
+        assert!(tests.contains(&format!("\"examples/{example}\"")), "{example}");
+    }
+    for page in names("docs/walkthroughs") {
+        assert!(tests.contains(&page), "{page}");
+    }
+}
+
 #[test]
 fn the_commands_of_each_templates_readme_run_from_a_recording() {
     const HERE: &str = "crates/cli/tests/cli/spec";

@@ -377,7 +377,7 @@ fn options_that_make_no_sense_are_refused_before_anything_begins() {
     assert!(ran.stderr.contains("is no phase"), "{}", ran.stderr);
     let ran =
         with_idea(desk.call(["spec", SPEC]).without_env("CRUCIBLE_LLM_PROVIDER"), &project, IDEA).exits(2);
-    assert!(ran.stderr.contains("no model is configured"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("LLM provider must be specified"), "{}", ran.stderr);
     assert!(!spec_dir(&project).exists(), "nothing is made where nobody can be asked");
     let ran =
         with_idea(desk.call(["spec", SPEC]).env("CRUCIBLE_SPEC_ATTEMPTS", "0"), &project, IDEA).exits(2);

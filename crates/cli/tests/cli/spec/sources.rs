@@ -218,7 +218,21 @@ fn an_idea_over_its_limit_leaves_the_sizes_of_its_sources() {
     };
     let row = |row: &Value| (row["name"].as_str().unwrap().to_owned(), row["bytes"].as_u64().unwrap());
     let ran = with_idea(call(&desk, &server, []), &project, &"x".repeat(70_000)).exits(7);
-    assert!(ran.stderr.contains("standard input (65537 bytes"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("standard input (70000 bytes, 1 lines)"), "{}", ran.stderr);
+    // Too many bytes and lines: both are counted, wherever the idea comes from.
+    let long: String = (1..=20_001).map(|number| format!("{number}\n")).collect();
+    let ran = with_idea(call(&desk, &server, []), &project, &long).exits(7);
+    assert!(ran.stderr.contains("the packet of 108900 bytes and 20001 lines"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("standard input (108900 bytes, 20001 lines)"), "{}", ran.stderr);
+    for (place, source) in [("long.md", "long.md"), ("several/long.md", "several")] {
+        std::fs::create_dir_all(project.join("several")).unwrap();
+        put(&project, place, &long);
+        let ran = call(&desk, &server, ["--source", source]).current_dir(&project).run().exits(7);
+        assert!(ran.stderr.contains(&format!("{place} (108900 bytes, 20001 lines)")), "{}", ran.stderr);
+    }
+    let ran =
+        with_idea(call(&desk, &server, ["--context", "long.md"]), &project, "users can export\n").exits(7);
+    assert!(ran.stderr.contains("long.md (108900 bytes, 20001 lines)"), "{}", ran.stderr);
     let options = ["--source", "small.md", "--source", "large.md"];
     let ran = call(&desk, &server, options).current_dir(&project).run().exits(7);
     assert!(ran.stderr.contains("large.md (70000 bytes"), "{}", ran.stderr);

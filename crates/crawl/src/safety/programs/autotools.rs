@@ -4,6 +4,7 @@
 use super::super::finding::{ARGUMENT_REFUSED, Desk, OPTION_REFUSED};
 use super::super::grammar::{self, Kind, Operands, Role, Usage, flag, is_name, joined, value};
 use super::super::paths::Place;
+use super::{Form, form, plain};
 
 const TRIPLE: Kind = Kind::Name;
 
@@ -92,7 +93,14 @@ const AUTOCONF: Usage = Usage::new(
     Operands::Each(Kind::Input),
 );
 
-pub(super) fn judge_configure(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+pub(super) const CONFIGURE_FORMS: &[Form] = &[form(&[], &CONFIGURE, judge_configure)
+    .also("features too: `--enable-NAME[=NAME]`, `--disable-NAME`, `--with-NAME[=NAME]`, `--without-NAME`")];
+pub(super) const AUTORECONF_FORMS: &[Form] = &[plain(&[], &AUTORECONF)];
+pub(super) const AUTOMAKE_FORMS: &[Form] =
+    &[form(&[], &AUTOMAKE, judge_automake).also("`--add-missing` only with `--copy`")];
+pub(super) const AUTOCONF_FORMS: &[Form] = &[plain(&[], &AUTOCONF)];
+
+fn judge_configure(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
     let (features, others): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| is_feature(word));
     for word in features {
         let value = word.split_once('=').map_or("yes", |(_, value)| value);
@@ -102,7 +110,7 @@ pub(super) fn judge_configure(words: &[&str], place: Place<'_>, desk: &mut Desk<
         }
     }
     grammar::judge_word(Kind::Input, "./configure", Role::WordOf("sh"), place, desk);
-    grammar::judge(&CONFIGURE, &others, place, desk);
+    grammar::judge(usage, &others, place, desk);
 }
 
 /// `--enable-x`, `--disable-x`, `--with-x`, `--without-x`, the first and third with or without a value.
@@ -116,19 +124,11 @@ fn is_feature(word: &str) -> bool {
             && option != "--disable-option-checking")
 }
 
-pub(super) fn judge_autoreconf(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    grammar::judge(&AUTORECONF, words, place, desk);
-}
-
-pub(super) fn judge_automake(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    grammar::judge(&AUTOMAKE, words, place, desk);
+fn judge_automake(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    grammar::judge(usage, words, place, desk);
     let holds = |options: [&str; 2]| words.iter().any(|word| options.contains(word));
     if holds(["-a", "--add-missing"]) && !holds(["-c", "--copy"]) {
         let hint = "without --copy the missing files become links to the system's own; add --copy";
         desk.refuse(ARGUMENT_REFUSED, "automake --add-missing", hint);
     }
-}
-
-pub(super) fn judge_autoconf(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    grammar::judge(&AUTOCONF, words, place, desk);
 }

@@ -4,6 +4,7 @@
 use super::super::finding::Desk;
 use super::super::grammar::{self, Kind, Operands, Opt, Usage, flag, is_name, short, value};
 use super::super::paths::Place;
+use super::{Form, form, plain};
 
 const TRIPLE: Kind = Kind::Fits(
     |word| is_name(word) && !word.ends_with(".json"),
@@ -136,26 +137,19 @@ const INSTALL: Usage = Usage::new(
     Operands::None("only the package at --path is installed, none from elsewhere"),
 );
 
-pub(super) fn judge(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let (command, rest) = super::subcommand(words);
-    let usage = match command {
-        "build" | "check" => &BUILDS,
-        "test" | "bench" => &TESTS,
-        "clippy" => &CLIPPY,
-        "fmt" => &FMT,
-        "doc" => &DOC,
-        "install" => {
-            super::warn_of_outside("cargo install", rest, &["--root"], desk);
-            &INSTALL
-        }
-        _ => {
-            return super::unknown(
-                "cargo",
-                command,
-                "build, test, check, clippy, fmt, doc, bench, install --path",
-                desk,
-            );
-        }
-    };
-    grammar::judge(usage, rest, place, desk);
+/// What cargo may do.
+pub(super) const FORMS: &[Form] = &[
+    plain(&["build"], &BUILDS),
+    plain(&["check"], &BUILDS),
+    plain(&["test"], &TESTS),
+    plain(&["bench"], &TESTS),
+    plain(&["clippy"], &CLIPPY),
+    plain(&["fmt"], &FMT),
+    plain(&["doc"], &DOC),
+    form(&["install"], &INSTALL, judge_install),
+];
+
+fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    super::warn_of_outside("cargo install", words, &["--root"], desk);
+    grammar::judge(usage, words, place, desk);
 }

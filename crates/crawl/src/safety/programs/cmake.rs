@@ -6,6 +6,7 @@ use super::super::grammar::{
     self, Kind, Operands, Opt, Role, Usage, flag, is_name, maybe_glued, maybe_joined, short, value,
 };
 use super::super::paths::Place;
+use super::{Form, form, plain};
 
 const GENERATOR: Kind = Kind::OneOf(&["Ninja"]);
 const CONFIG: Kind = Kind::OneOf(&["Debug", "Release", "RelWithDebInfo", "MinSizeRel"]);
@@ -140,35 +141,37 @@ fn is_harmless(name: &str, value: &str) -> bool {
 /// The one entry whose value is a path.
 const INSTALL_PREFIX: &str = "CMAKE_INSTALL_PREFIX";
 
-pub(super) fn judge_cmake(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+/// What cmake may do, by its first word.
+pub(super) const FORMS: &[Form] = &[
+    form(&[], &CONFIGURE, judge_configure),
+    form(&["--build"], &BUILD, judge_build).also("the build directory is the next word"),
+    form(&["--install"], &INSTALL, judge_install).also("the build directory is the next word"),
+];
+pub(super) const TESTS: &[Form] = &[plain(&[], &TEST)];
+
+fn judge_build(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let line = grammar::read(usage, &[&["--build"], words].concat(), place, desk);
+    let named = line.values_of(&["--target", "-t"]);
+    if named.iter().chain(&line.operands).any(|target| super::installs(target)) {
+        super::warn_of_outside("cmake --build --target install", &[], &[], desk);
+    }
+}
+
+fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    super::warn_of_outside("cmake --install", words, &["--prefix"], desk);
+    grammar::judge(usage, &[&["--install"], words].concat(), place, desk);
+}
+
+fn judge_configure(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
     let mode = words.first().copied().unwrap_or_default();
-    let is =
-        |name: &str| mode.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('='));
     if mode.starts_with("--build=") || mode.starts_with("--install=") {
         desk.refuse(VALUE_REFUSED, mode, "write the directory as the next word");
     }
-    if is("--build") {
-        let line = grammar::read(&BUILD, words, place, desk);
-        let named = line.values_of(&["--target", "-t"]);
-        if named.iter().chain(&line.operands).any(|target| super::installs(target)) {
-            super::warn_of_outside("cmake --build --target install", &[], &[], desk);
-        }
-        return;
-    }
-    if is("--install") {
-        super::warn_of_outside("cmake --install", words, &["--prefix"], desk);
-        grammar::judge(&INSTALL, words, place, desk);
-        return;
-    }
-    let line = grammar::read(&CONFIGURE, words, place, desk);
+    let line = grammar::read(usage, words, place, desk);
     for entry in line.values_of(&["-D"]) {
         let Some((name, value)) = entry.split_once('=') else { continue };
         if name.split(':').next() == Some(INSTALL_PREFIX) {
             grammar::judge_word(Kind::Owned, value, Role::ValueOf(INSTALL_PREFIX), place, desk);
         }
     }
-}
-
-pub(super) fn judge_ctest(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    grammar::judge(&TEST, words, place, desk);
 }

@@ -3,6 +3,7 @@
 use super::super::finding::{ARGUMENT_REFUSED, COPY_MERGES, Desk, PATH_INVALID, PATH_LINK};
 use super::super::grammar::{self, Kind, Operands, Role, Usage, flag, short};
 use super::super::paths::{Access, Place, is_hidden_setting, normal};
+use super::{Form, form};
 
 const RECURSIVE: &[&str] =
     &["-r", "-R", "-a", "-rf", "-rv", "-rp", "-av", "-Rp", "-rfv", "--recursive", "--archive"];
@@ -59,8 +60,14 @@ const INSTALL: Usage = Usage::new(
 const MKDIR: Usage =
     Usage::new("mkdir -p", &[&[flag("-p"), flag("-v"), flag("-pv")]], Operands::Each(Kind::Made));
 
-pub(super) fn judge_cp(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let operands = grammar::judge(&CP, words, place, desk);
+pub(super) const CP_FORMS: &[Form] =
+    &[form(&[], &CP, judge_cp).also("the last word is the destination, no hidden file is copied")];
+pub(super) const INSTALL_FORMS: &[Form] = &[form(&[], &INSTALL, judge_install)
+    .also("the last word is the destination, or each with `-d` a directory")];
+pub(super) const MKDIR_FORMS: &[Form] = &[form(&[], &MKDIR, judge_mkdir)];
+
+fn judge_cp(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let operands = grammar::judge(usage, words, place, desk);
     let is_recursive = words.iter().any(|word| RECURSIVE.contains(word));
     // A tree can land on anything below its destination.
     let access = if is_recursive { Access::Write } else { Access::Make };
@@ -91,8 +98,8 @@ fn judge_merge(destination: &str, desk: &mut Desk<'_>) {
     }
 }
 
-pub(super) fn judge_install(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let operands = grammar::judge(&INSTALL, words, place, desk);
+fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let operands = grammar::judge(usage, words, place, desk);
     if words.contains(&"-d") {
         for directory in &operands {
             grammar::judge_word(Kind::Made, directory, Role::WordOf("install -d"), place, desk);
@@ -143,8 +150,8 @@ fn judge_destination<'o, 'w>(
     }
 }
 
-pub(super) fn judge_mkdir(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    if grammar::judge(&MKDIR, words, place, desk).is_empty() {
+fn judge_mkdir(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    if grammar::judge(usage, words, place, desk).is_empty() {
         desk.refuse(ARGUMENT_REFUSED, "mkdir -p", "name the directories");
     }
 }

@@ -5,6 +5,7 @@
 use super::super::finding::Desk;
 use super::super::grammar::{self, Kind, Operands, Opt, Role, Usage, flag, is_label, is_name, joined, value};
 use super::super::paths::Place;
+use super::{Form, form};
 
 const SWITCH: Kind = Kind::OneOf(&["true", "false"]);
 const LINKER: Kind = Kind::OneOf(&["-s", "-w"]);
@@ -27,7 +28,6 @@ const BUILD: &[Opt] = &[
     flag("-cover"),
     flag("-trimpath"),
     joined("-trimpath", SWITCH),
-    joined("-v", SWITCH),
     joined("-race", SWITCH),
     joined("-buildvcs", Kind::OneOf(&["true", "false", "auto"])),
     value("-p", Kind::Number),
@@ -96,32 +96,24 @@ fn is_local_package(word: &str) -> bool {
     }
 }
 
-pub(super) fn judge(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let (command, rest) = super::subcommand(words);
-    let (usage, rest) = match command {
-        "build" => (&BUILDS, rest),
-        "test" => (&TESTS, rest),
-        "vet" => (&VET, rest),
-        "generate" => (&GENERATE, rest),
-        "install" => {
-            super::warn_of_outside("go install", rest, &[], desk);
-            (&INSTALL, rest)
-        }
-        "mod" => match super::subcommand(rest) {
-            ("tidy", rest) => (&TIDY, rest),
-            ("download", rest) => (&DOWNLOAD, rest),
-            (other, _) => return super::unknown("go mod", other, "tidy, download", desk),
-        },
-        _ => {
-            return super::unknown(
-                "go",
-                command,
-                "build, test, vet, install, generate, mod tidy, mod download",
-                desk,
-            );
-        }
-    };
-    let packages = grammar::judge(usage, rest, place, desk);
+/// What go may do.
+pub(super) const FORMS: &[Form] = &[
+    form(&["build"], &BUILDS, judge),
+    form(&["test"], &TESTS, judge),
+    form(&["vet"], &VET, judge),
+    form(&["generate"], &GENERATE, judge),
+    form(&["install"], &INSTALL, judge_install),
+    form(&["mod", "tidy"], &TIDY, judge),
+    form(&["mod", "download"], &DOWNLOAD, judge),
+];
+
+fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    super::warn_of_outside("go install", words, &[], desk);
+    judge(usage, words, place, desk);
+}
+
+fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let packages = grammar::judge(usage, words, place, desk);
     for package in packages {
         // The pattern at the end stands for directories that a link cannot lead to: go does not follow them.
         let directory = package.trim_end_matches("...").trim_end_matches('/');

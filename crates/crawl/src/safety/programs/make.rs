@@ -1,11 +1,13 @@
 //! make: builds targets of the Makefile at hand. Variables can replace the programs that it runs, so only a few harmless
 //! ones may be set, and no option chooses another Makefile or evaluates text.
 
+use super::super::environment::COMPILERS;
 use super::super::finding::{Desk, OPTION_REFUSED, VALUE_REFUSED};
 use super::super::grammar::{
     self, Kind, Operands, Role, Usage, flag, is_label, joined, maybe_glued, maybe_joined, short, value,
 };
 use super::super::paths::Place;
+use super::{Form, form};
 
 /// Variables that say where to install to.
 const PLACES: &[&str] = &["PREFIX", "prefix", "DESTDIR"];
@@ -44,8 +46,12 @@ const USAGE: Usage = Usage::new(
     )),
 );
 
-pub(super) fn judge(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let line = grammar::read(&USAGE, words, place, desk);
+pub(super) const FORMS: &[Form] = &[form(&[], &USAGE, judge).also(
+    "variables only PREFIX=DIR, DESTDIR=DIR, BUILDDIR=build and V, VERBOSE, Q, DEBUG, RELEASE, NDEBUG, STATIC, SHARED with 0, 1, yes or no",
+)];
+
+fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let line = grammar::read(usage, words, place, desk);
     // make goes there first, by one step for each: what it is told of places counts from the last.
     let directories = line.values_of(&["-C", "--directory"]);
     if let [_, second, ..] = directories.as_slice() {
@@ -74,11 +80,17 @@ pub(super) fn judge(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
                 desk,
             );
         } else {
-            let hint = format!(
-                "variables can choose what make runs; only these may be set: {}, {BUILD}, {}",
-                PLACES.join(", "),
-                SWITCHES.join(", ")
-            );
+            let hint = if COMPILERS.iter().any(|(variable, _)| *variable == name) {
+                format!(
+                    "a compiler is an entry of the step's `env`: {{\"name\": \"{name}\", \"value\": \"{value}\"}}"
+                )
+            } else {
+                format!(
+                    "variables can choose what make runs; only these may be set: {}, {BUILD}, {}",
+                    PLACES.join(", "),
+                    SWITCHES.join(", ")
+                )
+            };
             desk.refuse(VALUE_REFUSED, word, hint);
         }
     }

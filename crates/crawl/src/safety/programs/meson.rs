@@ -4,6 +4,7 @@
 use super::super::finding::{ARGUMENT_REFUSED, Desk, OPTION_REFUSED};
 use super::super::grammar::{self, Kind, Line, Operands, Opt, Role, Usage, flag, is_name, short, value};
 use super::super::paths::{Place, normal};
+use super::{Form, form};
 
 const BUILD_TYPE: Kind = Kind::OneOf(&["plain", "debug", "debugoptimized", "release", "minsize"]);
 const SWITCH: &[&str] = &["true", "false", "enabled", "disabled", "auto"];
@@ -132,26 +133,33 @@ fn is_harmless(name: &str, value: &str) -> bool {
     is_name(name) && SWITCH.contains(&value) && !names_a_program.iter().any(|end| name.ends_with(end))
 }
 
-pub(super) fn judge_meson(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let (command, rest) = super::subcommand(words);
-    let usage = match command {
-        "setup" => &SETUP,
-        "compile" => &COMPILE,
-        "test" => &TEST,
-        "install" => {
-            super::warn_of_outside("meson install", rest, &["--destdir"], desk);
-            &INSTALL
-        }
-        _ => return super::unknown("meson", command, "setup, compile, test, install", desk),
-    };
-    let line = grammar::read(usage, rest, place, desk);
+/// What meson may do.
+pub(super) const FORMS: &[Form] = &[
+    form(&["setup"], &SETUP, judge_setup)
+        .also("one of the words is the build directory, another one only `.`"),
+    form(&["compile"], &COMPILE, judge_there),
+    form(&["test"], &TEST, judge_there),
+    form(&["install"], &INSTALL, judge_install),
+];
+pub(super) const NINJA_FORMS: &[Form] = &[form(&[], &NINJA, judge_ninja)];
+
+fn judge_setup(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let line = grammar::read(usage, words, place, desk);
+    judge_directories(&line.operands, place, desk);
+}
+
+fn judge_there(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let line = grammar::read(usage, words, place, desk);
+    only_directory("meson", &line, desk);
+}
+
+fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    super::warn_of_outside("meson install", words, &["--destdir"], desk);
+    let line = grammar::read(usage, words, place, desk);
     let directory = only_directory("meson", &line, desk);
     // A relative one counts from the build directory.
     for stage in line.values_of(&["--destdir"]) {
         grammar::judge_word(Kind::Owned, stage, Role::ValueOf("--destdir"), place.within(directory), desk);
-    }
-    if command == "setup" {
-        judge_directories(&line.operands, place, desk);
     }
 }
 
@@ -176,8 +184,8 @@ fn only_directory<'w>(program: &str, line: &Line<'w>, desk: &mut Desk<'_>) -> &'
     directories.first().copied().unwrap_or(".")
 }
 
-pub(super) fn judge_ninja(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let line = grammar::read(&NINJA, words, place, desk);
+fn judge_ninja(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let line = grammar::read(usage, words, place, desk);
     only_directory("ninja", &line, desk);
     if line.operands.iter().any(|target| super::installs(target)) {
         super::warn_of_outside("ninja install", words, &[], desk);

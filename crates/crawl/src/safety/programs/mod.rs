@@ -15,57 +15,214 @@ mod node_tools;
 mod python;
 
 use super::finding::{ARGUMENT_REFUSED, Desk, INSTALLS_OUTSIDE};
+use super::grammar::{self, Operands, Usage};
 use super::paths::Place;
 
-/// Judges what follows the program's name.
-type Judge = fn(&[&str], Place<'_>, &mut Desk<'_>);
+/// Judges the words behind those that choose the form.
+type Judge = fn(&'static Usage, &[&str], Place<'_>, &mut Desk<'_>);
 
-/// Every program, by the word that names it.
-const PROGRAMS: &[(&str, Judge)] = &[
-    ("cargo", cargo::judge),
-    ("go", go::judge),
-    ("npm", node::judge_npm),
-    ("npx", node::judge_npx),
-    ("yarn", node::judge_yarn),
-    ("pnpm", node::judge_pnpm),
-    ("node", node::judge_node),
-    ("pip", python::judge_pip),
-    ("pip3", python::judge_pip),
-    ("python", python::judge_python),
-    ("python3", python::judge_python),
-    ("pytest", python::judge_pytest),
-    ("poetry", python::judge_poetry),
-    ("cmake", cmake::judge_cmake),
-    ("ctest", cmake::judge_ctest),
-    ("make", make::judge),
-    ("meson", meson::judge_meson),
-    ("ninja", meson::judge_ninja),
-    ("./configure", autotools::judge_configure),
-    ("autoreconf", autotools::judge_autoreconf),
-    ("automake", autotools::judge_automake),
-    ("autoconf", autotools::judge_autoconf),
-    ("cp", files::judge_cp),
-    ("install", files::judge_install),
-    ("mkdir", files::judge_mkdir),
-];
+/// One form of command: what it begins with behind the head of its family, and what may follow.
+pub(super) struct Form {
+    words: &'static [&'static str],
+    follows: Follows,
+    judge: Judge,
+    also: &'static str,
+}
 
-/// Judges a command whose first words are an allowed prefix.
-pub(super) fn judge(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let Some((program, rest)) = words.split_first() else { return };
-    match PROGRAMS.iter().find(|(name, _)| name == program) {
-        Some((_, judge)) => judge(rest, place, desk),
-        None => desk.refuse(ARGUMENT_REFUSED, program, "nothing is known of this program"),
+/// What may follow the beginning of a command.
+enum Follows {
+    /// Words of this description.
+    Words(&'static Usage),
+    /// Words of this description, and behind this what a script of package.json may be told by its name.
+    Script(&'static Usage, &'static str),
+    /// A tool of a Node project.
+    Tool,
+    /// Nothing that is accepted: the judge tells how it is spelled.
+    Nothing,
+}
+
+/// Commands that begin in several ways and go on alike.
+pub(super) struct Family {
+    heads: &'static [&'static [&'static str]],
+    forms: &'static [Form],
+}
+
+/// A form that its description says all of.
+const fn plain(words: &'static [&'static str], usage: &'static Usage) -> Form {
+    form(words, usage, judge_plain)
+}
+
+/// A form that is judged by more than its description.
+const fn form(words: &'static [&'static str], usage: &'static Usage, judge: Judge) -> Form {
+    Form { words, follows: Follows::Words(usage), judge, also: "" }
+}
+
+/// A form that runs a script of package.json.
+const fn script(usage: &'static Usage, behind: &'static str, judge: Judge) -> Form {
+    Form { words: &["run"], follows: Follows::Script(usage, behind), judge, also: "" }
+}
+
+/// A way to run a tool of a Node project.
+const fn tool(words: &'static [&'static str]) -> Form {
+    let judge: Judge = |_, words, place, desk| node_tools::judge(words, place, desk);
+    Form { words, follows: Follows::Tool, judge, also: "" }
+}
+
+/// A beginning that alone is refused with a hint.
+const fn unaccepted(words: &'static [&'static str], judge: Judge) -> Form {
+    Form { words, follows: Follows::Nothing, judge, also: "" }
+}
+
+impl Form {
+    /// The same with another judge.
+    const fn judged_by(self, judge: Judge) -> Self {
+        Self { judge, ..self }
+    }
+
+    /// What must hold besides, for a reader.
+    const fn also(self, also: &'static str) -> Self {
+        Self { also, ..self }
     }
 }
 
-/// Takes the word that chooses what the program does.
-fn subcommand<'w, 'r>(words: &'r [&'w str]) -> (&'w str, &'r [&'w str]) {
-    words.split_first().map_or(("", &[]), |(first, rest)| (first, rest))
+fn judge_plain(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    grammar::judge(usage, words, place, desk);
 }
 
-/// Refuses a subcommand that is none of the known ones.
-fn unknown(program: &str, word: &str, known: &str, desk: &mut Desk<'_>) {
-    desk.refuse(ARGUMENT_REFUSED, word, format!("`{program}` is allowed with: {known}"));
+/// Where no description is needed.
+static NO_WORDS: Usage = Usage::new("", &[], Operands::None(""));
+
+/// Every form there is: the judge and the prompts of a debate go by this table.
+const FAMILIES: &[Family] = &[
+    Family { heads: &[&["cargo"]], forms: cargo::FORMS },
+    Family { heads: &[&["go"]], forms: go::FORMS },
+    Family { heads: &[&["npm"]], forms: node::NPM },
+    Family { heads: &[&["npx"]], forms: node::NPX },
+    Family { heads: &[&["yarn"]], forms: node::YARN },
+    Family { heads: &[&["pnpm"]], forms: node::PNPM },
+    Family { heads: &[&["node"]], forms: node::NODE },
+    Family { heads: python::PIP_HEADS, forms: python::PIP_FORMS },
+    Family { heads: python::PYTEST_HEADS, forms: python::PYTEST_FORMS },
+    Family { heads: python::MYPY_HEADS, forms: python::MYPY_FORMS },
+    Family { heads: python::PYTHON_HEADS, forms: python::PYTHON_FORMS },
+    Family { heads: &[&["poetry"]], forms: python::POETRY_FORMS },
+    Family { heads: &[&["cmake"]], forms: cmake::FORMS },
+    Family { heads: &[&["ctest"]], forms: cmake::TESTS },
+    Family { heads: &[&["make"]], forms: make::FORMS },
+    Family { heads: &[&["meson"]], forms: meson::FORMS },
+    Family { heads: &[&["ninja"]], forms: meson::NINJA_FORMS },
+    Family { heads: &[&["./configure"]], forms: autotools::CONFIGURE_FORMS },
+    Family { heads: &[&["autoreconf"]], forms: autotools::AUTORECONF_FORMS },
+    Family { heads: &[&["automake"]], forms: autotools::AUTOMAKE_FORMS },
+    Family { heads: &[&["autoconf"]], forms: autotools::AUTOCONF_FORMS },
+    Family { heads: &[&["cp"]], forms: files::CP_FORMS },
+    Family { heads: &[&["install"]], forms: files::INSTALL_FORMS },
+    Family { heads: &[&["mkdir"]], forms: files::MKDIR_FORMS },
+];
+
+/// Every head with every form of its family.
+fn forms() -> impl Iterator<Item = (&'static [&'static str], &'static Form)> {
+    FAMILIES.iter().flat_map(|family| {
+        family.heads.iter().flat_map(move |head| family.forms.iter().map(move |form| (*head, form)))
+    })
+}
+
+/// The form with the longest beginning, and what follows it.
+fn find<'w, 'r>(words: &'r [&'w str]) -> Option<(&'static Form, &'r [&'w str])> {
+    let follows = |(head, form): (&'static [&'static str], &'static Form)| {
+        Some((form, words.strip_prefix(head)?.strip_prefix(form.words)?))
+    };
+    forms().filter_map(follows).min_by_key(|(_, rest)| rest.len())
+}
+
+/// Judges a command whose first words are an allowed prefix.
+pub(super) fn judge(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    match find(words) {
+        Some((form, rest)) => {
+            let usage = match form.follows {
+                Follows::Words(usage) | Follows::Script(usage, _) => usage,
+                Follows::Tool | Follows::Nothing => &NO_WORDS,
+            };
+            (form.judge)(usage, rest, place, desk);
+        }
+        None => refuse_unknown(words, desk),
+    }
+}
+
+/// Refuses a command that has no form, and names the forms of the program.
+fn refuse_unknown(words: &[&str], desk: &mut Desk<'_>) {
+    let heads = forms().map(|(head, _)| head).filter(|head| words.starts_with(head));
+    let Some(head) = heads.max_by_key(|head| head.len()) else {
+        let program = words.first().copied().unwrap_or_default();
+        return desk.refuse(ARGUMENT_REFUSED, program, "nothing is known of this program");
+    };
+    let longer =
+        forms().filter(|(other, form)| other.starts_with(head) && !matches!(form.follows, Follows::Nothing));
+    let mut known: Vec<String> = longer
+        .map(|(other, form)| [other.get(head.len()..).unwrap_or_default(), form.words].concat().join(" "))
+        .filter(|known| !known.is_empty())
+        .collect();
+    known.dedup();
+    let word = words.get(head.len()).copied().unwrap_or_default();
+    let hint = format!("`{}` is allowed with: {}", head.join(" "), known.join(", "));
+    desk.refuse(ARGUMENT_REFUSED, word, hint);
+}
+
+/// Whether a step installs all that package.json declares.
+pub(super) fn installs_all(command: &str) -> bool {
+    node::installs_all(command)
+}
+
+/// Whether a step installs packages by npm in any way.
+pub(super) fn installs_by_npm(command: &str) -> bool {
+    matches!(command.split(' ').collect::<Vec<_>>().as_slice(), ["npm", "ci" | "install", ..])
+}
+
+/// Whether a command installs by pip, whose words may name extras.
+pub(super) fn installs_by_pip(words: &[&str]) -> bool {
+    python::PIP_HEADS
+        .iter()
+        .any(|head| words.strip_prefix(*head).is_some_and(|rest| rest.first() == Some(&"install")))
+}
+
+/// The beginnings that this prefix allows, each with what may follow: the prefix itself where it says more than the form does.
+pub(super) fn forms_with(prefix: &'static str) -> Vec<(String, String)> {
+    let asked: Vec<&str> = prefix.trim_end().split(' ').collect();
+    let mut found = Vec::new();
+    for (head, form) in forms() {
+        let begins = [head, form.words].concat();
+        let shown = if begins.starts_with(&asked) {
+            &begins
+        } else if begins_with_form(&asked, &begins) {
+            &asked
+        } else {
+            continue;
+        };
+        // A longer form of the same beginning is the one that judges.
+        if find(shown).is_some_and(|(judging, _)| std::ptr::eq(judging, form)) {
+            let follows = match form.follows {
+                Follows::Words(usage) => usage.to_string(),
+                Follows::Script(usage, behind) => {
+                    format!("{usage}; behind {behind} {}", node::told_of_scripts())
+                }
+                Follows::Tool => "TOOL".to_owned(),
+                Follows::Nothing => continue,
+            };
+            let also = if form.also.is_empty() { String::new() } else { format!("; {}", form.also) };
+            found.push((shown.join(" "), format!("{follows}{}", also.replace('`', "'"))));
+        }
+    }
+    found
+}
+
+/// Whether a prefix such as `cp target/` or `make -j` begins with the words of a form.
+fn begins_with_form(asked: &[&str], begins: &[&str]) -> bool {
+    asked.len() >= begins.len() && asked.starts_with(begins)
+}
+
+/// The tools of Node projects, each with what may follow.
+pub(super) fn tools() -> impl Iterator<Item = (&'static str, String)> {
+    node_tools::TOOLS.iter().map(|usage| (usage.name, usage.to_string()))
 }
 
 /// Whether a target of make, ninja or cmake puts things in their final place, or takes them away from there.

@@ -9,7 +9,7 @@ use super::super::grammar::{
     self, Kind, Line, Operands, Opt, Role, Usage, flag, is_label, is_name, joined, value,
 };
 use super::super::paths::Place;
-use super::node_tools;
+use super::{Form, form, node_tools, plain, script, tool, unaccepted};
 
 const NO_PACKAGE: Operands =
     Operands::None("a package's name would bring in code that the repository does not declare; leave it out");
@@ -224,36 +224,109 @@ const PNPM_BUILD: Usage = Usage::new("pnpm build", &[PNPM_SCOPE, LOUDNESS, BUILD
 const NODE_FILE: Usage = Usage::new("node", &[], Operands::One(Kind::Input, "a file of the repository"));
 const NODE_TEST: Usage = Usage::new("node --test", &[], Operands::Each(Kind::Input));
 
-pub(super) fn judge_npm(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let (command, rest) = super::subcommand(words);
-    let usage = match command {
-        "install" | "ci" => &NPM_INSTALL,
-        "run" => {
-            let end = rest.iter().position(|word| *word == "--").unwrap_or(rest.len());
-            let (own, behind) = rest.split_at(end);
-            let line = grammar::read(&NPM_RUN, own, place, desk);
-            judge_packages(&line, place, desk);
-            let script = line.operands.first().copied().unwrap_or_default();
-            judge_script("npm", script, desk);
-            grammar::judge(arguments_of(script), behind.get(1..).unwrap_or_default(), place, desk);
-            return;
-        }
-        "test" => &NPM_TEST,
-        "exec" => {
-            // Without `--`, npm would read the tool's options as its own, `--yes` and `--package` among them.
-            match rest {
-                ["--no", "--", tool @ ..] => node_tools::judge(tool, place, desk),
-                _ => desk.refuse(
-                    OPTION_REFUSED,
-                    "npm exec",
-                    "write `npm exec --no -- TOOL`, which installs nothing",
-                ),
-            }
-            return;
-        }
-        _ => return super::unknown("npm", command, "install, ci, run, test, exec", desk),
-    };
-    judge_packages(&grammar::read(usage, rest, place, desk), place, desk);
+/// What a script may be told, for a reader.
+pub(super) fn told_of_scripts() -> String {
+    format!(
+        "`test` or `test:NAME` takes {TEST_ARGUMENTS}, `build` or `build:NAME` takes {BUILD_ARGUMENTS}, any other script nothing"
+    )
+}
+
+/// What npm may do.
+pub(super) const NPM: &[Form] = &[
+    form(&["install"], &NPM_INSTALL, judge_npm),
+    form(&["ci"], &NPM_INSTALL, judge_npm),
+    form(&["test"], &NPM_TEST, judge_npm),
+    script(&NPM_RUN, "`--`", judge_npm_run),
+    tool(&["exec", "--no", "--"]),
+    unaccepted(&["exec"], judge_exec),
+];
+/// What npx may do: without `--no-install` it would fetch a tool that is not installed.
+pub(super) const NPX: &[Form] = &[
+    tool(&["--no-install"]),
+    tool(&["--no-install", "--"]),
+    // npx takes the word behind a bare `--no` for its value and goes on reading its own options behind it.
+    tool(&["--no", "--"]),
+    tool(&[]).judged_by(judge_npx).also(
+        "without `--no-install` only behind a step `npm ci` or `npm install` in the same `cwd`, and if its package.json declares the tool",
+    ),
+];
+/// What yarn may do.
+pub(super) const YARN: &[Form] = &[
+    plain(&["install"], &YARN_INSTALL),
+    script(&YARN_RUN, "its name", judge_yarn_run),
+    plain(&["test"], &TEST_ARGUMENTS),
+    plain(&["build"], &BUILD_ARGUMENTS),
+    tool(&["exec"]),
+    tool(&["exec", "--"]),
+];
+/// What pnpm may do.
+pub(super) const PNPM: &[Form] = &[
+    plain(&["install"], &PNPM_INSTALL),
+    script(&PNPM_RUN, "its name", judge_pnpm_run),
+    plain(&["test"], &PNPM_TEST),
+    plain(&["build"], &PNPM_BUILD),
+    tool(&["exec"]),
+    tool(&["exec", "--"]),
+];
+/// What node may run.
+pub(super) const NODE: &[Form] = &[
+    form(&["--test"], &NODE_TEST, judge_node_test),
+    form(&["--check"], &NODE_FILE, judge_node_check),
+    form(&["-c"], &NODE_FILE, judge_node_check),
+    form(&[], &NODE_FILE, judge_node).also("it ends in .js, .mjs or .cjs and lies in no `node_modules`"),
+];
+
+fn judge_npm(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    judge_packages(&grammar::read(usage, words, place, desk), place, desk);
+}
+
+fn judge_npm_run(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
+    let (own, behind) = words.split_at(end);
+    let line = grammar::read(usage, own, place, desk);
+    judge_packages(&line, place, desk);
+    let script = line.operands.first().copied().unwrap_or_default();
+    judge_script("npm", script, desk);
+    grammar::judge(arguments_of(script), behind.get(1..).unwrap_or_default(), place, desk);
+}
+
+/// Without `--`, npm would read the tool's options as its own, `--yes` and `--package` among them.
+fn judge_exec(_: &'static Usage, words: &[&str], _: Place<'_>, desk: &mut Desk<'_>) {
+    let named = named_tool(words);
+    let hint = format!("write `npm exec --no -- {named}`, which installs nothing");
+    desk.refuse(OPTION_REFUSED, "npm exec", hint);
+}
+
+/// The tool and its words, or that there is one.
+fn named_tool(words: &[&str]) -> String {
+    let is_plain = words.first().is_some_and(|tool| node_tools::is_known(tool));
+    if is_plain { words.join(" ") } else { "TOOL".to_owned() }
+}
+
+/// Whether a step makes every tool that package.json declares at hand: a whole install at the place itself.
+pub(super) fn installs_all(command: &str) -> bool {
+    const HARMLESS: &[&str] = &[
+        "--no-audit",
+        "--no-fund",
+        "--legacy-peer-deps",
+        "--strict-peer-deps",
+        "--prefer-offline",
+        "--offline",
+        "--no-optional",
+        "--no-progress",
+        "--engine-strict",
+        "--force",
+        "-f",
+        "--ignore-scripts",
+        "--silent",
+        "-s",
+        "--quiet",
+        "-q",
+        "--verbose",
+        "--no-color",
+    ];
+    let words: Vec<&str> = command.split(' ').collect();
+    matches!(words.as_slice(), ["npm", "ci" | "install", rest @ ..] if rest.iter().all(|word| HARMLESS.contains(word)))
 }
 
 /// A package that is named by its directory is a path, too; it counts from where npm is told to go.
@@ -282,75 +355,60 @@ fn judge_run(program: &str, usage: &Usage, words: &[&str], place: Place<'_>, des
     grammar::judge(arguments_of(script), behind, place, desk);
 }
 
-pub(super) fn judge_npx(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    match words {
-        // npx takes the word behind a bare `--no` for its value and goes on reading its own options behind it.
-        ["--no-install" | "--no", "--", tool @ ..] | ["--no-install", tool @ ..] => {
-            node_tools::judge(tool, place, desk)
-        }
-        _ => {
-            let hint = "write `npx --no-install TOOL`, which runs what is installed and installs nothing";
-            desk.refuse(OPTION_REFUSED, "npx", hint);
-        }
+/// A tool without `--no-install`: npx fetches it unless it is installed.
+fn judge_npx(_: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let (tool, _) = words.split_first().map_or(("", &[][..]), |(tool, rest)| (*tool, rest));
+    if node_tools::package_of(tool).is_some_and(|package| place.has_installed(package)) {
+        return node_tools::judge(words, place, desk);
+    }
+    let hint = format!(
+        "write `npx --no-install {}`, which runs what is installed and installs nothing",
+        named_tool(words)
+    );
+    desk.refuse(OPTION_REFUSED, "npx", hint);
+}
+
+fn judge_yarn_run(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    judge_run("yarn", usage, words, place, desk);
+}
+
+fn judge_pnpm_run(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    judge_run("pnpm", usage, words, place, desk);
+}
+
+fn judge_node_test(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    judge_own_files(&grammar::judge(usage, words, place, desk), desk);
+}
+
+fn judge_node_check(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let files = grammar::judge(usage, words, place, desk);
+    judge_scripts(&files, desk);
+    judge_own_files(&files, desk);
+}
+
+fn judge_node(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let (own, behind) = words.split_at(1.min(words.len()));
+    let first = own.first().copied().unwrap_or_default();
+    let stem = first.rsplit('/').next().unwrap_or(first).split('.').next().unwrap_or_default();
+    grammar::judge(arguments_of(stem), behind, place, desk);
+    let files = grammar::judge(usage, own, place, desk);
+    judge_scripts(&files, desk);
+    judge_own_files(&files, desk);
+}
+
+fn judge_scripts(files: &[&str], desk: &mut Desk<'_>) {
+    for file in files.iter().filter(|file| ![".js", ".mjs", ".cjs"].iter().any(|end| file.ends_with(end))) {
+        let hint = "node runs a file of the repository that ends in .js, .mjs or .cjs";
+        desk.refuse(ARGUMENT_REFUSED, file, hint);
     }
 }
 
-pub(super) fn judge_yarn(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let (command, rest) = super::subcommand(words);
-    let usage = match command {
-        "install" => &YARN_INSTALL,
-        "run" => return judge_run("yarn", &YARN_RUN, rest, place, desk),
-        "test" | "build" => arguments_of(command),
-        "exec" => return node_tools::judge(rest.strip_prefix(&["--"]).unwrap_or(rest), place, desk),
-        _ => return super::unknown("yarn", command, "install, run, test, build, exec", desk),
-    };
-    grammar::judge(usage, rest, place, desk);
-}
-
-pub(super) fn judge_pnpm(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let (command, rest) = super::subcommand(words);
-    let usage = match command {
-        "install" => &PNPM_INSTALL,
-        "run" => return judge_run("pnpm", &PNPM_RUN, rest, place, desk),
-        "test" => &PNPM_TEST,
-        "build" => &PNPM_BUILD,
-        "exec" => return node_tools::judge(rest.strip_prefix(&["--"]).unwrap_or(rest), place, desk),
-        _ => return super::unknown("pnpm", command, "install, run, test, build, exec", desk),
-    };
-    grammar::judge(usage, rest, place, desk);
-}
-
-pub(super) fn judge_node(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let (first, rest) = super::subcommand(words);
-    let files = match first {
-        "--test" => grammar::judge(&NODE_TEST, rest, place, desk),
-        "--check" | "-c" if rest.len() == 1 => grammar::judge(&NODE_TEST, rest, place, desk),
-        _ => {
-            let (own, behind) = words.split_at(1.min(words.len()));
-            let stem = first.rsplit('/').next().unwrap_or(first).split('.').next().unwrap_or_default();
-            grammar::judge(arguments_of(stem), behind, place, desk);
-            grammar::judge(&NODE_FILE, own, place, desk)
-        }
-    };
-    for file in files {
-        let is_script = [".js", ".mjs", ".cjs"].iter().any(|end| file.ends_with(end));
-        if !is_script && first != "--test" {
-            desk.refuse(
-                ARGUMENT_REFUSED,
-                file,
-                "node runs a file of the repository that ends in .js, .mjs or .cjs",
-            );
-        }
-        // What is installed there has its own command line, package managers among it.
-        if file
-            .split('/')
-            .any(|part| part.eq_ignore_ascii_case("node_modules") || (part.starts_with('.') && part != "."))
-        {
-            desk.refuse(
-                PATH_INVALID,
-                file,
-                "node runs files of the repository only, no installed package and no hidden file",
-            );
-        }
+/// What is installed has its own command line, package managers among it.
+fn judge_own_files(files: &[&str], desk: &mut Desk<'_>) {
+    let is_foreign =
+        |part: &str| part.eq_ignore_ascii_case("node_modules") || (part.starts_with('.') && part != ".");
+    for file in files.iter().filter(|file| file.split('/').any(is_foreign)) {
+        let hint = "node runs files of the repository only, no installed package and no hidden file";
+        desk.refuse(PATH_INVALID, file, hint);
     }
 }

@@ -20,7 +20,8 @@ const VITEST: &[Opt] = &[
     value("--reporter", Kind::OneOf(&["default", "verbose", "dot", "json", "junit"])),
 ];
 
-const TOOLS: &[Usage] = &[
+/// Every tool, by its name.
+pub(super) const TOOLS: &[Usage] = &[
     Usage::new(
         "tsc",
         &[&[
@@ -115,9 +116,19 @@ const TOOLS: &[Usage] = &[
     ),
 ];
 
+/// Whether a word names a tool of the table.
+pub(super) fn is_known(tool: &str) -> bool {
+    TOOLS.iter().any(|usage| usage.name == tool)
+}
+
+/// The package that brings a tool of the table.
+pub(super) fn package_of(tool: &str) -> Option<&str> {
+    is_known(tool).then_some(if tool == "tsc" { "typescript" } else { tool })
+}
+
 /// Judges a tool and its words.
 pub(super) fn judge(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let (tool, rest) = super::subcommand(words);
+    let (tool, rest) = words.split_first().map_or(("", &[][..]), |(tool, rest)| (*tool, rest));
     match TOOLS.iter().find(|usage| usage.name == tool) {
         Some(usage) => {
             grammar::judge(usage, rest, place, desk);

@@ -1,26 +1,35 @@
-//! pip, python, pytest and poetry: they install what the repository declares, build it and test it.
+//! pip, python, pytest, mypy and poetry: they install what the repository declares, build it and test it.
 //!
 //! A requirement by name, another index, a URL or a module that runs or fetches things is in no table. Neither is a word
 //! that Python would import, or call, from outside the repository when no file has its name.
 
-use super::super::finding::{ARGUMENT_REFUSED, Desk, OPTION_REFUSED, VALUE_REFUSED};
+use super::super::finding::{ARGUMENT_REFUSED, Desk, OPTION_REFUSED, PATH_LINK};
 use super::super::grammar::{
     self, Kind, Operands, Opt, Role, Usage, flag, is_name, joined, maybe_joined, short, value,
 };
 use super::super::paths::Place;
+use super::super::words::is_project_with_extras;
+use super::{Form, form, plain};
 
 const LOCAL: Kind = Kind::Fits(
-    |word| word == "." || word.starts_with("./"),
-    "the project itself (`.`) or a directory of it (`./x`); a name would bring in code that the repository does not declare",
+    |word| word == "." || word.starts_with("./") || is_project_with_extras(word),
+    "the project itself (`.`, with extras `.[dev,test]`) or a directory of it (`./x`); a name would bring in code that the repository \
+     does not declare",
+);
+
+/// Any text would be read as requirements, so the name must say that it holds some.
+const REQUIREMENTS: Kind = Kind::Fits(
+    is_requirements,
+    "a file with requirements or constraints in its name or its directory's name, which ends in .txt or .in",
 );
 
 const PIP: &[Opt] = &[
     value("-e", LOCAL),
     value("--editable", LOCAL),
-    value("-r", Kind::Input),
-    value("--requirement", Kind::Input),
-    value("-c", Kind::Input),
-    value("--constraint", Kind::Input),
+    value("-r", REQUIREMENTS),
+    value("--requirement", REQUIREMENTS),
+    value("-c", REQUIREMENTS),
+    value("--constraint", REQUIREMENTS),
     value("--group", Kind::Name),
     flag("--no-deps"),
     flag("--no-build-isolation"),
@@ -233,6 +242,42 @@ const SETUP_COMMANDS: &[&str] = &[
     "egg_info",
 ];
 
+/// Where mypy writes what it learned.
+const MYPY_CACHE: &str = ".mypy_cache";
+
+/// mypy reads the code and runs none but plugins that the repository's settings name. What installs (`--install-types`), chooses
+/// another interpreter or other settings, or takes code (`-c`) or modules from wherever Python finds them (`-m`, `-p`) is left out.
+const MYPY: Usage = Usage::new(
+    "mypy",
+    &[&[
+        flag("--strict"),
+        flag("--ignore-missing-imports"),
+        flag("--check-untyped-defs"),
+        flag("--disallow-untyped-defs"),
+        flag("--warn-unused-ignores"),
+        flag("--no-incremental"),
+        flag("--namespace-packages"),
+        flag("--explicit-package-bases"),
+        flag("--show-error-codes"),
+        flag("--no-error-summary"),
+        flag("--no-color-output"),
+        flag("--pretty"),
+        flag("-v"),
+        flag("--verbose"),
+    ]],
+    Operands::Each(Kind::Input),
+);
+
+/// `python -m venv`: a directory that nothing else touches. What fetches (`--upgrade-deps`) or deletes (`--clear`) is left out.
+const VENV: Usage = Usage::new(
+    "python -m venv",
+    &[&[flag("--without-pip"), flag("--copies"), value("--prompt", Kind::Name)]],
+    Operands::One(
+        Kind::Fits(|_| true, "the directory"),
+        "`.venv`, `venv` or `.virtualenv`, also in a directory of the workspace",
+    ),
+);
+
 const POETRY: &[Opt] = &[
     flag("-n"),
     flag("--no-interaction"),
@@ -281,12 +326,52 @@ const POETRY_BUILD: Usage = Usage::new(
     Operands::None("it builds the project at hand"),
 );
 
-pub(super) fn judge_pip(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let (command, rest) = super::subcommand(words);
-    if command != "install" {
-        return super::unknown("pip", command, "install", desk);
-    }
-    let line = grammar::read(&PIP_INSTALL, rest, place, desk);
+/// How pip is called.
+pub(super) const PIP_HEADS: &[&[&str]] = &[
+    &["pip"],
+    &["pip3"],
+    &["python", "-m", "pip"],
+    &["python3", "-m", "pip"],
+    &["poetry", "run", "python", "-m", "pip"],
+    &["poetry", "run", "python3", "-m", "pip"],
+];
+pub(super) const PIP_FORMS: &[Form] =
+    &[form(&["install"], &PIP_INSTALL, judge_pip).also("it names the project, a file with -r or a --group")];
+/// How pytest is called.
+pub(super) const PYTEST_HEADS: &[&[&str]] = &[
+    &["pytest"],
+    &["python", "-m", "pytest"],
+    &["python3", "-m", "pytest"],
+    &["poetry", "run", "pytest"],
+    &["poetry", "run", "python", "-m", "pytest"],
+    &["poetry", "run", "python3", "-m", "pytest"],
+];
+pub(super) const PYTEST_FORMS: &[Form] = &[form(&[], &PYTEST, judge_pytest)];
+/// How mypy is called.
+pub(super) const MYPY_HEADS: &[&[&str]] = &[
+    &["python", "-m", "mypy"],
+    &["python3", "-m", "mypy"],
+    &["poetry", "run", "mypy"],
+    &["poetry", "run", "python", "-m", "mypy"],
+    &["poetry", "run", "python3", "-m", "mypy"],
+];
+pub(super) const MYPY_FORMS: &[Form] = &[form(&[], &MYPY, judge_mypy)];
+/// How Python is called.
+pub(super) const PYTHON_HEADS: &[&[&str]] =
+    &[&["python"], &["python3"], &["poetry", "run", "python"], &["poetry", "run", "python3"]];
+pub(super) const PYTHON_FORMS: &[Form] = &[
+    plain(&["-m", "build"], &BUILD),
+    form(&["-m", "unittest"], &UNITTEST, judge_unittest),
+    form(&["-m", "unittest", "discover"], &DISCOVER, judge_discover).also("one directory at most"),
+    form(&["-m", "compileall"], &COMPILEALL, judge_compileall).also("at least one"),
+    form(&["-m", "venv"], &VENV, judge_venv),
+    form(&["setup.py"], &SETUP, judge_setup).also("at least one"),
+];
+pub(super) const POETRY_FORMS: &[Form] =
+    &[plain(&["install"], &POETRY_INSTALL), plain(&["build"], &POETRY_BUILD)];
+
+fn judge_pip(usage: &'static Usage, rest: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let line = grammar::read(usage, rest, place, desk);
     let editable = line.values_of(&["-e", "--editable"]);
     let files = line.values_of(&["-r", "--requirement"]);
     let groups = line.values_of(&["--group"]);
@@ -298,14 +383,17 @@ pub(super) fn judge_pip(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
         );
     }
     for path in line.operands.iter().chain(&editable).filter(|word| **word != ".") {
+        if is_project_with_extras(path) {
+            if place.has_short_hidden_link() {
+                let hint = "a link of the repository has a name that a shell could read this for; write `.` without extras";
+                desk.refuse(PATH_LINK, path, hint);
+            }
+            continue;
+        }
         grammar::judge_word(Kind::Input, path, Role::WordOf("pip install"), place, desk);
     }
     for file in files.into_iter().chain(line.values_of(&["-c", "--constraint"])) {
-        if !is_requirements(file) {
-            let hint = "a file of requirements has `requirements` or `constraints` in its name or its directory's name, \
-                        and ends in .txt or .in";
-            desk.refuse(VALUE_REFUSED, file, hint);
-        }
+        grammar::judge_word(Kind::Input, file, Role::ValueOf("-r"), place, desk);
     }
     let replaces = rest.iter().find(|word| matches!(**word, "-U" | "--upgrade"));
     if let Some(option) = replaces.filter(|_| !line.values_of(&["-t", "--target"]).is_empty()) {
@@ -344,48 +432,53 @@ fn is_module(part: &str) -> bool {
     is_name(part) && !part.contains('.')
 }
 
-pub(super) fn judge_python(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    match words {
-        ["-m", module, rest @ ..] => judge_module(module, rest, place, desk),
-        ["setup.py", rest @ ..] => {
-            grammar::judge_word(Kind::Input, "setup.py", Role::WordOf("python"), place, desk);
-            let commands = grammar::judge(&SETUP, rest, place, desk);
-            if commands.is_empty() {
-                let hint = format!("name one of: {}", SETUP_COMMANDS.join(", "));
-                desk.refuse(ARGUMENT_REFUSED, "setup.py", hint);
-            }
-            if commands.iter().any(|command| matches!(*command, "install" | "develop")) {
-                super::warn_of_outside("setup.py install", rest, &["--prefix", "--root"], desk);
-            }
-        }
-        _ => super::unknown("python", words.first().unwrap_or(&""), "-m MODULE, setup.py", desk),
+fn judge_setup(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    grammar::judge_word(Kind::Input, "setup.py", Role::WordOf("python"), place, desk);
+    let commands = grammar::judge(usage, words, place, desk);
+    if commands.is_empty() {
+        let hint = format!("name one of: {}", SETUP_COMMANDS.join(", "));
+        desk.refuse(ARGUMENT_REFUSED, "setup.py", hint);
+    }
+    if commands.iter().any(|command| matches!(*command, "install" | "develop")) {
+        super::warn_of_outside("setup.py install", words, &["--prefix", "--root"], desk);
     }
 }
 
-fn judge_module(module: &str, rest: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    match module {
-        "build" => drop(grammar::judge(&BUILD, rest, place, desk)),
-        "pytest" => judge_pytest(rest, place, desk),
-        "unittest" => judge_unittest(rest, place, desk),
-        "compileall" => {
-            if grammar::judge(&COMPILEALL, rest, place, desk).is_empty() {
-                let hint = "name the directories; without one it compiles all that Python can import";
-                desk.refuse(ARGUMENT_REFUSED, "python -m compileall", hint);
-            }
-        }
-        "pip" => judge_pip(rest, place, desk),
-        _ => super::unknown("python -m", module, "build, pytest, unittest, compileall, pip install", desk),
+fn judge_compileall(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    if grammar::judge(usage, words, place, desk).is_empty() {
+        let hint = "name the directories; without one it compiles all that Python can import";
+        desk.refuse(ARGUMENT_REFUSED, "python -m compileall", hint);
     }
 }
 
-fn judge_unittest(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let (usage, rest) = match words {
-        ["discover", rest @ ..] => (&DISCOVER, rest),
-        _ => (&UNITTEST, words),
-    };
-    let line = grammar::read(usage, rest, place, desk);
+fn judge_venv(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    for directory in grammar::judge(usage, words, place, desk) {
+        if let Err(refusal) = place.check_environment(directory) {
+            desk.refuse(refusal.code, directory, refusal.hint);
+        }
+    }
+}
+
+fn judge_mypy(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    if grammar::judge(usage, words, place, desk).is_empty() {
+        desk.refuse(ARGUMENT_REFUSED, "mypy", "name what it checks, such as `.` or `src`");
+    }
+    if place.leads_through_link(MYPY_CACHE) || place.holds_link(MYPY_CACHE) {
+        let hint = "mypy writes there, and a symbolic link of the repository leads on; leave the step out";
+        desk.refuse(PATH_LINK, MYPY_CACHE, hint);
+    }
+}
+
+fn judge_unittest(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    for path in grammar::judge(usage, words, place, desk) {
+        grammar::judge_word(Kind::Input, path, Role::WordOf(usage.name), place, desk);
+    }
+}
+
+fn judge_discover(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let line = grammar::read(usage, words, place, desk);
     // The words behind the first one would be a pattern and a directory that goes into Python's search path.
-    if let ("python -m unittest discover", [_, second, ..]) = (usage.name, line.operands.as_slice()) {
+    if let [_, second, ..] = line.operands.as_slice() {
         desk.refuse(ARGUMENT_REFUSED, second, "name one directory; say others with -p and -t");
     }
     let directories = line.values_of(&["-s", "--start-directory", "-t", "--top-level-directory"]).into_iter();
@@ -394,20 +487,9 @@ fn judge_unittest(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
     }
 }
 
-pub(super) fn judge_pytest(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    for test in grammar::judge(&PYTEST, words, place, desk) {
+fn judge_pytest(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    for test in grammar::judge(usage, words, place, desk) {
         let file = test.split("::").next().unwrap_or(test);
         grammar::judge_word(Kind::Input, file, Role::WordOf("pytest"), place, desk);
-    }
-}
-
-pub(super) fn judge_poetry(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    match words {
-        ["install", rest @ ..] => drop(grammar::judge(&POETRY_INSTALL, rest, place, desk)),
-        ["build", rest @ ..] => drop(grammar::judge(&POETRY_BUILD, rest, place, desk)),
-        ["run", "pytest", rest @ ..] => judge_pytest(rest, place, desk),
-        ["run", "python" | "python3", rest @ ..] => judge_python(rest, place, desk),
-        ["run", other, ..] => super::unknown("poetry run", other, "pytest, python -m MODULE", desk),
-        _ => super::unknown("poetry", words.first().unwrap_or(&""), "install, build, run", desk),
     }
 }

@@ -61,6 +61,7 @@ pub(crate) fn inspection() -> Inspection {
         version_constraints: BTreeMap::new(),
         build_dir: ".".to_owned(),
         scripts: BTreeSet::new(),
+        declared: BTreeSet::new(),
         reasons: Vec::new(),
         warnings: Vec::new(),
     }

@@ -1,7 +1,9 @@
 //! What holds of the programs of Python, Node, Rust and Go besides their lines in the golden file: where they work, where a
 //! path leads them, and that installing outside the workspace is told.
 
-use crucible_crawl::{PlanSafety, Workspace, validate_plan_safety};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crucible_crawl::{PlanSafety, PlanStep, Workspace, validate_plan_safety};
 
 use super::support::{judge, plan, refusals, step, warnings, workspace};
 
@@ -45,6 +47,173 @@ fn a_directory_that_python_or_npm_is_told_leads_through_no_link() {
     ] {
         let codes = refusals(&judge_in(cwd, system, command));
         assert!(codes.contains(&"build-path-link".to_owned()), "{cwd}: {command}: {codes:?}");
+    }
+}
+
+/// The verdict on steps, each with its `cwd` and variables, in a repository whose `package.json` declares these packages.
+fn judge_steps(steps: &[(&str, &str, &[(&str, &str)])], declared: &[(&str, &str)]) -> PlanSafety {
+    let steps = steps.iter().map(|(command, cwd, variables)| PlanStep {
+        cwd: (*cwd).to_owned(),
+        env: variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        ..step(command)
+    });
+    let mut packages = BTreeMap::<String, BTreeSet<String>>::new();
+    for (directory, package) in declared {
+        packages.entry((*directory).to_owned()).or_default().insert((*package).to_owned());
+    }
+    validate_plan_safety(&plan("node-npm", steps.collect()), &Workspace { declared: packages, ..workspace() })
+}
+
+#[test]
+fn npx_runs_a_declared_tool_by_its_name_behind_an_install() {
+    let declared = &[(".", "eslint"), (".", "typescript"), ("web", "jest")];
+    let valid = |steps: &[(&str, &str, &[(&str, &str)])]| {
+        let safety = judge_steps(steps, declared);
+        assert!(safety.valid(), "{steps:?}: {:?}", safety.violations());
+    };
+    valid(&[("npm ci", ".", &[]), ("npx eslint .", ".", &[])]);
+    valid(&[("npm install --no-audit", ".", &[("NODE_ENV", "test")]), ("npx tsc --noEmit", "./", &[])]);
+    valid(&[("npm ci", "web", &[]), ("npx jest --ci", "web/", &[])]);
+    for steps in [
+        // Nothing installed it, or not there, or not with what it is for, or only later.
+        &[("npx eslint .", ".", &[] as &[(&str, &str)])][..],
+        &[("npx eslint .", ".", &[]), ("npm ci", ".", &[])],
+        &[("npm ci", "web", &[]), ("npx eslint .", ".", &[])],
+        &[("npm ci", ".", &[]), ("npx eslint .", "web", &[])],
+        &[("npm ci --omit dev", ".", &[]), ("npx eslint .", ".", &[])],
+        &[("npm ci --omit=dev", ".", &[]), ("npx eslint .", ".", &[])],
+        &[("npm install --production", ".", &[]), ("npx eslint .", ".", &[])],
+        &[("npm install --only prod", ".", &[]), ("npx eslint .", ".", &[])],
+        &[("npm install --package-lock-only", ".", &[]), ("npx eslint .", ".", &[])],
+        &[("npm install --no-bin-links", ".", &[]), ("npx eslint .", ".", &[])],
+        &[("npm install --prefix web", ".", &[]), ("npx eslint .", ".", &[])],
+        &[("npm ci --workspace web", ".", &[]), ("npx eslint .", ".", &[])],
+        &[("npm ci", ".", &[("NODE_ENV", "production")]), ("npx eslint .", ".", &[])],
+        &[("npm ci", ".", &[]), ("npm ci --omit=dev", ".", &[]), ("npx eslint .", ".", &[])],
+        &[
+            ("npm ci", ".", &[]),
+            ("npm install --prefix ./ --omit dev", "web", &[]),
+            ("npx eslint .", ".", &[]),
+        ],
+        &[("npm ci", ".", &[]), ("npm ci", ".", &[("NODE_ENV", "production")]), ("npx eslint .", ".", &[])],
+        // Others than what is declared, and options of npx itself.
+        &[("npm ci", ".", &[]), ("npx prettier --check .", ".", &[])],
+        &[("npm ci", ".", &[]), ("npx jest", ".", &[])],
+        &[("npm ci", ".", &[]), ("npx typescript", ".", &[])],
+        &[("npm ci", ".", &[]), ("npx eslint@9 .", ".", &[])],
+        &[("npm ci", ".", &[]), ("npx -y eslint .", ".", &[])],
+        &[("npm ci", ".", &[]), ("npx --yes eslint .", ".", &[])],
+        &[("npm ci", ".", &[]), ("npx -p evil eslint .", ".", &[])],
+        &[("npm ci", ".", &[]), ("npx eslint --fix .", ".", &[])],
+        &[("npm ci", ".", &[]), ("npx eslint --config evil.js .", ".", &[])],
+    ] {
+        let codes = refusals(&judge_steps(steps, declared));
+        assert!(codes.contains(&"build-option-refused".to_owned()), "{steps:?}: {codes:?}");
+    }
+    // Every tool of the table is well known: where a repository declares another package of its name, that is its own code.
+    assert!(!judge_steps(&[("npm ci", ".", &[]), ("npx left-pad", ".", &[])], &[(".", "left-pad")]).valid());
+}
+
+#[test]
+fn a_compiler_is_chosen_by_its_bare_name_in_env() {
+    let judged = |name: &str, value: &str| {
+        let mut step = step("make");
+        step.env.insert(name.to_owned(), value.to_owned());
+        validate_plan_safety(&plan("make", vec![step]), &workspace())
+    };
+    for (name, value) in [
+        ("CC", "gcc"),
+        ("CC", "gcc-14"),
+        ("CC", "clang"),
+        ("CC", "cc"),
+        ("CXX", "g++"),
+        ("CXX", "clang++-18"),
+    ] {
+        assert!(judged(name, value).valid(), "{name}={value}: {:?}", judged(name, value).violations());
+    }
+    for (name, value) in [
+        ("CC", "./gcc"),
+        ("CC", "/usr/bin/gcc"),
+        ("CC", "tools/gcc"),
+        ("CC", "gcc -wrapper sh,-c,id"),
+        ("CC", "gcc-x"),
+        ("CC", "gcc-"),
+        ("CC", "gcc-123"),
+        ("CC", "gcc-14-x"),
+        ("CC", "g++"),
+        ("CC", "evil"),
+        ("CC", ""),
+        ("CC", "gcc\n"),
+        ("CXX", "gcc"),
+    ] {
+        assert_eq!(refusals(&judged(name, value)), ["build-env-value-refused"], "{name}={value}");
+    }
+    for name in ["cc", "CC_x", "LD", "AR", "CFLAGS", "CPP", "CC "] {
+        assert_eq!(refusals(&judged(name, "gcc")), ["build-env-key-refused"], "{name}");
+    }
+}
+
+#[test]
+fn environments_caches_and_extras_lead_through_no_link() {
+    let judged = |cwd: &str, command: &str, link: &str| {
+        let mut step = step(command);
+        step.cwd = cwd.to_owned();
+        refusals(&validate_plan_safety(
+            &plan("python-pip", vec![step]),
+            &Workspace { links: [link.to_owned()].into(), ..workspace() },
+        ))
+    };
+    for (cwd, command, link) in [
+        (".", "python -m venv .venv", ".venv"),
+        (".", "python -m venv .venv", ".venv/bin"),
+        (".", "python -m venv .venv", ".VENV/bin"),
+        (".", "python -m venv .venv", ""),
+        ("sub", "python -m venv .venv", "sub/.venv/lib64"),
+        (".", "python -m venv sub/.venv", "sub"),
+        (".", "python -m mypy .", ".mypy_cache"),
+        ("sub", "python -m mypy .", "sub/.mypy_cache/3.12"),
+        (".", "pip install .[dev]", ".d"),
+        (".", "pip install .[dev]", ".D"),
+        (".", "pip install .[dev]", ""),
+        ("sub", "pip install -e .[dev]", "sub/.v"),
+    ] {
+        assert_eq!(judged(cwd, command, link), ["build-path-link"], "{cwd}: {command}: {link}");
+    }
+    for (cwd, command, link) in [
+        (".", "python -m venv .venv", "docs/latest"),
+        (".", "python -m venv .venv", ".venv2"),
+        (".", "pip install .[dev]", ".dev"),
+        (".", "pip install .[dev]", "sub/.d"),
+        ("sub", "pip install .[dev]", ".d"),
+    ] {
+        assert_eq!(judged(cwd, command, link), [""; 0], "{cwd}: {command}: {link}");
+    }
+}
+
+#[test]
+fn the_hint_of_a_refusal_names_the_accepted_spelling() {
+    for (system, command, spelling) in [
+        ("node-npm", "npx eslint .", "`npx --no-install eslint .`"),
+        ("node-npm", "npx --yes eslint .", "`npx --no-install TOOL`"),
+        ("node-npm", "npm exec eslint src", "`npm exec --no -- eslint src`"),
+        ("node-npm", "npm test -- --max-workers 2", "`--max-workers=N`"),
+        ("python-pip", "pip install \".[dev]\"", "`pip install .[dev]`"),
+        ("python-pip", "pip install '.[dev]'", "`pip install .[dev]`"),
+        ("python-pip", "pip install .[dev-tools]", "`pip install .[dev,test]`"),
+        ("python-pip", "pip install requests", "`.[dev,test]`"),
+        ("python-pip", "python -m venv env", "`.venv`, `venv` or `.virtualenv`"),
+        ("python-pip", "pytest -qx", "`-q -x`"),
+        ("python-pip", "pytest --maxfails 3", "`--maxfail N`"),
+        ("python-pip", "python -m black .", "-m mypy"),
+        ("python-poetry", "poetry run black .", "run mypy"),
+        ("cargo", "cargo run", "cargo build, cargo test"),
+        ("make", "CC=gcc make", "{\"name\": \"CC\", \"value\": \"gcc\"}"),
+        ("make", "make CC=gcc", "{\"name\": \"CC\", \"value\": \"gcc\"}"),
+        ("make", "make CFLAGS=-O2", "PREFIX, prefix, DESTDIR, BUILDDIR"),
+        ("cmake", "cmake --build=build", "write the directory as the next word"),
+    ] {
+        let told = judge(system, command).violations();
+        assert!(told.iter().any(|sentence| sentence.contains(spelling)), "{command}: {spelling}: {told:?}");
     }
 }
 

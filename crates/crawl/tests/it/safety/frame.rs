@@ -217,8 +217,6 @@ fn variables_that_choose_what_is_run_are_refused() {
         "GOPROXY",
         "GOTOOLCHAIN",
         "GOBIN",
-        "CC",
-        "CXX",
         "CFLAGS",
         "CXXFLAGS",
         "LDFLAGS",

@@ -1,6 +1,5 @@
 //! Plans to judge.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crucible_crawl::{PlanSafety, PlanStep, PlanV1, Workspace, validate_plan_safety};
@@ -37,7 +36,7 @@ pub(crate) fn plan(system: &str, steps: Vec<PlanStep>) -> PlanV1 {
 
 /// A workspace without links.
 pub(crate) fn workspace() -> Workspace {
-    Workspace { root: PathBuf::from("/workspace"), links: BTreeSet::new() }
+    Workspace { root: PathBuf::from("/workspace"), ..Workspace::default() }
 }
 
 /// The verdict on one command.

@@ -183,7 +183,8 @@ impl Picker<'_> {
                 Ok(())
             }
             Found::Larger(bytes) => {
-                self.selection.unread.push(unread(EntryKind::Named, path, bytes));
+                let lines = self.project.lines(path);
+                self.selection.unread.push(PacketRow { lines, ..unread(EntryKind::Named, path, bytes) });
                 Ok(())
             }
             Found::Missing => Err(refused(path, &near::what_is_near(self.project, path))),
@@ -215,7 +216,8 @@ impl Picker<'_> {
                 }
                 Found::Larger(bytes) => {
                     shown = true;
-                    self.selection.unread.push(unread(EntryKind::Named, &path, bytes));
+                    let lines = self.project.lines(&path);
+                    self.selection.unread.push(PacketRow { lines, ..unread(EntryKind::Named, &path, bytes) });
                 }
                 Found::Missing => {}
                 Found::Refused(why) => self.pass_over(&path, why),

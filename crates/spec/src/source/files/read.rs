@@ -6,12 +6,13 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use crucible_host::fs::read_prefix;
 use crucible_model::{ByteLimit, RepoPath};
 use crucible_repo::{EditObstacle, LinkPolicy, RepoError, TreeEditError, TreeFile, read_tree_file};
 use crucible_secrets::is_secret_file;
 
 use crate::error::SpecError;
-use crate::packet::PassedOverReason;
+use crate::packet::{COUNTED, PassedOverReason, lines_of_bytes};
 use crate::project::is_own;
 
 /// A project's directory, its own path free of links.
@@ -82,6 +83,13 @@ impl Project {
                 String::from_utf8(bytes).map_or(Found::Refused(PassedOverReason::NotText), Found::Text)
             }
         }
+    }
+
+    /// The lines of the file at `path`, which is too large to be shown: of its first [`COUNTED`] bytes.
+    pub(super) fn lines(&self, path: &RepoPath) -> u64 {
+        let counted = |(place, _): (PathBuf, RepoPath)| read_prefix(&place, COUNTED).ok();
+        let prefix = self.leads(path).ok().and_then(counted);
+        prefix.map_or(0, |prefix| lines_of_bytes(&prefix.bytes))
     }
 
     /// Where `path` leads, with every link followed, as long as that is in the project and may be shown.

@@ -1,11 +1,11 @@
 //! One session of the history: what it found out, the documents it handed out, and who said what in its debate.
 
 use crucible_ledger::{CrawlArtifactRow, CrawlMessageRow, Ledger};
-use crucible_model::{Digest, ExitStatus, Timestamp};
+use crucible_model::{Digest, ExitStatus, Timestamp, short_line};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Session;
+use super::{SHOWN, Session};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::output::Output;
@@ -132,7 +132,7 @@ fn for_people(output: &Output, report: &Report<'_>) {
     let mut messages = table(["round", "who", "did", "model", "said"]);
     for message in &report.messages {
         let did = match (message.error.is_empty(), message.verdict.is_empty()) {
-            (false, _) => format!("{}: failed: {}", message.phase, message.error),
+            (false, _) => format!("{}: failed: {}", message.phase, short_line(&message.error, SHOWN)),
             (true, false) => format!("{}: {}", message.phase, message.verdict),
             (true, true) => message.phase.to_owned(),
         };
