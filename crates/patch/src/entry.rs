@@ -99,8 +99,8 @@ pub(crate) fn stated(file: &FilePatch, after: Option<&[u8]>, policy: &Policy) ->
         // A source that is given as binary would be judged by nothing.
         Content::Binary if !is_named || Language::of(path).is_some() => {
             let hint = match is_named {
-                true => "a source file is changed as text only",
-                false => "leave binary files as they are, or have the plan name this file",
+                true => "a source file is changed as text only".to_owned(),
+                false => format!("leave binary files as they are, or {}", policy.source.naming()),
             };
             found.push(Finding::error(BINARY, path.as_str(), hint));
         }
@@ -123,6 +123,7 @@ const SYMLINK: Code = Code::new("patch-symlink");
 /// What is wrong with what an entry is before and after.
 fn modes(path: &RepoPath, old: Option<FileMode>, new: Option<FileMode>, policy: &Policy) -> Option<Finding> {
     let refuse = |code: Code, hint: &str| Some(Finding::error(code, path.as_str(), hint));
+    let naming = policy.source.naming();
     let has = |mode: FileMode| [old, new].contains(&Some(mode));
     let is_named = policy.allows_unusual(path);
     if has(FileMode::Gitlink) {
@@ -134,11 +135,11 @@ fn modes(path: &RepoPath, old: Option<FileMode>, new: Option<FileMode>, policy: 
         return refuse(TYPE_CHANGE, hint);
     }
     if has(FileMode::Symlink) && !is_named {
-        return refuse(SYMLINK, "leave symbolic links as they are, or have the plan name this one");
+        return refuse(SYMLINK, &format!("leave symbolic links as they are, or {naming}"));
     }
     let changes = old.zip(new).is_some_and(|(old, new)| old != new);
     if changes && !is_named {
-        return refuse(MODE, "leave the file's mode as it is, or have the plan name this file");
+        return refuse(MODE, &format!("leave the file's mode as it is, or {naming}"));
     }
     None
 }
@@ -178,7 +179,8 @@ fn binary(path: &RepoPath, content: &[u8], policy: &Policy) -> Option<Finding> {
 /// The path to which the link at `path` with this content leads; or how it leads elsewhere.
 fn target_of(path: &RepoPath, content: &[u8]) -> Result<RepoPath, &'static str> {
     let target = std::str::from_utf8(content).map_err(|_| "has a target that is not UTF-8")?;
-    if target.is_empty() || target.len() > MAX_TARGET || target.chars().any(char::is_control) {
+    let is_odd = |c: char| c.is_control() || c == '\\';
+    if target.is_empty() || target.len() > MAX_TARGET || target.chars().any(is_odd) {
         return Err("has a target that is no path");
     }
     if target.starts_with('/') {

@@ -381,7 +381,8 @@ impl Judge<'_> {
         let is_new = !matches!(file.change, Change::Modify | Change::Delete);
         let made_executable = file.change == Change::Create && file.new_mode == Some(FileMode::Executable);
         if made_executable && !self.policy.allows_unusual(path) {
-            self.refuse(MODE, path, "add nothing executable, or have the plan name this file");
+            let hint = format!("add nothing executable, or {}", self.policy.source.naming());
+            self.refuse(MODE, path, hint);
         }
         // A root that is the file itself names it, where nothing but a program of the project reads such a file.
         let is_meant =

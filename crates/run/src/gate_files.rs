@@ -17,7 +17,7 @@ mod targets;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::Path;
 
-use compiled::{Followed, compiled_by, is_compiler, is_makefile, test_sources};
+use compiled::{Followed, compiled_by, is_compiler, is_makefile, is_source, test_sources};
 use crucible_host::words::shell_word;
 use crucible_model::RepoPath;
 use crucible_verify::{GateSpec, Makefile, runners};
@@ -196,7 +196,17 @@ pub(crate) fn gate_files(
 fn made_from(followed: &[Followed], text: &str) -> String {
     let makefiles = followed.iter().filter(|file| file.is_makefile);
     let made = Makefile::read(makefiles.map(|file| file.text.as_str()));
-    text.lines().map(|line| made.expand(line)).collect::<Vec<_>>().join("\n")
+    text.lines().map(|line| spaced(&made.expand(line))).collect::<Vec<_>>().join("\n")
+}
+
+/// A line of a makefile with spaces around the sign of an assignment: to a shell `A=b c` would run `c`.
+fn spaced(line: &str) -> String {
+    let sign = line.find('=').filter(|_| !line.starts_with('\t'));
+    let assignment = sign.and_then(|at| {
+        let name = line[..at].trim_end_matches([':', '?', '+', '!']);
+        is_name(name).then(|| format!("{name} = {}", &line[at + 1..]))
+    });
+    assignment.unwrap_or_else(|| line.to_owned())
 }
 
 /// Whether a makefile includes a file of this name, or a command has make read it.
@@ -406,7 +416,12 @@ impl Reading {
         let name = file_name(program);
         let rest: Vec<&str> = words.collect();
         if matches!(name, "include" | "sinclude") && rest.first() != Some(&"=") {
-            self.found.extend(rest.iter().map(|word| (*word).to_owned()));
+            // Files of dependencies are named after sources: `-include $(OBJECTS:.o=.d)`.
+            let is_makefile = |word: &&&str| {
+                let ending = word.rsplit_once('.').map_or("", |(_, ending)| ending);
+                !OTHER_LANGUAGES.contains(&ending) && !is_source(word)
+            };
+            self.found.extend(rest.iter().filter(is_makefile).map(|word| (*word).to_owned()));
         }
         if let Some(files) = steered_by(name) {
             let directory = rest.windows(2).find(|pair| ["-C", "--prefix", "--dir"].contains(&pair[0]));

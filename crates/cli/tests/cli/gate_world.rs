@@ -89,7 +89,8 @@ fn editable_install_loads_the_patched_source_without_mounts() {
 
 #[test]
 fn environment_of_tox_is_active_where_there_is_no_other() {
-    let desk = Desk::with(&answering(good_answer()));
+    let server = answering(good_answer());
+    let desk = Desk::with(&server);
     let original = editable(&desk, ".tox/py311");
     write(original.join(".tox/py311/bin/pytest"), "");
     write(original.join(".tox/py311/.gitignore"), "*\n");

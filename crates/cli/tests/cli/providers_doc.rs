@@ -63,7 +63,10 @@ sections! {
             assert_eq!([asked(0), asked(1)], [("patchmaker", "gemini-2.5-flash"), ("fixer", "gemini-2.5-pro")]);
         };
     }
-    prompt_templates: "Prompt templates" => |section| answered(section, Some(KEY));
+    prompt_templates: "Prompt templates" => |section| {
+        let stage = Stage::new().run(&section);
+        assert_eq!(stage.receipt()["phases"][0]["llm"]["provider"], "anthropic");
+    };
     claude_cli: "claude-cli" => |section| program(section, "claude");
     gemini_cli: "gemini-cli" => |section| program(section, "gemini");
     codex_cli: "codex-cli" => |section| program(section, "codex");

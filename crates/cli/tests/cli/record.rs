@@ -53,6 +53,12 @@ fn a_file_that_nobody_recorded_is_made_again_and_not_believed() {
         let made = std::fs::read_to_string(dir.join(step)).unwrap();
         assert_eq!(made, std::fs::read_to_string(honest.join(step)).unwrap(), "{step}");
     }
+    // What is no part of the record keeps a run from landing until somebody has looked at it.
+    let refused = desk.run(["run", "land", &id]).exits(1);
+    assert!(refused.stderr.contains("record-file-unrecorded artifacts/failure.json"), "{}", refused.stderr);
+    for stray in ["artifacts/failure.json", "artifacts/landing.json"] {
+        let _ = std::fs::remove_file(dir.join(stray));
+    }
     desk.run(["run", "land", &id]).ok();
 }
 

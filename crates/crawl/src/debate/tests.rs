@@ -167,7 +167,7 @@ fn no_prompt_speaks_of_rounds_or_budgets() {
 #[test]
 fn the_prompt_hash_is_this_one() {
     assert_eq!(prompt_hash(), prompt_hash());
-    assert_eq!(prompt_hash().as_str(), "3fa2ade5c1f0");
+    assert_eq!(prompt_hash().as_str(), "ab2f520d3f53");
 }
 
 #[test]

@@ -50,7 +50,8 @@ pub(crate) fn included(path: &RepoPath, source: &[u8]) -> Vec<Included> {
             rust(source, &mut found);
         }
         Some(Language::C)
-            if ["include", "embed", "import", "incbin"].iter().any(|word| has(source, word)) =>
+            // A word may go on in the next line.
+            if ["include", "embed", "import", "incbin", "\\\n"].iter().any(|word| has(source, word)) =>
         {
             c(source, &mut found);
         }
@@ -163,8 +164,11 @@ fn value(literal: &[u8]) -> String {
     let inner = literal.get(open..).unwrap_or_default();
     let from = inner.iter().position(|byte| *byte != quote).unwrap_or(inner.len());
     let inner = &inner[from..];
-    let to = inner.iter().rposition(|byte| !is_quote(byte) && *byte != b'#').map_or(0, |last| last + 1);
-    let text = String::from_utf8_lossy(&inner[..to]);
+    let hashes = inner.iter().rev().take_while(|byte| **byte == b'#').count();
+    let inner = &inner[..inner.len() - if is_raw { hashes } else { 0 }];
+    // As many as opened it: a quote before them is one that the text holds.
+    let closing = inner.iter().rev().take(from).take_while(|byte| **byte == quote).count();
+    let text = String::from_utf8_lossy(&inner[..inner.len() - closing]);
     if is_raw { text.into_owned() } else { unescaped(&text) }
 }
 

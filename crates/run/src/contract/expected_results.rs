@@ -160,6 +160,14 @@ fn entry(id: &str, body: &str, line: u64, verdict: &mut Verdict) -> ExpectedResu
     let mut evidence = Vec::new();
     for item in key_lines::list(value("Evidence")) {
         match item.parse() {
+            // It would be a separator to whoever reads the plan elsewhere.
+            Ok(_) if item.contains('\\') => {
+                verdict.push(Finding::error(
+                    PATH,
+                    item,
+                    format!("Evidence of {id}: write the path with `/`."),
+                ));
+            }
             Ok(path) => evidence.push(path),
             Err(error) => verdict.push(Finding::error(PATH, item, format!("Evidence of {id}: {error}."))),
         }

@@ -4,7 +4,7 @@
 //! chats leave around a text says nothing.
 
 use crucible_model::{EditFormat, Untrusted};
-use crucible_patch::{Patch, Proposal, parse, read_answer};
+use crucible_patch::{Content, Patch, Proposal, parse, read_answer};
 
 use crate::contract::key_lines::without_mark;
 use crate::layout;
@@ -26,7 +26,13 @@ impl Said {
             _ => None,
         };
         match diff {
-            Some(patch) => Self::Patch(patch),
+            // Of a text the names of its objects say nothing that the lines do not say.
+            Some(mut patch) => {
+                for file in patch.files.iter_mut().filter(|file| file.content == Content::Text) {
+                    file.objects = None;
+                }
+                Self::Patch(patch)
+            }
             None => Self::Text(without_mark(text).trim().to_owned()),
         }
     }

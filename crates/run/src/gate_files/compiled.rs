@@ -142,7 +142,7 @@ fn ending(path: &str) -> &str {
     file_name(path).rsplit_once('.').map_or("", |(_, ending)| ending)
 }
 
-fn is_source(word: &str) -> bool {
+pub(super) fn is_source(word: &str) -> bool {
     SOURCES.contains(&ending(word).to_ascii_lowercase().as_str())
 }
 

@@ -30,6 +30,25 @@ fn a_makefile_leads_to_the_script_that_it_runs() {
     assert_eq!(found(&["make", "test"], &files), ["Makefile", "tools/verify.py"]);
 }
 
+/// Make reads what a compiler noted of each source. The source itself is no makefile.
+#[test]
+fn included_files_of_dependencies_do_not_lead_to_the_sources() {
+    let makefile = "SOURCES=src/total.cpp $(wildcard tests/*.cpp)\nOBJECTS=$(SOURCES:%=build/%.o)\n\n\
+        test: build/test\n\tbuild/test\n\nbuild/test: $(OBJECTS)\n\t$(CXX) $(OBJECTS) -o $@\n\n\
+        -include $(OBJECTS:.o=.d)\ninclude rules.mk\n";
+    let files = [
+        ("Makefile", makefile),
+        ("rules.mk", "check:\n\tsh check.sh\n"),
+        ("check.sh", ""),
+        ("src/total.cpp", "int total() { assert(1); return load(\"data/a.xml\"); }\n"),
+        ("tests/main.cpp", "int main() { CHECK(total() == 1); }\n"),
+        ("data/a.xml", ""),
+    ];
+    let found = found(&["make", "test"], &files);
+    assert!(!found.iter().any(|path| path == "src/total.cpp" || path == "data/a.xml"), "{found:?}");
+    assert!(["rules.mk", "check.sh"].iter().all(|path| found.iter().any(|known| known == path)), "{found:?}");
+}
+
 #[test]
 fn setup_and_variables_of_a_gate_belong_to_it() {
     let files =

@@ -452,7 +452,10 @@ mod tests {
             assert!(codes(&verdict).contains(&code), "{text:?}: {:?}", codes(&verdict));
         }
         let none = read("Scope-Allow: src/a.py\nScope-Deny: none\nBehaviors: None.\nStop:\n").unwrap();
-        assert_eq!((none.behaviors.len(), none.scope_deny.len(), none.stop.as_str()), (0, 0, "x"));
+        assert_eq!(
+            (none.behaviors.len(), none.scope_deny.len(), none.stop.as_str()),
+            (0, 0, own.stop.as_str())
+        );
         // What the operator named may be opened.
         let named = by_code(&["tests/test_a.py"]);
         let plan =

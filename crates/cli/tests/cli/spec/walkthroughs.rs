@@ -1,6 +1,7 @@
 //! The walkthroughs of `docs/walkthroughs/`, followed to their end with real git.
 
 use super::guide::{Answers, Guide, Reader};
+use crate::support::{Desk, GOAL, GOOD_DIFF, small};
 
 /// What a reader has before they begin.
 const A_REPOSITORY: &str = "\
@@ -42,4 +43,55 @@ fn a_spec_goes_from_a_branch_to_a_gate_that_judges_a_clone_of_it() {
         reader.file("../pipeline/server/due.js").contains("Math.floor"),
         "the code is in the pull request"
     );
+}
+
+/// Claude Code is played by this test: it reads what the page tells it to read and writes what the page tells it to write.
+#[test]
+fn what_the_page_for_claude_code_says_is_so() {
+    let page = std::fs::read_to_string(format!(
+        "{}/../../docs/walkthroughs/claude-code.md",
+        env!("CARGO_MANIFEST_DIR")
+    ))
+    .unwrap();
+    let repo = small().build();
+    let desk = Desk::new();
+    // The commands of the table are commands of the program; the spec that they name is not there.
+    let commands: Vec<Vec<&str>> = page
+        .lines()
+        .filter(|line| line.starts_with('|'))
+        .filter_map(|line| line.split('`').nth(1)?.strip_prefix("crucible "))
+        .map(|command| command.split(' ').collect())
+        .collect();
+    assert_eq!(commands.len(), 5);
+    for command in commands {
+        let ran = desk.call(command.iter().copied()).current_dir(repo.path()).run();
+        assert!(!ran.stderr.contains("Usage:"), "{command:?}: {}", ran.stderr);
+        let document = if ran.stdout.is_empty() { ran.error() } else { ran.json() };
+        assert!(document["schema_version"].is_string(), "{command:?}: {document}");
+    }
+    assert!(page.contains(&format!("crucible run start \"{GOAL}\" --mode manual_outbox --json")));
+    let start = ["run", "start", GOAL, "--mode", "manual_outbox", "--json"];
+    let mut status = desk.call(start).current_dir(repo.path()).run().json();
+    for _ in 0..6 {
+        let Some(owed) = status["owed"].as_object() else { break };
+        let directory = std::path::Path::new(status["directory"].as_str().unwrap());
+        let prompt = std::fs::read_to_string(directory.join(owed["prompt"].as_str().unwrap())).unwrap();
+        assert!(prompt.contains(GOAL), "{prompt}");
+        std::fs::write(directory.join(owed["target"].as_str().unwrap()), GOOD_DIFF).unwrap();
+        status = desk.call(["run", "advance", "--json"]).current_dir(repo.path()).run().json();
+    }
+    assert_eq!(status["state"], "verified", "{status}");
+    assert!(
+        std::path::Path::new(status["directory"].as_str().unwrap()).join("artifacts/diff.patch").exists()
+    );
+    desk.call(["run", "land"]).current_dir(repo.path()).run().ok();
+    // What it wrote by itself is judged before it is committed.
+    repo.git(["reset", "-q", "--hard", "HEAD~1"]);
+    std::fs::write(desk.path("change.patch"), GOOD_DIFF).unwrap();
+    std::fs::write(desk.path("policy.json"), r#"{"allow_roots": ["src/"]}"#).unwrap();
+    assert!(page.contains("crucible patch check --patch /tmp/change.patch --policy policy.json --json"));
+    let check = desk.call(["patch", "check", "--json", "--patch"]).arg(desk.path("change.patch"));
+    let found =
+        check.arg("--policy").arg(desk.path("policy.json")).current_dir(repo.path()).run().ok().json();
+    assert_eq!(found["verdict"], "pass");
 }

@@ -108,14 +108,12 @@ mod tests {
             "crates/a/Cargo.toml",
             "crates/a/src/deep/a.rs",
             "crates/a/src/b.rs",
-            "crates/a/build.rs",
         ]
         .map(Into::into)
         .into();
         let any = |_: &RepoPath| true;
         assert_eq!(told(&["src/services/a.ts"], &tracked, any), "src/**");
         assert_eq!(told(&["crates/a/src/deep/a.rs"], &tracked, any), "crates/a/src/**");
-        assert_eq!(told(&["crates/a/build.rs"], &tracked, any), "crates/a/**");
     }
 
     #[test]
