@@ -270,7 +270,9 @@ mod tests {
         match default {
             toml::Value::Integer(_) => (toml::Value::Integer(layer.into()), layer.to_string()),
             toml::Value::Float(_) => (toml::Value::Float(layer.into()), layer.to_string()),
-            toml::Value::Boolean(_) => (toml::Value::Boolean(layer % 20 == 0), (layer % 20 == 0).to_string()),
+            toml::Value::Boolean(_) => {
+                (toml::Value::Boolean(layer.is_multiple_of(20)), (layer.is_multiple_of(20)).to_string())
+            }
             toml::Value::Array(_) => (toml::Value::Array(vec![text.clone().into()]), text),
             _ => (text.clone().into(), text),
         }

@@ -289,7 +289,7 @@ mod tests {
             (entry("l", Some(Symlink), Some(Executable), "src/a"), "patch-type-change l"),
             (entry("l", None, Some(Symlink), "../x"), "patch-symlink l"),
         ] {
-            assert_eq!(judged(&named, &[entry.clone()], &[]), [code], "{entry:?}");
+            assert_eq!(judged(&named, std::slice::from_ref(&entry), &[]), [code], "{entry:?}");
         }
     }
 

@@ -63,6 +63,7 @@ fn page(command: &Command) -> Vec<u8> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the test reads a page and may write it anew")]
 mod tests {
     use std::fmt::Write as _;
 

@@ -67,7 +67,7 @@ fn change_of_each_crate_of_crucible_itself_is_let_through() {
     assert!(sources.len() > 18, "{sources:?}");
     let mut repo = crucible_testkit::RepoBuilder::new();
     for source in &sources {
-        repo = repo.file(source, &std::fs::read_to_string(workspace.join(source)).unwrap());
+        repo = repo.file(source, std::fs::read_to_string(workspace.join(source)).unwrap());
     }
     let repo = repo.build();
     for source in &sources {

@@ -259,7 +259,7 @@ fn paths_outside_the_repository_are_refused() {
         ("100644", "100755", "3 patch-path-twice"),
         ("120000", "120000", "3 patch-path-twice"),
     ] {
-        assert_eq!(code(&sections(old, new)), expected, "{old} {new}");
+        assert_eq!(code(sections(old, new)), expected, "{old} {new}");
     }
     let nul = "diff --git \"a/x\\000y\" \"b/x\\000y\"\nnew file mode 100644\n";
     assert_eq!(code(nul), "1 patch-bad-path");

@@ -50,8 +50,11 @@ fn a_directory_that_python_or_npm_is_told_leads_through_no_link() {
     }
 }
 
+/// A step's name, its command and its variables.
+type TestStep<'t> = (&'t str, &'t str, &'t [(&'t str, &'t str)]);
+
 /// The verdict on steps, each with its `cwd` and variables, in a repository whose `package.json` declares these packages.
-fn judge_steps(steps: &[(&str, &str, &[(&str, &str)])], declared: &[(&str, &str)]) -> PlanSafety {
+fn judge_steps(steps: &[TestStep<'_>], declared: &[(&str, &str)]) -> PlanSafety {
     let steps = steps.iter().map(|(command, cwd, variables)| PlanStep {
         cwd: (*cwd).to_owned(),
         env: variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
@@ -67,7 +70,7 @@ fn judge_steps(steps: &[(&str, &str, &[(&str, &str)])], declared: &[(&str, &str)
 #[test]
 fn npx_runs_a_declared_tool_by_its_name_behind_an_install() {
     let declared = &[(".", "eslint"), (".", "typescript"), ("web", "jest")];
-    let valid = |steps: &[(&str, &str, &[(&str, &str)])]| {
+    let valid = |steps: &[TestStep<'_>]| {
         let safety = judge_steps(steps, declared);
         assert!(safety.valid(), "{steps:?}: {:?}", safety.violations());
     };

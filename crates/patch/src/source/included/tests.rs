@@ -1,3 +1,5 @@
+//! Tests of what a text has read from outside: each language's constructs, and their honest neighbours.
+
 use super::*;
 
 fn outside(path: &str, source: &str) -> Vec<Reach> {

@@ -2,13 +2,28 @@
 
 use std::collections::BTreeSet;
 
-use crucible_model::{PathRole, PathRoles, RepoPath, SourcePlace, is_source};
-use crucible_pack::{FileClass, area_of, is_beside};
+use crucible_model::{RepoPath, SourcePlace, is_source};
+use crucible_pack::{area_of, is_beside};
 
 use super::is_plain;
 
 /// A place with more sources than this is too large to be opened; a directory in it may be.
 const MAX_SOURCES: usize = 400;
+
+/// What describes a package, and not a tool's work in some directory of it.
+const MANIFESTS: [&str; 11] = [
+    "Cargo.toml",
+    "build.gradle",
+    "build.gradle.kts",
+    "composer.json",
+    "go.mod",
+    "mix.exs",
+    "package.json",
+    "pom.xml",
+    "pyproject.toml",
+    "setup.cfg",
+    "setup.py",
+];
 
 /// The sources of the package of the best of these files, which are sorted: those of the directory below the nearest manifest
 /// (`src/**`, `crates/a/src/**`), or else those of the file's own directory, with what lies below it or without where it is the top of the
@@ -49,9 +64,7 @@ pub(super) fn package_of(
 fn source_root(path: &RepoPath, tracked: &[(RepoPath, u64)]) -> Option<String> {
     let manifests: BTreeSet<&str> = tracked
         .iter()
-        .filter(|(path, _)| {
-            PathRoles::of(path).has(PathRole::Project) && FileClass::of(path) == FileClass::Manifest
-        })
+        .filter(|(path, _)| MANIFESTS.contains(&path.file_name()))
         .map(|(path, _)| path.as_str().rsplit_once('/').map_or("", |(directory, _)| directory))
         .collect();
     let path = path.as_str();
@@ -103,6 +116,7 @@ mod tests {
     fn package_reaches_to_the_directory_below_the_nearest_manifest() {
         let tracked: Vec<String> = [
             "package.json",
+            "src/tsconfig.json",
             "src/services/a.ts",
             "src/parser/b.ts",
             "crates/a/Cargo.toml",
