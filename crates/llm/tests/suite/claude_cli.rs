@@ -133,6 +133,16 @@ async fn a_blank_system_prompt_is_none() {
 }
 
 #[tokio::test]
+async fn last_valid_json_it_prints_is_the_answer() {
+    let program = stand(&format!(
+        "echo 'starting'; printf '%s\\n' '{}' '{{\"type\": \"result\", \"result\": cut' '{}' 'done {{'",
+        success("first"),
+        success("last"),
+    ));
+    assert_eq!(program.call(ask("x")).await.unwrap().raw_response, "last");
+}
+
+#[tokio::test]
 async fn several_turns_are_told_apart() {
     let program = stand(&format!("cat > $NOTES/stdin; printf '%s' '{}'", success("ok")));
     let mut inv = ask("x");
