@@ -340,6 +340,9 @@ fn killed(completed: &Completed) -> String {
     }
 }
 
+/// The most paths that are told on a terminal.
+const MOST_TOLD: usize = 20;
+
 /// What a command left that other programs run or obey.
 struct Left {
     paths: Vec<LeftBehind>,
@@ -364,13 +367,18 @@ impl Left {
 
     /// Says so on standard error.
     fn tell(&self, app: &App) {
-        for left in &self.paths {
+        for left in self.paths.iter().take(MOST_TOLD) {
             let more = match left.paths {
                 0 | 1 => String::new(),
                 paths => format!(" ({})", counted(paths as u64, "path")),
             };
             let why = left.why.as_str();
             app.output.remark(&one_line(&format!("note: made or changed {}{more}: {why}", left.path)));
+        }
+        let rest: usize = self.paths.iter().skip(MOST_TOLD).map(|left| left.paths).sum();
+        if rest > 0 {
+            app.output
+                .remark(&format!("note: and {} more; `--json` lists them", counted(rest as u64, "path")));
         }
         if !self.is_whole {
             app.output.remark("note: there are too many files to look at all of them for changes");

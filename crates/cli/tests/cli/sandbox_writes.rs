@@ -51,6 +51,55 @@ fn git_directories_are_read_only() {
     assert_eq!(left(&ran), [".git.other"]);
 }
 
+/// What the user's own git reads in every repository, where a directory that holds it is handed out.
+#[test]
+fn users_own_git_settings_are_read_only() {
+    let desk = Desk::new();
+    let place = desk.path("handed");
+    std::fs::create_dir_all(&place).unwrap();
+    let (origin, project) = (repository(), place.join("project"));
+    origin.git(["clone", "--quiet", ".", project.to_str().unwrap()]);
+    let settings = place.join("settings");
+    std::fs::write(&settings, "[user]\n\tname = x\n").unwrap();
+    for at in [place.clone(), place.join("project")] {
+        let words = ["sandbox", "exec", "--json", "--write", place.to_str().unwrap(), "--", "sh", "-c"];
+        let script = format!(
+            "echo more >> {} && echo planted; echo more >> {}/free",
+            settings.display(),
+            place.display()
+        );
+        let ran = desk.call(words).arg(&script).env("GIT_CONFIG_GLOBAL", &settings).current_dir(&at).run();
+        assert_eq!(ran.json()["stdout"], "", "{ran:?}");
+    }
+    assert_eq!(std::fs::read_to_string(&settings).unwrap(), "[user]\n\tname = x\n");
+    assert_eq!(std::fs::read_to_string(place.join("free")).unwrap(), "more\nmore\n");
+}
+
+#[test]
+fn many_hidden_files_push_nothing_out_of_the_list() {
+    let (desk, repo) = (Desk::new(), repository());
+    let script = "i=0; while [ $i -lt 200 ]; do echo x > .a$i; i=$((i+1)); done\n\
+        mkdir .vscode; echo x > .vscode/tasks.json; echo x > Makefile; echo x > zz; chmod +x zz";
+    let document = exec(&desk, repo.path(), &[], script).ok().json();
+    let paths = left(&document);
+    for path in [".vscode/tasks.json", "Makefile", "zz", ".a199"] {
+        assert!(paths.contains(&path), "{path}: {paths:?}");
+    }
+    assert!(paths.iter().position(|path| *path == "Makefile") < Some(20), "{paths:?}");
+    let words = [
+        "sandbox",
+        "exec",
+        "--write",
+        ".",
+        "--",
+        "sh",
+        "-c",
+        "echo y > Makefile; for i in 1 2 3; do echo y > .a$i; done",
+    ];
+    let told = desk.call(words).current_dir(repo.path()).run().stderr;
+    assert!(told.contains("made or changed Makefile"), "{told}");
+}
+
 #[test]
 fn git_directories_at_any_depth_are_read_only() {
     let (desk, repo, inner) = (Desk::new(), repository(), repository());
@@ -150,14 +199,14 @@ fn files_that_others_run_are_listed() {
         left(&document),
         [
             ".claude/commands/x.md",
-            ".cursorrules",
-            ".envrc",
             ".vscode/tasks.json",
             "CLAUDE.md",
             "Makefile",
-            "run.sh",
             "sub/AGENTS.md",
-            "sub/conftest.py"
+            "sub/conftest.py",
+            ".cursorrules",
+            ".envrc",
+            "run.sh",
         ]
     );
     assert_eq!(document["left_behind"][0]["why"], "obeyed");

@@ -18,8 +18,10 @@ use super::RunnerError;
 use super::walls::MOST_ENTRIES;
 use crate::places::{PlaceKind, PlaceMeaning, is_git, is_own, meaning};
 
-/// The most that are named.
+/// The most that are named of what a skill left.
 const MOST_NAMED: usize = 20;
+/// The most that are named of what another command left.
+const MOST_LISTED: usize = 10_000;
 /// The most entries that are looked at around a command that is no skill.
 const MOST_SURVEYED: usize = 500_000;
 /// More than this in one directory of a program, or directories of one name, are named together.
@@ -53,6 +55,19 @@ pub struct LeftBehind {
     pub why: LeftWhy,
     /// How many paths it stands for: itself, or more below it or of its name.
     pub paths: usize,
+}
+
+impl LeftBehind {
+    /// How likely others run or obey it, the most likely first.
+    fn rank(&self) -> u8 {
+        let name = self.path.rsplit('/').next().unwrap_or_default();
+        match self.why {
+            LeftWhy::Obeyed if name.starts_with('.') && !is_git(name) => 1,
+            LeftWhy::Obeyed => 0,
+            LeftWhy::NamedSecret | LeftWhy::Mode | LeftWhy::Special | LeftWhy::Unseen => 2,
+            LeftWhy::Executable | LeftWhy::More => 3,
+        }
+    }
 }
 
 /// Why it matters that something was left.
@@ -382,11 +397,17 @@ impl Left {
         }
         left.sort_by(|one, other| one.path.cmp(&other.path));
         left.dedup();
-        if naming == Naming::Grouped {
-            left = alike_together(left);
-        }
-        if left.len() > MOST_NAMED {
-            let paths = left.drain(MOST_NAMED..).map(|one| one.paths).sum();
+        let most = match naming {
+            Naming::Each => MOST_NAMED,
+            Naming::Grouped => {
+                left = alike_together(left);
+                // What is meant by its name comes before what may be anything: many of these must not push it out of sight.
+                left.sort_by_key(LeftBehind::rank);
+                MOST_LISTED
+            }
+        };
+        if left.len() > most {
+            let paths = left.drain(most..).map(|one| one.paths).sum();
             left.push(LeftBehind { path: "…".to_owned(), why: LeftWhy::More, paths });
         }
         left

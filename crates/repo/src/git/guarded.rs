@@ -48,7 +48,7 @@ impl Git {
                 all_in(directory, asked.named(asked.submodules())).await
             }
             Err(RepoError::NotARepository { .. } | RepoError::NotThere { .. }) => {
-                all_in(directory, async { Ok(Vec::new()) }).await
+                all_in(directory, async { Ok(users_settings(env)) }).await
             }
             Err(error) => Err(error),
         }
@@ -106,7 +106,8 @@ impl Asked<'_> {
         submodules: impl Future<Output = Result<Vec<PathBuf>, RepoError>>,
     ) -> Result<Vec<PathBuf>, RepoError> {
         let place = self.place;
-        let mut places = vec![place.git_dir.clone(), place.common_dir.clone()];
+        let mut places = users_settings(self.env);
+        places.extend([place.git_dir.clone(), place.common_dir.clone()]);
         places.extend(nested::programs(&place.git_dir));
         places.extend(nested::programs(&place.common_dir));
 
@@ -161,6 +162,25 @@ impl Asked<'_> {
         let output = self.runner.run(&self.place.top, Some(self.place), self.neutral, call).await?;
         if output.code == 0 { Ok(output) } else { Err(output.failed()) }
     }
+}
+
+/// The files in which git looks for the user's own settings, as far as they are there.
+fn users_settings(env: &Environment) -> Vec<PathBuf> {
+    let at = |name: &str| env.get_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let places = match at("GIT_CONFIG_GLOBAL") {
+        Some(file) => vec![file],
+        None => {
+            let home = env.home();
+            let config = at("XDG_CONFIG_HOME").or_else(|| Some(home.clone()?.join(".config")));
+            home.map(|home| home.join(".gitconfig"))
+                .into_iter()
+                .chain(config.map(|config| config.join("git/config")))
+                .collect()
+        }
+    };
+    // A link and what it leads to are two ways to the same orders.
+    let there = places.into_iter().filter_map(|file| Some([file.canonicalize().ok()?, file]));
+    there.flatten().collect()
 }
 
 /// The file that this entry of a file of settings includes, whether or not it is there.

@@ -342,8 +342,8 @@ pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[Stri
             }
         }
     }
-    for item in plan.budgets.split([' ', ',', ';', '/']).filter(|item| !is_budget(item)) {
-        let hint = "Budgets are whole numbers above 0: `iterations=3 files=5 bytes=60000`, or `3/5/60000`.";
+    for item in wrong_budgets(&plan.budgets) {
+        let hint = "Budgets are whole numbers above 0 for iterations, files and bytes: `iterations=3 files=5 bytes=60000`, or `3/5/60000`.";
         verdict.push(Finding::error(BAD_BUDGET, item, hint));
     }
     let is_condition = |item: &&str| StopCondition::ALL.iter().any(|condition| condition.as_str() == *item);
@@ -359,13 +359,34 @@ pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[Stri
     verdict
 }
 
-/// Whether a word is empty, or a whole number above 0, with or without a name. A limit of calls may be 0, which means no limit.
-fn is_budget(item: &str) -> bool {
-    let (name, number) = item.split_once('=').unwrap_or(("", item));
-    let is_digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    let is_zero = number.bytes().all(|byte| byte == b'0');
-    let is_name = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    item.is_empty() || is_digits && is_name && (!is_zero || name == "max_calls")
+/// The names of budgets. A plan that Crucible writes has the long ones.
+const BUDGETS: [&[&str]; 4] = [
+    &["iterations", "max_iterations"],
+    &["files", "max_files"],
+    &["bytes", "max_total_bytes"],
+    &["calls", "max_calls"],
+];
+
+/// The parts of a line of budgets that are none: what is no number above 0, a name that is unknown or comes twice, a number too many.
+fn wrong_budgets(line: &str) -> Vec<&str> {
+    let items = line.split([' ', ',', ';', '/']).filter(|item| !item.is_empty());
+    let mut seen = [false; BUDGETS.len()];
+    let mut wrong = Vec::new();
+    for (at, item) in items.enumerate() {
+        let (kind, number) = match item.split_once('=') {
+            Some((name, number)) => (BUDGETS.iter().position(|names| names.contains(&name)), number),
+            // Without names they stand in this order; calls are no part of it.
+            None => (Some(at).filter(|at| *at < BUDGETS.len() - 1), item),
+        };
+        let is_digits = number.bytes().all(|byte| byte.is_ascii_digit());
+        let is_allowed = |number: u64| number > 0 || kind == Some(BUDGETS.len() - 1);
+        let is_number = is_digits && number.parse().is_ok_and(is_allowed);
+        let is_new = kind.is_some_and(|kind| !std::mem::replace(&mut seen[kind], true));
+        if !(is_number && is_new) {
+            wrong.push(item);
+        }
+    }
+    wrong
 }
 
 fn wide_scope() -> Finding {
@@ -557,7 +578,22 @@ mod tests {
         for good in ["3", "3/5/60000", "iterations=3, files=5, bytes=60000", "max_iterations=4 max_calls=0"] {
             assert_eq!(budgets(good), 0, "{good}");
         }
-        for bad in ["bananas", "-1", "3/-5/1", "files=0", "files=1e3", "+3", "3.5", "files="] {
+        for bad in [
+            "bananas",
+            "-1",
+            "3/-5/1",
+            "files=0",
+            "files=1e3",
+            "+3",
+            "3.5",
+            "files=",
+            "bananas=3",
+            "x=1",
+            "3/5/6/7",
+            "files=5 files=6",
+            "99999999999999999999999999",
+            "3 iterations=2",
+        ] {
             assert_eq!(budgets(bad), 1, "{bad}");
         }
         let stops = |text: &str| {
