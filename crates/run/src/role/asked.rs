@@ -390,7 +390,7 @@ mod tests {
 
     fn by_code(names: &[&str]) -> Plan {
         let text = format!(
-            "Status: DRAFT\nScope-Allow: src/a.py\nScope-Deny:\nNames: {}\nGates: {}\nStop: verified\nBudgets: b=1\nBehaviors:\nResults: R001\n",
+            "Status: DRAFT\nScope-Allow: src/a.py\nScope-Deny:\nNames: {}\nGates: {}\nStop: verified\nBudgets: files=1\nBehaviors:\nResults: R001\n",
             names.join(", "),
             required_gates().collect::<Vec<_>>().join(", ")
         );
@@ -444,7 +444,7 @@ mod tests {
             ("Scope-Allow: src/a.py\nNames: tests/test_a.py\n", "run-plan-oversteps"),
             ("Scope-Allow: src/a.py\nMay-Drop: main\n", "run-plan-oversteps"),
             ("Scope-Allow: src/a.py\nGates: lite\n", "run-plan-oversteps"),
-            ("Scope-Allow: src/a.py\nBudgets: b=9\n", "run-plan-oversteps"),
+            ("Scope-Allow: src/a.py\nBudgets: files=9\n", "run-plan-oversteps"),
             ("Scope-Allow: src/a.py\nScope-Allow: tests\n", "run-plan-unclear"),
             ("Scope-Allow: src/a.py\nBehaviors: B009\n", "plan-id-unresolved"),
         ] {
