@@ -135,6 +135,9 @@ fn is_document(path: &RepoPath) -> bool {
     PathRoles::of(path).has(PathRole::Document)
 }
 
+/// How many dropped definitions are looked for in all touched files: each takes a pass over their text.
+const MAX_LOOKED_FOR: usize = 20;
+
 /// Documents that decide who may use the code.
 const LEGAL: [&str; 5] = ["authors", "copying", "licence", "license", "notice"];
 
@@ -482,11 +485,16 @@ impl Judge<'_> {
                 }
             }
         }
+        let mut looked_for = 0;
         for (definition, (count, path)) in balance {
             let Some(path) = path.filter(|_| count < 0) else {
                 continue;
             };
-            if !self.policy.may_drop.contains(&definition.name) && !self.is_unused(path, &definition.name) {
+            if self.policy.may_drop.contains(&definition.name) {
+                continue;
+            }
+            looked_for += 1;
+            if looked_for > MAX_LOOKED_FOR || !self.is_unused(path, &definition.name) {
                 let saying = match self.policy.source {
                     PolicySource::Document => "list the definition in `may_drop` of the policy",
                     PolicySource::Plan => "have the plan say that it goes",

@@ -340,7 +340,7 @@ fn killed(completed: &Completed) -> String {
     }
 }
 
-/// The most paths that are told on a terminal.
+/// The most paths that a terminal shows.
 const MOST_TOLD: usize = 20;
 
 /// What a command left that other programs run or obey.

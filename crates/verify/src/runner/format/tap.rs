@@ -3,7 +3,7 @@
 //! A subtest's name begins with those of the tests around it, as far as `# Subtest: name` announced them. `prove -v` prints the file before its
 //! tests: `t/a.t .. `. Blocks of YAML below a test are passed over, since they may quote anything.
 //!
-//! Tests of one name are told apart by number, the worst first: `node --test` names no file, and a test that turns red must not hide behind
+//! Tests of the same name are numbered, the worst first: `node --test` names no file, and a test that turns red must not hide behind
 //! another of its name that was red before.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use crate::results::{TestResults, TestStatus};
 use crate::runner::Told;
 
-/// The most tests of one name that are told apart; further ones are not better than these.
+/// The most tests of the same name that are numbered; the others did not end worse than these.
 const MAX_SAME: usize = 100;
 /// The deepest nesting of subtests that is distinguished.
 const MAX_DEPTH: usize = 50;
