@@ -36,7 +36,16 @@ impl Man {
             written += 1;
             Ok(())
         })?;
-        app.output.line(&format!("wrote {} to {}", counted(written, "page"), dir.display()));
+        if app.output.is_json() {
+            let document = serde_json::json!({
+                "schema_version": "crucible-man-v1",
+                "directory": dir,
+                "pages": written,
+            });
+            app.output.json(&document)?;
+        } else {
+            app.output.line(&format!("wrote {} to {}", counted(written, "page"), dir.display()));
+        }
         Ok(ExitStatus::Success)
     }
 }
