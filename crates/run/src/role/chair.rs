@@ -44,7 +44,7 @@ use crate::scope::{GoalScope, Tree, additions, read_goal};
 pub use explained::{
     ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome, request_for_goal,
 };
-use package::package_of;
+use package::packages_of;
 use pointers::{Pointers, imports_of};
 use portion::show_parts;
 use survey::{Listed, SECRET, Seen, survey};
@@ -348,7 +348,7 @@ pub(crate) fn draft(
             let is_new = |path: &RepoPath| {
                 !holds(&scope, path) && !goal.denies(path) && !analysis.gate_files.contains(path)
             };
-            sources.extend(package_of(&record.goal, &best, tracked, is_new));
+            sources = with_tree(record, tracked, |tree| packages_of(&record.goal, &best, tree, is_new));
         }
     }
     let may_add = with_tree(record, tracked, |tree| additions(&scope, &goal.tests, tree));
