@@ -17,12 +17,12 @@ use super::run::PhaseRun;
 use crate::document::{Fault, Requirements, review_targets};
 use crate::error::SpecError;
 use crate::fixup::{FIXUP_DIFF, ProposedFixup, describe_fixup, fixup_changes, place_fixup, propose_fixup};
+use crate::json_output::{ANSWER_REUSED, LLM_REPLAYED};
 use crate::packet::{EntryKind, Packet, PacketEntry, build_packet};
 use crate::phase::{CorrectionBrief, PhaseDocument, PhaseInput};
 use crate::phase_id::PhaseId;
 use crate::receipt::{FixupReceipt, FixupStage};
 use crate::store::PhaseOutput;
-use crate::surface::{ANSWER_REUSED, LLM_REPLAYED};
 
 /// How many files a hint names.
 const NAMED: usize = 10;

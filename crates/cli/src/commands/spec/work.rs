@@ -86,7 +86,7 @@ pub(crate) struct PhaseFlags {
 pub(crate) struct Work<'a> {
     app: &'a App,
     flags: &'a PhaseFlags,
-    desk: &'a Desk,
+    session: &'a SpecSession,
     lock: SpecLock,
     ledger: Ledger,
     /// What was settled of an application that was broken off.
@@ -98,7 +98,7 @@ pub(crate) struct Work<'a> {
 }
 
 /// What is known before the lock is taken.
-pub(crate) struct Desk {
+pub(crate) struct SpecSession {
     pub(crate) config: Config,
     pub(crate) project: SpecProject,
     pub(crate) store: SpecStore,
@@ -208,7 +208,7 @@ fn applies_nothing(why: &str, spec: &SpecId) -> CommandError {
     ))
 }
 
-impl Desk {
+impl SpecSession {
     /// Reads the configuration and looks at what the command line names. Nothing is changed.
     pub(crate) fn new(app: &App, spec: &SpecId, flags: &PhaseFlags) -> Result<Self, CommandError> {
         let project = place::project(app, flags.workspace.as_deref())?;
@@ -279,18 +279,22 @@ impl Desk {
 
 impl<'a> Work<'a> {
     /// Takes the spec's lock.
-    pub(crate) fn begin(app: &'a App, desk: &'a Desk, flags: &'a PhaseFlags) -> Result<Self, CommandError> {
+    pub(crate) fn begin(
+        app: &'a App,
+        session: &'a SpecSession,
+        flags: &'a PhaseFlags,
+    ) -> Result<Self, CommandError> {
         let mut ledger = app.ledger()?;
         // Found before anybody is asked: what cannot be recorded must not be paid for.
         ledger.check_writable()?;
         let claim = if flags.force { LockClaim::Force } else { LockClaim::IfFree };
-        let lock = desk.store.lock(&format!("crucible spec {}", desk.store.spec()), claim)?;
-        keep_out_of_git(desk.project.root())?;
+        let lock = session.store.lock(&format!("crucible spec {}", session.store.spec()), claim)?;
+        keep_out_of_git(session.project.root())?;
         // Whatever looks at the project's files from here on sees all of a fixup or nothing of it.
-        let recovered = recover_fixup(&desk.project, &lock)?;
+        let recovered = recover_fixup(&session.project, &lock)?;
         show_recovered(app, &recovered);
         let (idea, ran) = (None, Vec::new());
-        Ok(Self { app, flags, desk, lock, ledger, recovered, idea, asked: None, ran })
+        Ok(Self { app, flags, session, lock, ledger, recovered, idea, asked: None, ran })
     }
 
     /// What is known of the spec now, as the ledger sees it, too.
@@ -307,7 +311,7 @@ impl<'a> Work<'a> {
             && !state.has_idea
             && let Some(next) = status.next.as_mut().filter(|next| next.phase_id == PhaseId::Requirements)
         {
-            next.command = self.flags.sources.again(self.desk.store.spec());
+            next.command = self.flags.sources.again(self.session.store.spec());
         }
         Ok(status)
     }
@@ -327,7 +331,7 @@ impl<'a> Work<'a> {
         match applying {
             Applying::Applied => {}
             Applying::Settled | Applying::Missing if last < PhaseId::Fixup => {
-                return Err(nothing_waits(self.desk.store.spec()));
+                return Err(nothing_waits(self.session.store.spec()));
             }
             Applying::Settled => self.tell("no fixup waits; none was applied"),
             Applying::Missing => {
@@ -363,7 +367,7 @@ impl<'a> Work<'a> {
         let given = self.idea.as_ref().filter(|_| phase == PhaseId::Requirements);
         warn_of_sources(&mut run, given);
         let idea = self.idea.as_ref().map(|given| &given.idea);
-        if let Err(error) = run.gather(idea, self.desk.files.clone()) {
+        if let Err(error) = run.gather(idea, self.session.files.clone()) {
             let fail =
                 |told: Told<'_>| run.fail(told.class, told.message, told.exit, &mut self.ledger).map(drop);
             return Err(ended(self.app, fail, error, Hooked::No));
@@ -383,7 +387,7 @@ impl<'a> Work<'a> {
             WaitingFixup::Settled => return Ok(Applying::Settled),
             WaitingFixup::Missing => return Ok(Applying::Missing),
         };
-        let spec = self.desk.store.spec();
+        let spec = self.session.store.spec();
         let again = format!("`crucible resume {spec} --phase fixup --apply-fixups`");
         let hooked = self.hooked_by([HookMoment::PrePhase], PhaseId::Fixup);
         let unapplied = |run: &FixupRun<'_>, ledger: &mut Ledger, stopped: Stopped| {
@@ -400,7 +404,7 @@ impl<'a> Work<'a> {
         }
         let choice = self.fixups().map_err(Stopped::Interrupted);
         let applied =
-            choice.and_then(|choice| run.apply(&self.desk.project, &choice).map_err(Stopped::Failed));
+            choice.and_then(|choice| run.apply(&self.session.project, &choice).map_err(Stopped::Failed));
         let applied = match (applied, hooked) {
             (Ok(applied), _) => applied,
             (Err(stopped), Hooked::Yes) => return Err(unapplied(&run, &mut self.ledger, stopped)),
@@ -438,7 +442,7 @@ impl<'a> Work<'a> {
 
     /// What fixups may touch now.
     fn fixups(&self) -> Result<FixupChoice, CommandError> {
-        let Desk { config, project, sandbox, .. } = self.desk;
+        let SpecSession { config, project, sandbox, .. } = self.session;
         let choice = self.flags.fixups.choice(self.app, config, sandbox, project)?;
         Ok(FixupChoice { recovered: self.recovered.clone(), ..choice })
     }
@@ -450,7 +454,8 @@ impl<'a> Work<'a> {
         moment: HookMoment,
         subject: &HookSubject,
     ) -> Result<(), Stopped> {
-        let hooks = async { Ok(self.desk.hooks.run(self.app, &self.desk.sandbox, moment, subject).await) };
+        let hooks =
+            async { Ok(self.session.hooks.run(self.app, &self.session.sandbox, moment, subject).await) };
         let outcome = self.app.block_on(hooks).map_err(Stopped::Interrupted)?;
         run.hooked(outcome.receipts, outcome.consequence).map_err(Stopped::Failed)
     }
@@ -485,7 +490,7 @@ impl<'a> Work<'a> {
         });
         warn_unfinished(self.app, phase, run.unfinished());
         // The phase has its receipt, and with it the code of this process: a recording that fails changes neither.
-        let copied = self.desk.record.as_ref().map(|record| record.copy(&asked.backend, run.calls()));
+        let copied = self.session.record.as_ref().map(|record| record.copy(&asked.backend, run.calls()));
         if let Some(Err(error)) = copied {
             self.app.output.remark(&one_line(&format!(
                 "warning: the calls of {phase} are not in the recording of --record: {}",
@@ -500,7 +505,7 @@ impl<'a> Work<'a> {
         let phase = run.phase();
         let subject = HookSubject {
             receipt_id: Some(run.id().as_str().to_owned()),
-            ..HookSubject::before(self.desk.store.spec().clone(), phase)
+            ..HookSubject::before(self.session.store.spec().clone(), phase)
         };
         let before = match self.kept_before_hooks(phase) {
             Ok(()) => {
@@ -513,7 +518,7 @@ impl<'a> Work<'a> {
             Ok(client) => self.app.block_on(async { Ok(run.ask(&client).await) })?,
             Err(error) => Err(error),
         };
-        if !self.desk.hooks.any(HookMoment::PostPhase, phase) {
+        if !self.session.hooks.any(HookMoment::PostPhase, phase) {
             return Ok(done);
         }
         let status = if done.is_ok() { PhaseStatus::Success } else { PhaseStatus::Failed };
@@ -530,7 +535,7 @@ impl<'a> Work<'a> {
 
     /// Whether hooks of one of these moments run around the phase.
     fn hooked_by<const N: usize>(&self, moments: [HookMoment; N], phase: PhaseId) -> Hooked {
-        match moments.iter().any(|moment| self.desk.hooks.any(*moment, phase)) {
+        match moments.iter().any(|moment| self.session.hooks.any(*moment, phase)) {
             true => Hooked::Yes,
             false => Hooked::No,
         }
@@ -543,7 +548,7 @@ impl<'a> Work<'a> {
         moment: HookMoment,
         subject: &HookSubject,
     ) -> Result<(), SpecError> {
-        let outcome = self.desk.hooks.run(self.app, &self.desk.sandbox, moment, subject).await;
+        let outcome = self.session.hooks.run(self.app, &self.session.sandbox, moment, subject).await;
         run.hooked(outcome.receipts, outcome.consequence)
     }
 
@@ -553,7 +558,7 @@ impl<'a> Work<'a> {
         let Some(GivenIdea { idea, origin: IdeaOrigin::Given }) = &self.idea else {
             return Ok(());
         };
-        if phase != PhaseId::Requirements || !self.desk.hooks.any(HookMoment::PrePhase, phase) {
+        if phase != PhaseId::Requirements || !self.session.hooks.any(HookMoment::PrePhase, phase) {
             return Ok(());
         }
         let text = idea.text.as_str();
@@ -561,7 +566,7 @@ impl<'a> Work<'a> {
             let (entry, line) = idea.place_of(found.line).unwrap_or_else(|| (IDEA.to_owned(), found.line));
             return Err(SpecError::SecretInPacket { entry, rule: found.rule.to_string(), line });
         }
-        let PacketLimits { max_bytes, max_lines } = packet_limits(&self.desk.config);
+        let PacketLimits { max_bytes, max_lines } = packet_limits(&self.session.config);
         let fits = |count: usize, most: u64| u64::try_from(count).is_ok_and(|count| count <= most);
         if text.contains('\0') || !fits(text.len(), max_bytes) || !fits(text.lines().count(), max_lines) {
             return Ok(());
@@ -573,7 +578,7 @@ impl<'a> Work<'a> {
     fn prepared(&self, run: &mut PhaseRun<'_>) -> Result<(), SpecError> {
         let given = self.idea.as_ref().filter(|_| run.phase() == PhaseId::Requirements);
         warn_of_sources(run, given);
-        run.gather(given.map(|given| &given.idea), self.desk.files.clone())?;
+        run.gather(given.map(|given| &given.idea), self.session.files.clone())?;
         match given {
             Some(GivenIdea { idea, origin: IdeaOrigin::Given }) => keep(&self.lock, &idea.text),
             Some(_) | None => Ok(()),
@@ -605,17 +610,17 @@ impl<'a> Work<'a> {
         model: String,
         warnings: Vec<ReceiptWarning>,
     ) -> PhaseOrder {
-        let bounds = &self.desk.bounds;
+        let bounds = &self.session.bounds;
         PhaseOrder {
             phase,
             trial: Trial::Real,
-            limits: packet_limits(&self.desk.config),
+            limits: packet_limits(&self.session.config),
             attempts: bounds.attempts,
             phase_time: bounds.phase_time,
             call_time: bounds.call_time,
             model,
             edit_format,
-            fixups: FixupChoice::unguarded(self.flags.fixups.policy(&self.desk.config)),
+            fixups: FixupChoice::unguarded(self.flags.fixups.policy(&self.session.config)),
             warnings,
         }
     }
@@ -623,7 +628,7 @@ impl<'a> Work<'a> {
     /// Makes whoever is asked ready, once.
     fn choose(&mut self) -> Result<(), CommandError> {
         if self.asked.is_none() {
-            self.asked = Some(self.desk.asked(self.app, self.flags)?);
+            self.asked = Some(self.session.asked(self.app, self.flags)?);
         }
         Ok(())
     }
@@ -639,7 +644,7 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         match store.read(crucible_spec::FIXUP_DIFF)? {
-            Some(diff) => show_pending(self.app, &self.desk.project, &diff),
+            Some(diff) => show_pending(self.app, &self.session.project, &diff),
             None => Ok(()),
         }
     }
