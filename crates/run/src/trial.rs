@@ -337,7 +337,7 @@ pub(crate) async fn run(
             behaviors = Some(read_copy(git, &copy, change.map(|tried| tried.change)).await?);
         }
         let setting = surveyed.setting(&gate.id, &copy, &reports)?;
-        let observer = Told(Mutex::new(&mut *observer));
+        let observer = GateProgress(Mutex::new(&mut *observer));
         let gate = [GateInput::Command(gate.clone())];
         outcomes.extend(run_gates(&world.sandbox, &gate, &setting, &observer).await);
     }
@@ -600,9 +600,9 @@ pub(crate) fn keep_logs(
 }
 
 /// Passes what the gates do on to the observer.
-struct Told<'w>(Mutex<&'w mut dyn RunObserver>);
+struct GateProgress<'w>(Mutex<&'w mut dyn RunObserver>);
 
-impl GateObserver for Told<'_> {
+impl GateObserver for GateProgress<'_> {
     fn started(&self, gate: &GateInput) {
         if let (GateInput::Command(spec), Ok(mut observer)) = (gate, self.0.lock()) {
             observer.working("verifier", &format!("gate {} is running: {}", spec.id, spec.command.join(" ")));

@@ -8,7 +8,7 @@ use crucible_pack::ContextPack;
 use crucible_verify::{GateLevel, VerifyResult};
 
 use super::Engine;
-use super::ask::{ANSWER_CUT, Answer, Asked, Duty};
+use super::ask::{ANSWER_CUT, Answer, AskOutcome, Duty};
 use super::more_files::request_in;
 use super::prepare::Found;
 use crate::allow::permission;
@@ -109,8 +109,8 @@ impl Engine<'_> {
             };
             let attempt = Attempt { number, round: place.round, format, served_by: &name, ended: of_plan };
             let answer = match self.ask(clients, &name, &duty).await? {
-                Asked::Waiting => return Ok(()),
-                Asked::Answered(answer) => answer,
+                AskOutcome::Waiting => return Ok(()),
+                AskOutcome::Answered(answer) => answer,
             };
             match request_in(&answer).filter(|_| requests.left > 0) {
                 Some(request) => self.serve(&attempt, plan, pack, &request, &answer).await?,

@@ -6,7 +6,7 @@ use crucible_model::{Code, Digest, Finding, Timestamp, Untrusted, Verdict};
 use crucible_pack::{ContextPack, FileRequest};
 
 use super::Engine;
-use super::ask::{Answer, Asked, Duty};
+use super::ask::{Answer, AskOutcome, Duty};
 use super::attempts::beginning;
 use super::prepare::Found;
 use crate::analysis::Analysis;
@@ -257,8 +257,8 @@ impl Engine<'_> {
                     (Untrusted::new(self.dir.read_text(&duty.answer_path)?), refused)
                 }
                 None => match self.ask(clients, name, &duty).await? {
-                    Asked::Waiting => return Ok(None),
-                    Asked::Answered(Answer { text, unread }) => {
+                    AskOutcome::Waiting => return Ok(None),
+                    AskOutcome::Answered(Answer { text, unread }) => {
                         let judged = match unread {
                             Some(finding) => Err(Verdict::new(vec![finding])),
                             None => read(&text, self.instant(clients, &answered_key(&duty.step))),

@@ -47,7 +47,7 @@ pub use explained::{
 use package::packages_of;
 use pointers::{Pointers, imports_of};
 use portion::show_parts;
-use survey::{Listed, SECRET, Seen, survey};
+use survey::{Listed, ReadExtent, SECRET, survey};
 
 const OVER_PATCH_LIMIT: Code = Code::new("plan-over-patch-limit");
 
@@ -487,7 +487,7 @@ fn ranking(
         tracked.iter().map(|(path, size)| Listed { path: path.clone(), size: Some(*size) }).collect();
     let (mut unread, mut candidates) = (HashSet::new(), Vec::with_capacity(tracked.len()));
     for look in survey(&record.repo, &goal, &listed, most, &free) {
-        if look.seen == Seen::Unread {
+        if look.seen == ReadExtent::Unread {
             unread.insert(look.candidate.path().clone());
         }
         candidates.push(look.candidate);

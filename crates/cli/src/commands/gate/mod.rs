@@ -76,7 +76,7 @@ enum GateFormat {
 const TOLD: usize = 5_000;
 
 /// What is printed in other forms than the document.
-struct Told<'a> {
+struct GateView<'a> {
     report: &'a GateReport,
     policy: &'a GatePolicy,
     /// The first findings, whole.
@@ -149,7 +149,7 @@ impl Gate {
         findings.extend(gate_hook_findings(&receipts));
         let report = GateReport::new(&state, &policy, now, clock, &findings, &receipts);
 
-        let told = Told {
+        let told = GateView {
             report: &report,
             policy: &policy,
             findings: &findings[..findings.len().min(TOLD)],

@@ -92,7 +92,7 @@ pub(crate) struct Work<'a> {
     /// What was settled of an application that was broken off.
     recovered: RecoveredEdit,
     pub(crate) idea: Option<GivenIdea>,
-    pub(crate) asked: Option<Asked>,
+    pub(crate) asked: Option<PhaseModel>,
     /// What was run, in order.
     ran: Vec<PhaseId>,
 }
@@ -117,7 +117,7 @@ struct Bounds {
 }
 
 /// Who is asked.
-pub(crate) struct Asked {
+pub(crate) struct PhaseModel {
     backend: Backend,
     /// Who shows what is waited for.
     progress: Option<Arc<PhaseProgress>>,
@@ -243,7 +243,7 @@ impl SpecSession {
     }
 
     /// Makes whoever is asked ready. Nothing is changed.
-    pub(crate) fn asked(&self, app: &App, flags: &PhaseFlags) -> Result<Asked, CommandError> {
+    pub(crate) fn asked(&self, app: &App, flags: &PhaseFlags) -> Result<PhaseModel, CommandError> {
         let config = &self.config;
         let provider = config.text("llm.provider").ok_or_else(nobody)?;
         let Selected { backend, fell_back, .. } = model::selected(app, config, &self.sandbox, provider)?;
@@ -261,7 +261,7 @@ impl SpecSession {
         });
         let limits =
             BudgetLimits { calls: Limit::At(config.number("llm.budget.calls")), ..model::limits(config)? };
-        Ok(Asked {
+        Ok(PhaseModel {
             backend,
             progress,
             model,
@@ -368,8 +368,9 @@ impl<'a> Work<'a> {
         warn_of_sources(&mut run, given);
         let idea = self.idea.as_ref().map(|given| &given.idea);
         if let Err(error) = run.gather(idea, self.session.files.clone()) {
-            let fail =
-                |told: Told<'_>| run.fail(told.class, told.message, told.exit, &mut self.ledger).map(drop);
+            let fail = |told: FailureNote<'_>| {
+                run.fail(told.class, told.message, told.exit, &mut self.ledger).map(drop)
+            };
             return Err(ended(self.app, fail, error, Hooked::No));
         }
         let receipt = run.tried_dry(&mut self.ledger)?;
@@ -391,7 +392,8 @@ impl<'a> Work<'a> {
         let again = format!("`crucible resume {spec} --phase fixup --apply-fixups`");
         let hooked = self.hooked_by([HookMoment::PrePhase], PhaseId::Fixup);
         let unapplied = |run: &FixupRun<'_>, ledger: &mut Ledger, stopped: Stopped| {
-            let fail = |told: Told<'_>| run.fail(told.class, told.message, told.exit, ledger).map(drop);
+            let fail =
+                |told: FailureNote<'_>| run.fail(told.class, told.message, told.exit, ledger).map(drop);
             stopped.ended(self.app, fail, hooked)
         };
         let mut subject = HookSubject {
@@ -484,8 +486,9 @@ impl<'a> Work<'a> {
         };
         let hooked = self.hooked_by([HookMoment::PrePhase, HookMoment::PostPhase], phase);
         let ended = promoted.map_err(|stopped| {
-            let fail =
-                |told: Told<'_>| run.fail(told.class, told.message, told.exit, &mut self.ledger).map(drop);
+            let fail = |told: FailureNote<'_>| {
+                run.fail(told.class, told.message, told.exit, &mut self.ledger).map(drop)
+            };
             stopped.ended(self.app, fail, hooked)
         });
         warn_unfinished(self.app, phase, run.unfinished());
@@ -501,7 +504,11 @@ impl<'a> Work<'a> {
     }
 
     /// Everything of a phase but its receipt. The outer error is an interruption.
-    fn worked(&self, run: &mut PhaseRun<'_>, asked: &Asked) -> Result<Result<(), SpecError>, CommandError> {
+    fn worked(
+        &self,
+        run: &mut PhaseRun<'_>,
+        asked: &PhaseModel,
+    ) -> Result<Result<(), SpecError>, CommandError> {
         let phase = run.phase();
         let subject = HookSubject {
             receipt_id: Some(run.id().as_str().to_owned()),
@@ -585,7 +592,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn client(&self, run: &mut PhaseRun<'_>, asked: &Asked) -> Result<ModelClient, SpecError> {
+    fn client(&self, run: &mut PhaseRun<'_>, asked: &PhaseModel) -> Result<ModelClient, SpecError> {
         let shown = asked.progress.clone().map(|progress| progress as Arc<dyn CallWatch>);
         let speaker = asked.backend.speaker();
         let header = CassetteHeader::new(
@@ -682,7 +689,7 @@ enum Stopped {
 }
 
 /// What the receipt of a failure tells.
-struct Told<'a> {
+struct FailureNote<'a> {
     class: &'a str,
     message: &'a str,
     exit: ExitStatus,
@@ -700,7 +707,7 @@ impl Stopped {
     fn ended(
         self,
         app: &App,
-        fail: impl FnOnce(Told<'_>) -> Result<(), SpecError>,
+        fail: impl FnOnce(FailureNote<'_>) -> Result<(), SpecError>,
         hooked: Hooked,
     ) -> CommandError {
         match self {
@@ -739,7 +746,7 @@ fn warn_unfinished(app: &App, phase: PhaseId, unfinished: &[String]) {
 /// never does.
 fn ended(
     app: &App,
-    fail: impl FnOnce(Told<'_>) -> Result<(), SpecError>,
+    fail: impl FnOnce(FailureNote<'_>) -> Result<(), SpecError>,
     error: SpecError,
     hooked: Hooked,
 ) -> CommandError {
@@ -752,7 +759,7 @@ fn ended(
         _ => true,
     };
     if is_told {
-        told(app, fail, Told { class, message: &message, exit: command.status });
+        told(app, fail, FailureNote { class, message: &message, exit: command.status });
     }
     command
 }
@@ -760,19 +767,19 @@ fn ended(
 /// Ends a try that was interrupted with its receipt.
 fn interrupted(
     app: &App,
-    fail: impl FnOnce(Told<'_>) -> Result<(), SpecError>,
+    fail: impl FnOnce(FailureNote<'_>) -> Result<(), SpecError>,
     error: CommandError,
 ) -> CommandError {
     let class = if error.status == ExitStatus::Interrupted { "interrupted" } else { "internal" };
     let message = app.env.without_home(&error.message);
-    told(app, fail, Told { class, message: &message, exit: error.status });
+    told(app, fail, FailureNote { class, message: &message, exit: error.status });
     match error.status {
         ExitStatus::Interrupted => error.hint("Phases that were done are kept; the same command goes on, and answers that were paid for are not asked for again."),
         _ => error,
     }
 }
 
-fn told(app: &App, fail: impl FnOnce(Told<'_>) -> Result<(), SpecError>, told: Told<'_>) {
+fn told(app: &App, fail: impl FnOnce(FailureNote<'_>) -> Result<(), SpecError>, told: FailureNote<'_>) {
     if let Err(second) = fail(told) {
         app.output.remark(&format!("warning: no receipt of this could be written: {second}"));
     }
