@@ -6,8 +6,11 @@
 
 pub(crate) mod agent;
 pub(crate) mod answer_equality;
+mod council;
 pub(crate) mod evidence;
 pub(crate) mod outbox;
+mod provider;
+pub(crate) mod service;
 
 pub use agent::{AgentBackend, check_agents};
 pub use outbox::OutboxBackend;
