@@ -31,9 +31,9 @@ use crate::contract::key_lines::without_mark;
 use crate::contract::{
     API_AGENT, AgentCommands, AgentNetwork, DispatchConfig, RunRecord, RunRole, RunSettings, Service,
 };
-use crate::dispatch::Action;
-use crate::dispatch::outbox::{MAX_GIVEN, TARGET};
-use crate::dispatch::service::{CallHints, RoleService};
+use crate::dispatch::action::Action;
+use crate::dispatch::outbox::MAX_GIVEN;
+use crate::dispatch::service::{CallHints, RoleService, TARGET};
 use crate::error::RunError;
 use crate::hidden::hidden;
 use crate::layout::{self, RunDir};

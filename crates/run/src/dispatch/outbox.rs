@@ -9,12 +9,9 @@ use crucible_patch::MAX_ANSWER_BYTES;
 use serde_json::Value;
 
 use crate::contract::{MANUAL_OUTBOX, RunRecord, RunRole, RunSettings};
-use crate::dispatch::Action;
-use crate::dispatch::service::{CallHints, RoleService};
+use crate::dispatch::action::Action;
+use crate::dispatch::service::{CallHints, RoleService, TARGET};
 use crate::layout::RunDir;
-
-/// The field of a call's metadata that names where the answer lies, relative to the run directory.
-pub(crate) const TARGET: &str = "target";
 
 /// The largest answer of a command that is taken.
 pub(crate) const MAX_GIVEN: ByteLimit = ByteLimit(8 * 1024 * 1024);

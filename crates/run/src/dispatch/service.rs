@@ -7,13 +7,12 @@ use crucible_llm::LlmResult;
 use crucible_model::Finding;
 use serde_json::Value;
 
-use super::Action;
-use super::agent::CommandService;
-use super::council::CouncilService;
-use super::outbox::{PersonService, TARGET};
-use super::provider::ProviderService;
-use crate::contract::{API_AGENT, COUNCIL, MANUAL_OUTBOX, RunSettings};
+use super::action::Action;
+use crate::contract::RunSettings;
 use crate::recording::SEED;
+
+/// The hint that names the file of the run directory which the answer becomes.
+pub(crate) const TARGET: &str = "target";
 
 /// How a service is asked, and what is recorded of its answer.
 pub(crate) trait RoleService: Sync {
@@ -84,14 +83,4 @@ pub(crate) struct ServiceReport {
     pub(crate) field: (&'static str, Value),
     /// Lines for the person who watches the run.
     pub(crate) notes: Vec<String>,
-}
-
-/// The service behind the client of this name.
-pub(crate) fn role_service(client: &str) -> &'static dyn RoleService {
-    match client {
-        MANUAL_OUTBOX => &PersonService,
-        API_AGENT => &CommandService,
-        COUNCIL => &CouncilService,
-        _ => &ProviderService,
-    }
 }

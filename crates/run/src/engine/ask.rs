@@ -20,13 +20,15 @@ use crate::dispatch::Action;
 use crate::dispatch::agent;
 use crate::dispatch::answer_equality::AnswerContent;
 use crate::dispatch::evidence::{self, Asking, Evidence};
-use crate::dispatch::outbox::{self, MAX_WRITTEN, Prompt, TARGET};
-use crate::dispatch::service::{CallHints, role_service};
+use crate::dispatch::outbox::{self, MAX_WRITTEN, Prompt};
+use crate::dispatch::role_service;
+use crate::dispatch::service::{CallHints, TARGET};
 use crate::error::RunError;
 use crate::event_kind::{EventKind, answered_key, answered_step, asked_key, prompted_key, taken_key};
-use crate::journal::{Entry, FILES};
+use crate::journal::Entry;
 use crate::layout::{self, attempt_file};
 use crate::receipt::LLM;
+use crate::recorded::FILES;
 use crate::recording::LINE;
 use crate::status::missing;
 

@@ -12,7 +12,7 @@ use super::attempts::Attempt;
 use crate::analysis::Analysis;
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
 use crate::contract::Plan;
-use crate::dispatch::service::role_service;
+use crate::dispatch::role_service;
 use crate::error::RunError;
 use crate::gatekeeper::holds_secret;
 use crate::layout::{self, attempt_file};
