@@ -155,7 +155,8 @@ impl Found<'_> {
     fn rooted(&mut self, construct: &str, target: &str) {
         let before = self.list.len();
         self.path_of_site(construct, target);
-        if self.list.len() == before {
+        // Nothing that is worth reading lies in the root of a machine itself.
+        if self.list.len() == before && target[1..].contains('/') {
             self.unknown(construct, target);
         }
     }

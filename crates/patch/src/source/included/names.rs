@@ -16,8 +16,10 @@ pub(crate) struct Names {
     values: BTreeMap<Vec<u8>, BTreeSet<String>>,
     /// Macros of C with parameters that have an assembler read a file.
     c_readers: BTreeSet<Vec<u8>>,
-    /// Macros of Rust that read a file by a path or by a macro that they are given.
+    /// Macros of Rust that read a file by a path that they may be given.
     rust_readers: BTreeSet<Vec<u8>>,
+    /// Macros of Rust that call a macro that they are given.
+    rust_callers: BTreeSet<Vec<u8>>,
 }
 
 impl Names {
@@ -61,8 +63,12 @@ impl Names {
         self.rust_readers.contains(name)
     }
 
+    pub(super) fn is_rust_caller(&self, name: &[u8]) -> bool {
+        self.rust_callers.contains(name)
+    }
+
     pub(super) fn has_rust(&self) -> bool {
-        !self.rust_readers.is_empty()
+        !self.rust_readers.is_empty() || !self.rust_callers.is_empty()
     }
 
     /// Macros whose body reads what they are given, or calls a macro that they are given.
@@ -84,7 +90,7 @@ impl Names {
                 }
             };
             let mut depth = 0usize;
-            let mut reads = false;
+            let (mut reads, mut calls) = (false, false);
             let mut end = name + 1;
             // A macro by example has one pair of brackets, one of the newer kind may have two.
             let pairs = if is(at, "macro") && is(name + 1, "(") { 2 } else { 1 };
@@ -97,9 +103,9 @@ impl Names {
                         closed += usize::from(depth == 0);
                     }
                     text if text.starts_with(b"$") && text != b"$crate" => {
-                        let calls = is(end + 1, "!") && ["(", "[", "{"].iter().any(|mark| is(end + 2, mark));
+                        calls |= is(end + 1, "!") && ["(", "[", "{"].iter().any(|mark| is(end + 2, mark));
                         let names = is(end.wrapping_sub(1), "=") && is(end.wrapping_sub(2), "path");
-                        reads |= calls || names;
+                        reads |= names;
                     }
                     b"include" | b"include_str" | b"include_bytes" | b"include_dir" => {
                         reads |= is(end + 1, "!")
@@ -111,8 +117,14 @@ impl Names {
                     break;
                 }
             }
-            if let Some(name) = tokens.get(name).filter(|_| reads) {
-                self.rust_readers.insert(name.text.to_owned());
+            if let Some(name) = tokens.get(name) {
+                let (text, readers, callers) =
+                    (name.text.to_owned(), &mut self.rust_readers, &mut self.rust_callers);
+                if reads {
+                    readers.insert(text);
+                } else if calls {
+                    callers.insert(text);
+                }
             }
             at = end;
         }

@@ -104,7 +104,7 @@ fn judge(
                 b")" => depth = depth.saturating_sub(1),
                 _ => {}
             }
-            if !argument.is(",") {
+            if !argument.is(",") && !argument.is("+") {
                 joined.clear();
             }
             continue;
@@ -112,6 +112,12 @@ fn judge(
         if !is_path(arguments, at) {
             continue;
         }
+        // What follows a value that is known only when it runs goes on in it.
+        let target = match (at > 0 && arguments[at - 1].is("+"), joined.is_empty()) {
+            (true, true) => target.trim_start_matches('/').to_owned(),
+            (true, false) => std::mem::take(&mut joined) + &target,
+            (false, _) => target,
+        };
         if target.starts_with('~') {
             found.outside(construct, &target);
             continue;

@@ -123,6 +123,11 @@ fn call(name: &Item<'_>, items: &[Item<'_>], open: usize, names: &Names, found: 
     }
     let is_passed_on = names.is_rust_reader(name.text);
     let is_reader = text.starts_with("include") || text.contains("embed") || text.contains("_file");
+    let names_reader =
+        || argument.unwrap_or_default().iter().any(|item| READERS.iter().any(|word| item.is(word)));
+    if names.is_rust_caller(name.text) && names_reader() {
+        return found.unknown(&construct, &written(argument.unwrap_or_default()));
+    }
     if !is_reader && !is_passed_on {
         return;
     }
@@ -135,8 +140,7 @@ fn call(name: &Item<'_>, items: &[Item<'_>], open: usize, names: &Names, found: 
         found.path(&construct, &literals.concat());
     }
     let is_passing = argument.iter().any(is_variable);
-    let names_reader = is_passed_on && argument.iter().any(|item| READERS.iter().any(|word| item.is(word)));
-    if (is_passing && (is_passed_on || text.starts_with("include"))) || names_reader {
+    if is_passing && (is_passed_on || text.starts_with("include")) {
         found.unknown(&construct, &written(argument));
     }
 }

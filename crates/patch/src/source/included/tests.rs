@@ -101,6 +101,7 @@ fn included_file_outside_the_repository_is_found() {
         ("docs/conf.py", "exec(compile(Path('..', '..', 'x').read_text(), 'x', 'exec'))"),
         ("setup.py", "sys.path.insert(0, '/home/me/lib')"),
         ("setup.py", "sys.path += ['..']"),
+        ("setup.py", "sys.path.insert(0, '/e' + 'tc/x')"),
         ("setup.py", "sys.path.append(os.path.expanduser('~/lib'))"),
         ("src/a.d", "enum k = import(\"/etc/passwd\");"),
         ("src/a.nim", "const k = staticRead(\"/etc/passwd\")"),
@@ -164,6 +165,11 @@ fn included_file_of_the_repository_is_fine() {
             "src/a.rs",
             "#[derive(Template)]\n#[template(path = \"a.html\")]\nstruct A;\n#[folder = \"$CARGO_MANIFEST_DIR/web\"]\nstruct B;",
         ),
+        (
+            "src/a.rs",
+            "macro_rules! m { ($m:ident, $e:expr) => { $m!($e, $e) } }\nmacro_rules! n { ($e:expr) => { m!(assert_eq, $e); } }",
+        ),
+        ("src/a.jsx", "import logo from '/vite.svg';"),
         ("src/a.rs", "asm!(\"mov {0}, {1}\", \"add {0}, 5\", out(reg) o, in(reg) i);"),
         ("src/a.c", "asm volatile(\"mov %0, %1\\n\\tadd $1, %0\" : \"=r\"(a) : \"r\"(b));\n"),
         ("src/a.c", "int f(void) asm(\"_\" \"f\");\nprintf(\"no .include in \\\"/etc/x\\\"\");\n"),
@@ -193,6 +199,7 @@ fn included_file_of_the_repository_is_fine() {
             "docs/conf.py",
             "sys.path.insert(0, os.path.abspath('..'))\nexec(text.replace('/', '.'))\nre.compile('/x')\n",
         ),
+        ("docs/conf.py", "sys.path.insert(0, os.path.abspath(HERE + '/../'))"),
         ("setup.py", "exec(open(os.path.join('src', 'x', 'version.py')).read())\nsys.path.append(here)\n"),
         ("src/a.zig", "const std = @import(\"std\");\nconst k = @embedFile(\"../key\");"),
         ("src/a.d", "import std.stdio;\nenum k = import(\"key\");"),
@@ -218,6 +225,7 @@ fn path_that_is_not_written_plainly_is_unknown() {
         ("src/a.rs", "use std::include_str as text;\nconst K: &str = text!(\"/etc/passwd\");"),
         ("src/a.rs", "const K: &str = include_str!(\"\\x61.txt\");"),
         ("src/a.rs", "m!(include_str);"),
+        ("src/a.rs", "macro_rules! m { ($m:ident, $p:expr) => { $m!($p) } }\nm!(include, \"/etc/passwd\");"),
         ("src/a.rs", "paste! { const K: &str = [<include _str>]!(\"/etc/passwd\"); }"),
         ("src/a.rs", "#[derive(Embed)]\n#[folder = \"$HOME/x\"]\nstruct A;"),
         ("src/a.rs", "static D: Dir = include_dir!(\"${HOME}\");"),
@@ -261,7 +269,6 @@ fn macro_that_passes_a_path_on_reads_what_it_is_given() {
     for macros in [
         "macro_rules! text { ($path:expr) => { include_str!($path) } }",
         "macro_rules! text { ($path:expr) => { call!(include_str, $path) } }\nmacro_rules! call { ($m:ident, $p:expr) => { $m!($p) } }",
-        "macro_rules! text { ($m:ident, $path:expr) => { $m!($path) } }",
     ] {
         let source = format!("{macros}\nconst K: &str = text!(\"/etc/passwd\");");
         let names = Names::of([(&path, source.as_bytes())]);
