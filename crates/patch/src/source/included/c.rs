@@ -103,7 +103,7 @@ fn is_marked(tokens: &[Token<'_>], at: usize) -> bool {
 pub(super) fn defines(source: &[u8], names: &mut Names) {
     let text = Text::of(source);
     let tokens = tokens(&text.closed);
-    for (at, define) in tokens.iter().enumerate().filter(|(_, token)| token.is("define")) {
+    for (at, _) in tokens.iter().enumerate().filter(|(_, token)| token.is("define")) {
         let Some(name) = tokens.get(at + 1).filter(|_| is_marked(&tokens, at)) else {
             continue;
         };
