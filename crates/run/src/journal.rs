@@ -9,27 +9,23 @@
 //! `events.jsonl` is only ever added to, and not flushed: what it holds must be the beginning of what the ledger says,
 //! and whatever is missing, half a line included, is added. A file that says something else was edited.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
 use crucible_host::fs::append_unflushed;
-use crucible_host::words::shell_word;
 use crucible_ledger::{EventRecord, Ledger, LedgerError, NewEvent, RunRow};
 use crucible_model::{CanonicalError, Clock, ClockSource, Digest, RunId, Timestamp, to_canonical_json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::allow::{ANEW, is_allowance};
 use crate::attempt;
 use crate::call_book::Booked;
-use crate::error::RunError;
+use crate::error::{RunError, restore_command};
 use crate::event_kind::EventKind;
 use crate::layout::{self, RunDir};
+use crate::recorded::recorded_files;
 use crate::restore::{is_torn, restore};
 
 /// What is told whenever an event stands in the ledger: for a progress display, and for tests that end the
 /// process at this very point.
-pub trait Witness: Send {
+pub trait RunObserver: Send {
     /// A long step begins; `what` is one line for a person.
     fn working(&mut self, role: &str, what: &str);
 
@@ -39,10 +35,6 @@ pub trait Witness: Send {
     /// An event has been appended, or found to be there already.
     fn event(&mut self, event: &EventRecord);
 }
-
-/// The field of an event that holds, by path, the digests of further files that were made with the one it is about. Their bytes
-/// are not put into the ledger.
-pub(crate) const FILES: &str = "files";
 
 /// The field of an event that says where its instant comes from, and what it says of one that somebody chose.
 const CLOCK: &str = "clock";
@@ -57,7 +49,7 @@ pub(crate) struct Journal<'a> {
     dir: RunDir,
     ledger: &'a mut Ledger,
     clock: &'a dyn Clock,
-    witness: &'a mut dyn Witness,
+    observer: &'a mut dyn RunObserver,
     events: Vec<EventRecord>,
     /// What was recorded and is not in the ledger yet.
     pending: Vec<Pending>,
@@ -112,7 +104,7 @@ impl<'a> Journal<'a> {
         dir: RunDir,
         ledger: &'a mut Ledger,
         clock: &'a dyn Clock,
-        witness: &'a mut dyn Witness,
+        observer: &'a mut dyn RunObserver,
     ) -> Result<Self, RunError> {
         let events = ledger.events(Some(&run))?;
         let mut expected = Vec::new();
@@ -130,9 +122,9 @@ impl<'a> Journal<'a> {
             None => return Err(RunError::Edited { path }),
         }
         for path in restore(&dir, ledger, &events)? {
-            witness.note(&format!("  put back from the ledger: {path}"));
+            observer.note(&format!("  put back from the ledger: {path}"));
         }
-        Ok(Self { run, dir, ledger, clock, witness, events, pending: Vec::new(), listed: None })
+        Ok(Self { run, dir, ledger, clock, observer, events, pending: Vec::new(), listed: None })
     }
 
     /// Records a step at most once. It stands in the ledger with the next [`Journal::commit`].
@@ -147,7 +139,7 @@ impl<'a> Journal<'a> {
                 let run = self.run.clone();
                 return Err(LedgerError::KeyTaken { run, key, existing: first.event }.into());
             }
-            self.witness()?.event(&first);
+            self.observer()?.event(&first);
             return Ok(());
         }
         if self.has(&key) {
@@ -162,7 +154,7 @@ impl<'a> Journal<'a> {
     }
 
     /// Writes what was recorded since the last time into the ledger, in one transaction: files' bytes and events together. Then, and not
-    /// before, `events.jsonl` and the witness are told.
+    /// before, `events.jsonl` and the observer are told.
     pub(crate) fn commit(&mut self) -> Result<(), RunError> {
         let (pending, listed) = (std::mem::take(&mut self.pending), self.listed.take());
         if pending.is_empty() && listed.is_none() {
@@ -190,7 +182,7 @@ impl<'a> Journal<'a> {
         }
         self.events.extend_from_slice(&records);
         for record in &records {
-            self.witness.event(record);
+            self.observer.event(record);
         }
         Ok(())
     }
@@ -299,20 +291,20 @@ impl<'a> Journal<'a> {
 
     /// The observer of progress. Every event is reported to it before anything that follows, so each of them is in the ledger
     /// when a long step begins.
-    pub(crate) fn witness(&mut self) -> Result<&mut dyn Witness, RunError> {
+    pub(crate) fn observer(&mut self) -> Result<&mut dyn RunObserver, RunError> {
         self.commit()?;
-        Ok(self.witness)
+        Ok(self.observer)
     }
 
-    /// Tells that a long step begins ([`Witness::working`]).
+    /// Tells that a long step begins ([`RunObserver::working`]).
     pub(crate) fn working(&mut self, role: &str, what: &str) -> Result<(), RunError> {
-        self.witness()?.working(role, what);
+        self.observer()?.working(role, what);
         Ok(())
     }
 
-    /// Tells a result that is no event ([`Witness::note`]).
+    /// Tells a result that is no event ([`RunObserver::note`]).
     pub(crate) fn note(&mut self, line: &str) -> Result<(), RunError> {
-        self.witness()?.note(line);
+        self.observer()?.note(line);
         Ok(())
     }
 
@@ -336,24 +328,6 @@ pub(crate) fn trace(events: &[EventRecord]) -> String {
         text.push_str(&format!("- {} {} {} {path}\n", event.ts, event.role, event.event));
     }
     text
-}
-
-/// The digest of each recorded file as it was last recorded, by its path in the run directory.
-pub(crate) fn recorded_files(events: &[EventRecord]) -> BTreeMap<&str, &str> {
-    let mut recorded = BTreeMap::new();
-    for event in events {
-        if is_allowance(event) {
-            // From here on they are made anew, and what they said counts for nothing.
-            recorded.retain(|path, _| !ANEW.contains(path));
-        }
-        let digest = event.body.get("digest").and_then(Value::as_str);
-        if let (Some(path), Some(digest)) = (event.path.as_deref(), digest) {
-            recorded.insert(path, digest);
-        }
-        let with_it = event.body.get(FILES).and_then(Value::as_object).into_iter().flatten();
-        recorded.extend(with_it.filter_map(|(path, digest)| Some((path.as_str(), digest.as_str()?))));
-    }
-    recorded
 }
 
 /// The recorded files that are no longer what they were when they were last recorded.
@@ -386,11 +360,6 @@ pub(crate) fn way_back(dir: &RunDir, events: &[EventRecord], path: &str) -> Stri
         }
         None => format!("Put {path} back as it was recorded, or start a new run."),
     }
-}
-
-/// The command that puts a file back as the ledger holds it.
-pub(crate) fn restore_command(digest: &str, path: &Path) -> String {
-    format!("crucible ledger show {digest} > {}", shell_word(&path.to_string_lossy()))
 }
 
 /// What a file was when it was last recorded; of a copy, what the file of the last attempt was that it is the copy of. A log is
@@ -456,7 +425,7 @@ mod tests {
         let log = event(
             "attempts/001/outcome.json",
             serde_json::json!({
-                "digest": digest, FILES: { "attempts/001/stdout.log": digest },
+                "digest": digest, (crate::recorded::FILES): { "attempts/001/stdout.log": digest },
             }),
         );
         let events = [recorded(layout::SOURCE), recorded(layout::BUNDLE), recorded(layout::PLAN), log];

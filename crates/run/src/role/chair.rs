@@ -39,15 +39,15 @@ use crate::document::versions;
 use crate::layout;
 use crate::may_drop::dropped_by;
 use crate::role::librarian::mandatory_room;
-use crate::scope::{GoalScope, Tree, additions, read_goal};
+use crate::scope::{GoalScope, Tree, additions, is_plain, is_protected, read_goal};
 
 pub use explained::{
     ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome, request_for_goal,
 };
-use package::package_of;
+use package::packages_of;
 use pointers::{Pointers, imports_of};
 use portion::show_parts;
-use survey::{Listed, SECRET, Seen, survey};
+use survey::{Listed, ReadExtent, SECRET, survey};
 
 const OVER_PATCH_LIMIT: Code = Code::new("plan-over-patch-limit");
 
@@ -348,7 +348,7 @@ pub(crate) fn draft(
             let is_new = |path: &RepoPath| {
                 !holds(&scope, path) && !goal.denies(path) && !analysis.gate_files.contains(path)
             };
-            sources.extend(package_of(&record.goal, &best, tracked, is_new));
+            sources = with_tree(record, tracked, |tree| packages_of(&record.goal, &best, tree, is_new));
         }
     }
     let may_add = with_tree(record, tracked, |tree| additions(&scope, &goal.tests, tree));
@@ -487,7 +487,7 @@ fn ranking(
         tracked.iter().map(|(path, size)| Listed { path: path.clone(), size: Some(*size) }).collect();
     let (mut unread, mut candidates) = (HashSet::new(), Vec::with_capacity(tracked.len()));
     for look in survey(&record.repo, &goal, &listed, most, &free) {
-        if look.seen == Seen::Unread {
+        if look.seen == ReadExtent::Unread {
             unread.insert(look.candidate.path().clone());
         }
         candidates.push(look.candidate);
@@ -502,20 +502,9 @@ fn ranking(
     (ranking, unread)
 }
 
-/// Whether a name can stand in a plan's line and in a question without being taken for something else. Other files may
-/// change when the operator names them.
-pub(crate) fn is_plain(path: &RepoPath) -> bool {
-    path.as_str().chars().all(|c| c.is_alphanumeric() || "/._-+@~".contains(c))
-}
-
 /// Whether a path lies in a hidden place or names one: settings of tools, Crucible's own among them, are no sources.
 fn is_hidden(path: &RepoPath) -> bool {
     path.as_str().split('/').any(|name| name.starts_with('.'))
-}
-
-pub(crate) fn is_protected(path: &RepoPath) -> bool {
-    use crucible_patch::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
-    is_test_path(path) || is_manifest(path) || is_ci(path) || is_lockfile(path) || is_git_setting(path)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The rules, one file each; the list that runs is [`RULES`](super::RULES).
 
+pub(super) mod circles;
 pub(super) mod codes;
 pub(super) mod conformance;
 pub(super) mod edges;
@@ -8,6 +9,5 @@ pub(super) mod file_length;
 pub(super) mod lints;
 pub(super) mod module_docs;
 pub(super) mod reachability;
-pub(super) mod type_names;
 pub(super) mod walls;
 pub(super) mod words;
