@@ -68,11 +68,12 @@ pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
             continue;
         }
         let is_member = at > 0 && is_at(at - 1, ".");
-        if (item.is("import") || item.is("from")) && !is_member {
-            if let Some(target) = items.get(at + 1).filter(|next| next.is_literal) {
-                specifier("import", target, found);
-                continue;
-            }
+        if (item.is("import") || item.is("from"))
+            && !is_member
+            && let Some(target) = items.get(at + 1).filter(|next| next.is_literal)
+        {
+            specifier("import", target, found);
+            continue;
         }
         if item.is("URL") && is_at(at + 1, "(") && is_at(at + 3, ",") && is_at(at + 4, "import") {
             if let Some(target) = items.get(at + 2).filter(|next| next.is_literal) {
