@@ -272,6 +272,7 @@ pub(super) const TABLE: &[Row] = &[
             "cabal.project.local",
             "cartfile",
             "cbindgen.toml",
+            "claude.local.md",
             "claude.md",
             "clippy.toml",
             "cmakepresets.json",
