@@ -300,7 +300,7 @@ impl Follower<'_> {
             let all = self.needs_of(&explicit, &needs).join(" ");
             for line in &recipe {
                 has_command = true;
-                let mut automatic = self.compilers();
+                let mut automatic = compilers(&self.made, |path| self.tree.paths.contains(path));
                 automatic.extend([
                     ("@", target),
                     ("<", first.as_str()),
@@ -335,15 +335,6 @@ impl Follower<'_> {
                 &directory,
             );
         }
-    }
-
-    /// The compilers by names that are known, but for one that is a file of the project.
-    fn compilers(&self) -> Vec<(&'static str, &'static str)> {
-        let is_own = |variable: &str| {
-            let value = self.made.expand(&format!("$({variable})"));
-            value.split_whitespace().any(|word| self.tree.paths.contains(plain(word)))
-        };
-        COMPILERS.into_iter().filter(|(variable, _)| !is_own(variable)).collect()
     }
 
     /// What a target needs by all rules that name it.
@@ -500,6 +491,18 @@ impl Follower<'_> {
         }
         self.targets.extend(goals);
     }
+}
+
+/// The values of a makefile's variables for compilers by names that are known, but for one that is a file of the project.
+pub(in super::super) fn compilers(
+    made: &Makefile,
+    is_tracked: impl Fn(&str) -> bool,
+) -> Vec<(&'static str, &'static str)> {
+    let is_own = |variable: &str| {
+        let value = made.expand(&format!("$({variable})"));
+        value.split_whitespace().any(|word| is_tracked(plain(word)))
+    };
+    COMPILERS.into_iter().filter(|(variable, _)| !is_own(variable)).collect()
 }
 
 /// A path without `./` before it.
