@@ -10,6 +10,7 @@ use super::{
 };
 use crate::error::LedgerError;
 use crate::moment::{Moment, instant, number, sql_id};
+use crate::recorded_rows::commit;
 use crate::store::Ledger;
 
 stored! {
@@ -178,7 +179,7 @@ impl Ledger {
             "verification": row.id, "build": row.build, "level": row.level, "skill": row.skill, "test": row.test,
         });
         tell(&transaction, &skill, new.moment, "SKILL_VERIFICATION_STARTED", body, &[], &fail)?;
-        transaction.commit().map_err(&fail)?;
+        commit(transaction, new.moment.at, &fail)?;
         Ok(row)
     }
 
@@ -226,7 +227,7 @@ impl Ledger {
         });
         let logs: Vec<Digest> = result.log.into_iter().collect();
         tell(&transaction, &skill, moment, "SKILL_GATE_FINISHED", body, &logs, &fail)?;
-        transaction.commit().map_err(&fail)
+        commit(transaction, moment.at, &fail)
     }
 
     /// Ends a verification that runs.
@@ -263,7 +264,7 @@ impl Ledger {
             return Err(LedgerError::SkillMoved { name: skill.name, status: skill.status.as_str() });
         }
         tell_end(&transaction, verification.id, &skill, moment, end, &fail)?;
-        transaction.commit().map_err(&fail)
+        commit(transaction, moment.at, &fail)
     }
 
     /// The verifications of a skill, in their order.

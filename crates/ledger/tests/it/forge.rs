@@ -100,6 +100,21 @@ pub(crate) fn trusted(path: &std::path::Path) -> (Ledger, u64) {
     (ledger, id)
 }
 
+/// Records a run of a skill that is trusted.
+pub(crate) fn run(ledger: &mut Ledger, proposal: u64) {
+    let promotion = ledger.promotions(proposal).unwrap().pop().map(|promotion| promotion.event);
+    let run = NewSkillRun {
+        moment: moment(),
+        proposal,
+        promotion,
+        skill: Digest::of(b"skill"),
+        outcome: SkillRunOutcome::Succeeded,
+        findings: json!([]),
+        duration_ms: 3,
+    };
+    ledger.record_skill_run(&run).unwrap();
+}
+
 #[test]
 fn a_skill_goes_from_proposal_to_trust_and_the_chain_tells_each_step() {
     let place = place();
@@ -191,7 +206,7 @@ fn a_step_from_the_wrong_place_is_refused_and_changes_nothing() {
     assert!(matches!(build(&mut ledger, 99), Err(LedgerError::NoSuchSkill { id: 99 })));
     // The same name in another project is another skill.
     ledger.propose_skill(&NewSkill { project: Digest::of(b"another"), ..proposal("word_count") }).unwrap();
-    assert_eq!(ledger.head().unwrap().seq, head.seq + 1);
+    assert_eq!(ledger.head().unwrap().seq, head.seq + 2);
     assert_eq!(ledger.skills(&project()).unwrap().len(), 1);
 }
 

@@ -281,7 +281,7 @@ fn a_head_that_was_moved_lets_nobody_be_trusted() {
         "UPDATE chain_head SET seq = seq + 1",
         "DELETE FROM events WHERE seq = (SELECT max(seq) FROM events)",
         "INSERT INTO events SELECT seq + 1, run_id, ts, role, event, path, key, artifacts, body, prev, hash FROM events
-         WHERE event = 'SKILL_PROPOSED' AND seq + 1 > (SELECT max(seq) FROM events)",
+         WHERE seq = (SELECT max(seq) FROM events)",
     ];
     for edit in edits {
         let place = place();
