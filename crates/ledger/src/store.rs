@@ -90,6 +90,7 @@ impl Ledger {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
+        remove_stale_temporaries(&path);
         let is_new = !is_there(&path)?;
         if !is_new {
             refuse_other_files(&path)?;
@@ -243,6 +244,12 @@ fn new_image() -> Result<Vec<u8>, LedgerError> {
         numbers.fill(WRITE_AHEAD_LOG);
     }
     Ok(image)
+}
+
+/// Removes what processes left in the ledger's directory that were killed while they wrote a file there. What cannot be removed stays.
+fn remove_stale_temporaries(path: &Path) {
+    let directory = path.parent().and_then(|parent| parent.canonicalize().ok());
+    let _stays = directory.map(|directory| fs::remove_stale_temporaries(&directory));
 }
 
 /// Whether something stands there. What cannot be looked at is not taken for nothing.
