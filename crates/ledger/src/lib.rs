@@ -43,9 +43,9 @@ pub use error::LedgerError;
 pub use event::{ArtifactRef, EventRecord, MAX_BODY_BYTES, NewEvent};
 pub use forge::{
     NewPromotion, NewSkill, NewSkillBuild, NewSkillRun, NewVerification, PromotionRow, SideEffect,
-    SkillArtifactKind, SkillArtifactRow, SkillBuildEnd, SkillBuildRow, SkillBuildStatus, SkillGate,
-    SkillGateRow, SkillRow, SkillRunOutcome, SkillRunRow, SkillStatus, VerificationEnd, VerificationLevel,
-    VerificationRow, VerificationStatus, skill_run_id,
+    SkillArtifactKind, SkillArtifactRow, SkillBuildEnd, SkillBuildRow, SkillBuildStatus, SkillGateRow,
+    SkillRow, SkillRunOutcome, SkillRunRow, SkillStatus, VerificationEnd, VerificationLevel, VerificationRow,
+    VerificationStatus, skill_run_id,
 };
 pub use moment::Moment;
 pub use recorded_rows::{RowFault, RowKind};

@@ -29,7 +29,7 @@ pub struct Ledger {
 }
 
 /// The SQL of every migration in its order. A file is never edited once released: a change is a new file.
-const MIGRATIONS: [&str; 9] = [
+const MIGRATIONS: [&str; 10] = [
     include_str!("../migrations/0001_chain.sql"),
     include_str!("../migrations/0002_runs_and_calls.sql"),
     include_str!("../migrations/0003_one_index_per_event.sql"),
@@ -38,13 +38,14 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("../migrations/0006_forge.sql"),
     include_str!("../migrations/0007_row_events.sql"),
     include_str!("../migrations/0008_schema_version.sql"),
-    include_str!("../migrations/0009_recorded_rows.sql"),
+    include_str!("../migrations/0009_required_gates.sql"),
+    include_str!("../migrations/0010_recorded_rows.sql"),
 ];
 
 /// The migration that records older artifacts in the chain, counted from 1.
 const ADOPTS_ARTIFACTS: usize = 7;
 /// The migration that records older rows in the chain. A later one that changes rows of a guarded table records them again.
-const ADOPTS_ROWS: usize = 9;
+const ADOPTS_ROWS: usize = 10;
 
 /// Every migration in its order, with what is done beside its SQL.
 fn migrations() -> Migrations<'static> {

@@ -20,8 +20,7 @@ pub(crate) use promotion::disagreements;
 pub use promotion::{NewPromotion, PromotionRow};
 pub use proposal::{NewSkill, SideEffect, SkillRow, SkillStatus};
 pub use verification::{
-    NewVerification, SkillGate, SkillGateRow, VerificationEnd, VerificationLevel, VerificationRow,
-    VerificationStatus,
+    NewVerification, SkillGateRow, VerificationEnd, VerificationLevel, VerificationRow, VerificationStatus,
 };
 
 use crucible_model::{Digest, RunId};

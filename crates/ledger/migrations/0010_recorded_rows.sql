@@ -13,4 +13,4 @@ ALTER TABLE runs DROP COLUMN event;
 ALTER TABLE model_calls DROP COLUMN reserved_event;
 ALTER TABLE model_calls DROP COLUMN settled_event;
 
-INSERT INTO schema_version (version, migration) VALUES (9, '0009_recorded_rows');
+INSERT INTO schema_version (version, migration) VALUES (10, '0010_recorded_rows');
