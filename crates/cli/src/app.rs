@@ -55,8 +55,8 @@ pub(crate) fn main() -> ExitCode {
     }
     let env = Environment::capture();
     let parsed = Arguments::try_parse_from(&arguments);
-    let manner = parsed.as_ref().map_or_else(|_| usage::manner(&arguments), Arguments::manner);
-    let output = Output::new(&env, manner);
+    let mode = parsed.as_ref().map_or_else(|_| usage::mode(&arguments), Arguments::mode);
+    let output = Output::new(&env, mode);
     let unwritten = match &parsed {
         // Whose 1 is a verdict.
         Ok(Arguments { command: Command::Gate(_), .. }) => ExitStatus::Usage,

@@ -3,7 +3,7 @@
 //!
 //! Listening to a signal takes its usual effect away for good. So the listeners live as long as the loop: what comes
 //! between two pieces of work is kept, and the next piece does not begin. Where what comes between them is a write that
-//! does not return, `standstill` ends the program.
+//! does not return, `blocked_write` ends the program.
 
 use std::future::Future;
 use std::io;
@@ -15,8 +15,8 @@ use crucible_model::{ByteLimit, ExitStatus};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::blocked_write;
 use crate::error::CommandError;
-use crate::standstill;
 
 /// A loop with its listeners.
 pub(crate) struct EventLoop {
@@ -45,7 +45,7 @@ impl EventLoop {
             let _entered = runtime.enter();
             Listeners::new()?
         };
-        standstill::watch()?;
+        blocked_write::watch()?;
         Ok(Self { runtime, listeners })
     }
 

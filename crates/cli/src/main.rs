@@ -1,6 +1,7 @@
 //! The `crucible` program: arguments in, text and exit codes out. All else is in the libraries.
 
 mod app;
+mod blocked_write;
 mod commands;
 mod error;
 mod event_loop;
@@ -8,7 +9,6 @@ mod input;
 mod output;
 mod progress;
 mod spinner;
-mod standstill;
 mod table;
 mod text;
 mod usage;

@@ -15,8 +15,8 @@ use crucible_host::env::Environment;
 use crucible_model::{ExitStatus, Finding, Level, Outcome, VerdictReport};
 use serde::Serialize;
 
+use crate::blocked_write::watched;
 use crate::error::CommandError;
-use crate::standstill::watched;
 use crate::text::{escaped, escaped_json, one_line};
 
 /// Whether results are for people or for programs.
@@ -49,7 +49,7 @@ impl Voice {
 
 /// How a command speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Manner {
+pub(crate) struct OutputMode {
     /// Of the result.
     pub(crate) format: Format,
     /// Of an error. A crawl gives its result as JSON to a pipe unasked, but its errors are for people then.
@@ -57,7 +57,7 @@ pub(crate) struct Manner {
     pub(crate) voice: Voice,
 }
 
-impl Manner {
+impl OutputMode {
     /// JSON where it was asked for.
     pub(crate) fn plain(format: Format) -> Self {
         Self { format, errors: format, voice: Voice::Plain }
@@ -67,7 +67,7 @@ impl Manner {
 /// Where a command prints.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
-    manner: Manner,
+    mode: OutputMode,
     colour: bool,
     /// Standard output is a terminal on which colours are wanted.
     colour_result: bool,
@@ -80,12 +80,12 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn new(env: &Environment, manner: Manner) -> Self {
+    pub(crate) fn new(env: &Environment, mode: OutputMode) -> Self {
         let plain =
             env.get_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || env.get("TERM") == Some("dumb");
         let live = std::io::stderr().is_terminal() && env.get("TERM") != Some("dumb");
         let colour_result = std::io::stdout().is_terminal() && !plain;
-        Self { manner, colour: live && !plain, colour_result, live, quiet: false, failed: Arc::default() }
+        Self { mode, colour: live && !plain, colour_result, live, quiet: false, failed: Arc::default() }
     }
 
     /// The same, without any remark on standard error.
@@ -94,17 +94,17 @@ impl Output {
     }
 
     pub(crate) fn is_json(&self) -> bool {
-        self.manner.format == Format::Json
+        self.mode.format == Format::Json
     }
 
     /// What each line on standard error begins with.
     pub(crate) fn prefix(&self) -> &'static str {
-        self.manner.voice.prefix()
+        self.mode.voice.prefix()
     }
 
     /// How the process ends for whoever speaks with this voice.
     fn ending(&self, status: ExitStatus) -> ExitStatus {
-        match self.manner.voice {
+        match self.mode.voice {
             Voice::Plain => status,
             Voice::Crawl => status.under_crawl(),
         }
@@ -187,7 +187,7 @@ impl Output {
 
     /// An error, with its hints; where JSON was asked for as JSON, described in `docs/contracts/error.schema.json`.
     pub(crate) fn error(&self, error: &CommandError) {
-        if self.manner.errors == Format::Json {
+        if self.mode.errors == Format::Json {
             let body = serde_json::json!({
                 "schema_version": "crucible-error-v1",
                 "error": error.message,
@@ -298,7 +298,7 @@ impl Output {
 
     /// Lines on standard error, in one piece. When they cannot be written either there is nobody left to tell.
     fn say(&self, text: &str) {
-        self.say_as(self.manner.voice, text);
+        self.say_as(self.mode.voice, text);
     }
 
     fn say_as(&self, voice: Voice, text: &str) {

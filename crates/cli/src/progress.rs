@@ -1,7 +1,7 @@
 //! What the user sees while a run works: a spinner with the role and the time on a terminal, plain lines elsewhere.
 
 use crucible_ledger::EventRecord;
-use crucible_run::Witness;
+use crucible_run::RunObserver;
 
 use crate::output::Output;
 use crate::spinner::Spinner;
@@ -29,7 +29,7 @@ impl Progress {
     }
 }
 
-impl Witness for Progress {
+impl RunObserver for Progress {
     fn working(&mut self, role: &str, what: &str) {
         self.finish();
         let message = format!("{role}: {what}");

@@ -13,7 +13,7 @@ use crucible_model::ExitStatus;
 
 use crate::commands::SecretInName;
 use crate::error::CommandError;
-use crate::output::{Format, Manner, Output, Voice};
+use crate::output::{Format, Output, OutputMode, Voice};
 
 /// Whether JSON is asked for. What follows a bare `--` belongs to another program.
 fn wants_json(arguments: &[OsString]) -> bool {
@@ -21,18 +21,18 @@ fn wants_json(arguments: &[OsString]) -> bool {
 }
 
 /// How to speak of arguments that cannot be read.
-pub(crate) fn manner(arguments: &[OsString]) -> Manner {
+pub(crate) fn mode(arguments: &[OsString]) -> OutputMode {
     let ours = || arguments.iter().skip(1).take_while(|argument| *argument != "--");
     let format = |json: bool| if json { Format::Json } else { Format::Human };
     // No option that may stand before a command takes a value.
     let command = ours().find(|argument| !argument.as_encoded_bytes().starts_with(b"-"));
     if command.is_none_or(|command| command != "crawl" && command != "gate") {
-        return Manner::plain(format(wants_json(arguments)));
+        return OutputMode::plain(format(wants_json(arguments)));
     }
     let named = ours().zip(ours().skip(1)).any(|(name, value)| name == "--format" && value == "json");
     let asked = named || wants_json(arguments) || ours().any(|argument| argument == "--format=json");
     let voice = if command.is_some_and(|command| command == "crawl") { Voice::Crawl } else { Voice::Plain };
-    Manner { format: format(asked), errors: format(asked), voice }
+    OutputMode { format: format(asked), errors: format(asked), voice }
 }
 
 /// Prints what clap found, and tells how the process ends.

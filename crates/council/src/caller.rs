@@ -58,7 +58,7 @@ pub(crate) struct Ask {
 }
 
 /// An answer.
-pub(crate) struct Said {
+pub(crate) struct CallAnswer {
     pub(crate) text: Untrusted,
     /// The model that answered, as the provider names it.
     pub(crate) model: String,
@@ -178,7 +178,7 @@ impl<'e> Caller<'e> {
 
     /// Asks; retries of the transport aside, once. A model that the triage named and the provider does not know is replaced by the
     /// default one from then on.
-    pub(crate) async fn ask(&self, ask: Ask) -> Result<Said, NoAnswer> {
+    pub(crate) async fn ask(&self, ask: Ask) -> Result<CallAnswer, NoAnswer> {
         if ask.model.is_empty() || self.tally().misnamed.contains(&ask.part) {
             return self.ask_one(Ask { model: String::new(), ..ask }).await;
         }
@@ -195,7 +195,7 @@ impl<'e> Caller<'e> {
     }
 
     /// Asks one model once; retries of the transport aside.
-    async fn ask_one(&self, ask: Ask) -> Result<Said, NoAnswer> {
+    async fn ask_one(&self, ask: Ask) -> Result<CallAnswer, NoAnswer> {
         let Ask { part, loop_number, model, messages, schema } = ask;
         let is_read_as_json = schema.is_some();
         let phase = phase(part);
@@ -259,7 +259,7 @@ impl<'e> Caller<'e> {
                 note(DegradationKind::AnswerCutShort, format!("the answer ends after {bytes} bytes; {why}"));
             }
         }
-        Ok(Said { text: Untrusted::new(answer.raw_response), model: answer.model_used, ending, usage })
+        Ok(CallAnswer { text: Untrusted::new(answer.raw_response), model: answer.model_used, ending, usage })
     }
 
     /// Fails where the question or its context holds a secret. Each text is looked at as it was given: what is sent shows some of them

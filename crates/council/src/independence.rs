@@ -138,7 +138,7 @@ mod tests {
     use crucible_model::Untrusted;
 
     use super::*;
-    use crate::caller::{Ending, Said};
+    use crate::caller::{CallAnswer, Ending};
     use crate::grammar::shown::said_in;
     use crate::result::{CallUsage, Turn, TurnKind};
     use crate::similarity::of_positions;
@@ -156,7 +156,7 @@ mod tests {
 
     fn turn(role: CouncilRole, model: &str) -> Turn {
         let text = Untrusted::new("Words.");
-        let said = Said {
+        let said = CallAnswer {
             text: text.clone(),
             model: model.to_owned(),
             ending: Ending::Whole,

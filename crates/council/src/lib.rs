@@ -64,7 +64,7 @@ hidden! {
     caller::Ask,
     caller::Caller,
     caller::NoAnswer,
-    caller::Said,
+    caller::CallAnswer,
     council::Council,
     council::Seat,
     delta::calls,

@@ -11,7 +11,7 @@ use crucible_model::Untrusted;
 use serde::{Serialize, Serializer};
 
 use crate::after_attack::AfterAttack;
-use crate::caller::Said;
+use crate::caller::CallAnswer;
 use crate::delta::{DeltaVerdict, Positions};
 use crate::independence::Independence;
 use crate::seat::SeatId;
@@ -94,7 +94,7 @@ pub struct Turn {
 
 impl Turn {
     /// What a seat said: these words of its answer.
-    pub(crate) fn of(seat: SeatId, kind: TurnKind, text: &Untrusted, said: &Said) -> Self {
+    pub(crate) fn of(seat: SeatId, kind: TurnKind, text: &Untrusted, said: &CallAnswer) -> Self {
         Self {
             seat,
             kind,

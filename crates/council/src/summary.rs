@@ -29,7 +29,7 @@ pub(crate) struct Piece {
 
 /// The deliberation in at most `limit` characters of text, and how many characters were left out.
 pub(crate) fn summary(loops: &[LoopState], outcomes: &[AfterAttacks], limit: usize) -> (Vec<Piece>, usize) {
-    let told: Vec<Vec<Told<'_>>> =
+    let told: Vec<Vec<SummaryPart<'_>>> =
         loops.iter().zip(outcomes).map(|(state, outcomes)| tell(state, outcomes)).collect();
     let needs: Vec<usize> = told.iter().map(|told| told.iter().map(|told| told.length).sum()).collect();
     let rooms = match loops.first().map(|first| first.grammar) {
@@ -50,14 +50,14 @@ pub(crate) fn summary(loops: &[LoopState], outcomes: &[AfterAttacks], limit: usi
 }
 
 /// Something that a loop has to tell.
-struct Told<'l> {
+struct SummaryPart<'l> {
     name: String,
     text: Cow<'l, str>,
     /// In characters.
     length: usize,
 }
 
-impl<'l> Told<'l> {
+impl<'l> SummaryPart<'l> {
     fn new(number: u32, what: &str, text: impl Into<Cow<'l, str>>) -> Self {
         let text = text.into();
         let length = text.chars().count();
@@ -66,9 +66,9 @@ impl<'l> Told<'l> {
 }
 
 /// All that a loop has to tell, in the order in which a reader can follow it.
-fn tell<'l>(state: &'l LoopState, outcomes: &AfterAttacks) -> Vec<Told<'l>> {
+fn tell<'l>(state: &'l LoopState, outcomes: &AfterAttacks) -> Vec<SummaryPart<'l>> {
     let number = state.number;
-    let told = |what: &str, text: &'l Untrusted| Told::new(number, what, text.as_str());
+    let told = |what: &str, text: &'l Untrusted| SummaryPart::new(number, what, text.as_str());
     let mut all = Vec::new();
     match state.grammar {
         LoopGrammar::Parallel => {
@@ -96,7 +96,7 @@ fn tell<'l>(state: &'l LoopState, outcomes: &AfterAttacks) -> Vec<Told<'l>> {
             all.extend(defended.map(|(seat, now)| told(&format!("{seat} after the attack"), now)));
         }
     }
-    all.push(Told::new(number, "who held and who changed", outcome(state, outcomes)));
+    all.push(SummaryPart::new(number, "who held and who changed", outcome(state, outcomes)));
     all
 }
 
@@ -155,8 +155,8 @@ fn share(needs: &[usize], mut room: usize) -> Vec<usize> {
 }
 
 /// The text in at most so many characters, nothing where there is no room for any of it; and how many characters are missing.
-fn cut(told: Told<'_>, room: usize) -> (Option<Piece>, usize) {
-    let Told { name, text, length } = told;
+fn cut(told: SummaryPart<'_>, room: usize) -> (Option<Piece>, usize) {
+    let SummaryPart { name, text, length } = told;
     if length <= room {
         let text = Untrusted::new(text);
         return (Some(Piece { name, text }), 0);

@@ -25,7 +25,7 @@ use crucible_sandbox::Sandbox;
 use crate::artifact::{FetchMethod, RepoAt};
 use crate::github::{FoundRepo, GitHub, GitHubError};
 use crate::target::{RefChoice, RepoName, TargetError, is_commit_id};
-use crate::witness::CrawlWitness;
+use crate::witness::CrawlObserver;
 
 /// How many digits of a commit the name of an archive's top folder has at least.
 const SHORTEST: usize = 7;
@@ -184,7 +184,7 @@ pub async fn fetch(
     repo: &RepoName,
     choice: &RefChoice,
     workdir: &Path,
-    witness: &dyn CrawlWitness,
+    witness: &dyn CrawlObserver,
 ) -> Result<Fetched, FetchError> {
     let clone_base = tools.base(github.host())?;
     witness.progress(&format!("looking up {}", repo.full_name()));
@@ -227,7 +227,7 @@ pub async fn fetch_local(
     path: &Path,
     choice: &RefChoice,
     workdir: &Path,
-    witness: &dyn CrawlWitness,
+    witness: &dyn CrawlObserver,
 ) -> Result<Fetched, FetchError> {
     let at = match &choice.reference {
         Some(id) if is_commit_id(id) => return Err(FetchError::LocalCommit { id: id.clone() }),
@@ -297,7 +297,7 @@ fn part_at(place: &Path, top: &Path) -> Result<Option<RepoPath>, FetchError> {
 }
 
 /// Says how much of the work tree is not looked at because no commit holds it.
-async fn warn_of_changes(git: &Git, witness: &dyn CrawlWitness) {
+async fn warn_of_changes(git: &Git, witness: &dyn CrawlObserver) {
     let left_out = match git.status().await {
         Ok(entries) => entries.iter().filter(|entry| entry.kind != DirtyKind::Hidden).count(),
         Err(error) => {
@@ -323,7 +323,7 @@ struct Remote<'a> {
     candidate: FoundRepo,
     choice: &'a RefChoice,
     workdir: &'a Path,
-    witness: &'a dyn CrawlWitness,
+    witness: &'a dyn CrawlObserver,
 }
 
 impl Remote<'_> {
@@ -400,7 +400,7 @@ async fn shallow_clone(
     url: CloneUrl,
     at: CloneAt,
     into: PathBuf,
-    witness: &dyn CrawlWitness,
+    witness: &dyn CrawlObserver,
 ) -> Result<Cloned, FetchError> {
     let request = CloneRequest { url, at, into, limits: CloneLimits::DEFAULT };
     let cloned = clone(Arc::clone(&tools.sandbox), &tools.env, &request).await?;

@@ -49,4 +49,4 @@ pub use safety::{PlanSafety, Workspace, allowed_prefixes, judge_plan, validate_p
 pub use search::{MaxResults, SearchError, SearchOptions, UseCache, search};
 pub use session::{ConfigSnapshot, CrawlSession, SessionError, SessionStatus, abort_dead_sessions};
 pub use target::{RefChoice, RepoName, Target, TargetError};
-pub use witness::CrawlWitness;
+pub use witness::CrawlObserver;

@@ -35,7 +35,7 @@ use crate::recipe::derive_recipe;
 use crate::search::{SearchError, SearchOptions, search};
 use crate::session::{CrawlSession, SessionError, SessionStatus};
 use crate::target::{RefChoice, RepoName};
-use crate::witness::CrawlWitness;
+use crate::witness::CrawlObserver;
 
 /// The schema of the debate's transcript in an export, see `docs/contracts`.
 const TRANSCRIPT_SCHEMA: &str = "crucible-crawl-transcript-v1";
@@ -44,7 +44,7 @@ const TRANSCRIPT_SCHEMA: &str = "crucible-crawl-transcript-v1";
 pub struct Pipeline<'a> {
     session: CrawlSession,
     now: Timestamp,
-    witness: &'a dyn CrawlWitness,
+    witness: &'a dyn CrawlObserver,
     messages: Vec<RedactedMessage>,
 }
 
@@ -170,7 +170,7 @@ pub enum CrawlError {
 impl<'a> Pipeline<'a> {
     /// A crawl that begins at `now`.
     #[must_use]
-    pub fn new(session: CrawlSession, now: Timestamp, witness: &'a dyn CrawlWitness) -> Self {
+    pub fn new(session: CrawlSession, now: Timestamp, witness: &'a dyn CrawlObserver) -> Self {
         Self { session, now, witness, messages: Vec::new() }
     }
 

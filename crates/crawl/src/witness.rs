@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Hears what happens while it happens; several may speak at once.
-pub trait CrawlWitness: Send + Sync {
+pub trait CrawlObserver: Send + Sync {
     /// Work began that may take a while.
     fn progress(&self, what: &str);
 

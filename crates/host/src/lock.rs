@@ -110,6 +110,14 @@ impl Lock {
     }
 }
 
+/// Unlocked by name: a program that is being started at this moment has a copy of the descriptor until it runs, and closing ours alone
+/// would leave the lock with it.
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _held_by_nobody = self.file.unlock();
+    }
+}
+
 /// Who holds the lock at `path`, by what stands in its file; nothing where there is none or its holder has ended. Nothing is
 /// locked by asking, so nobody is kept from taking it. Who let go of it and still runs is told as the holder.
 ///
@@ -130,7 +138,14 @@ pub fn holder(path: &Path) -> Result<Option<String>, FsError> {
 /// locked, so there is no file to leave behind.
 #[derive(Debug)]
 pub struct DirectoryTurn {
-    _directory: File,
+    directory: File,
+}
+
+/// As for [`Lock`].
+impl Drop for DirectoryTurn {
+    fn drop(&mut self) {
+        let _held_by_nobody = self.directory.unlock();
+    }
 }
 
 /// What a turn is for.
@@ -158,7 +173,7 @@ impl DirectoryTurn {
                 TurnPurpose::Look => file.try_lock_shared(),
             };
             match tried {
-                Ok(()) => return Ok(Some(Self { _directory: file })),
+                Ok(()) => return Ok(Some(Self { directory: file })),
                 Err(TryLockError::WouldBlock) if waited >= patience => return Ok(None),
                 Err(TryLockError::WouldBlock) => {
                     std::thread::sleep(PAUSE);
@@ -275,6 +290,21 @@ mod tests {
         assert!(refused.to_string().contains("run advance"), "{refused}");
         drop(held);
         Lock::acquire(&path, "another").unwrap();
+    }
+
+    #[test]
+    fn a_dropped_lock_is_free_although_a_starting_program_still_has_its_descriptor() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let held = Lock::acquire(&path, "skill build").unwrap();
+        let _of_the_child = held.file.try_clone().unwrap();
+        drop(held);
+        Lock::acquire(&path, "skill build").unwrap();
+
+        let turn = DirectoryTurn::take(dir.path(), TurnPurpose::Change, Duration::ZERO).unwrap().unwrap();
+        let _of_the_child = turn.directory.try_clone().unwrap();
+        drop(turn);
+        assert!(DirectoryTurn::take(dir.path(), TurnPurpose::Change, Duration::ZERO).unwrap().is_some());
     }
 
     #[test]

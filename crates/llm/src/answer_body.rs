@@ -7,7 +7,7 @@ use crucible_model::is_hidden;
 use serde::de::DeserializeOwned;
 
 use crate::error::LlmError;
-use crate::http_fault::Asked;
+use crate::http_fault::CallTarget;
 
 /// How much of a model's name, as a server states it, is believed.
 const MAX_MODEL_NAME: usize = 200;
@@ -31,7 +31,7 @@ pub(crate) struct Expected {
 /// [`LlmError::ProviderOutage`] when it is not UTF-8, a web page, or other JSON or none; never transient, for the same
 /// request would meet the same server.
 pub(crate) fn read<T: DeserializeOwned>(
-    asked: Asked<'_>,
+    asked: CallTarget<'_>,
     body: &[u8],
     expected: Expected,
 ) -> Result<T, LlmError> {

@@ -9,7 +9,7 @@ use crate::answer_body::{self, Expected};
 use crate::backend::FallbackList;
 use crate::budget::REPORTED_COST;
 use crate::error::{AnswerFault, LlmError};
-use crate::http_fault::{Asked, Silence};
+use crate::http_fault::{CallTarget, Silence};
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::price::micro_dollars;
 use crate::wire_json::ListBounds;
@@ -90,7 +90,7 @@ pub(crate) struct ChatDefaults {
 ///
 /// As [`LlmInvocation::max_tokens`] and [`LlmInvocation::fallback_models`].
 pub(crate) fn request(
-    asked: Asked<'_>,
+    asked: CallTarget<'_>,
     inv: &LlmInvocation,
     defaults: ChatDefaults,
     format: ChatFormat,
@@ -163,7 +163,7 @@ struct Refusal {
 
 impl Refusal {
     /// Some servers answer 200 and put the status they mean into the body.
-    fn meant(&self, asked: Asked<'_>) -> LlmError {
+    fn meant(&self, asked: CallTarget<'_>) -> LlmError {
         let code = self.code.as_ref().and_then(|code| match code {
             Value::String(digits) => digits.parse().ok(),
             code => code.as_u64().and_then(|code| u16::try_from(code).ok()),
@@ -192,7 +192,7 @@ fn broken_off(error: LlmError) -> LlmError {
 
 /// Reads the body of a 200.
 pub(crate) fn response(
-    asked: Asked<'_>,
+    asked: CallTarget<'_>,
     body: &[u8],
     ignored: Vec<String>,
     format: ChatFormat,
@@ -257,7 +257,7 @@ pub(crate) fn response(
 mod tests {
     use super::*;
 
-    const ASKED: Asked<'static> = Asked { provider: "gateway", model: "m" };
+    const ASKED: CallTarget<'static> = CallTarget { provider: "gateway", model: "m" };
 
     const PRICED: ChatFormat = ChatFormat { cost: CostReport::Dollars, ..ChatFormat::PLAIN };
 

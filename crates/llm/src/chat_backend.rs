@@ -9,7 +9,7 @@ use crate::capability::Capabilities;
 use crate::chat::{self, ChatDefaults, ChatFormat};
 use crate::endpoint::Endpoint;
 use crate::error::LlmError;
-use crate::http_fault::Asked;
+use crate::http_fault::CallTarget;
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::offered::Catalogue;
 use crate::registry::{Context, ProviderSettings, required};
@@ -79,14 +79,14 @@ struct ChatBackend {
 #[async_trait]
 impl LlmBackend for ChatBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let asked = Asked { provider: self.provider, model: &inv.model };
+        let asked = CallTarget { provider: self.provider, model: &inv.model };
         let time = self.endpoint.time(inv.timeout);
         let (body, ignored) = chat::request(asked, &inv, self.defaults, self.format)?;
         let payload = Payload::Json(to_wire(&body, self.format.list_bounds));
         // While many calls wait for their models, each holds its question only as it is sent.
         let LlmInvocation { model, messages, .. } = inv;
         drop((body, messages));
-        let asked = Asked { provider: self.provider, model: &model };
+        let asked = CallTarget { provider: self.provider, model: &model };
         let answer = self.endpoint.send(asked, time, payload).await?;
         chat::response(asked, &answer, ignored, self.format)
     }

@@ -27,7 +27,7 @@ use crucible_secrets::{HandedKeys, Scanner};
 use serde_json::Value;
 
 use crate::error::{AnswerFault, Fault, LlmError};
-use crate::http_fault::{Asked, CallTime};
+use crate::http_fault::{CallTarget, CallTime};
 use crate::invocation::{LlmInvocation, LlmResult, Role};
 use crate::registry::{Context, Login, ProviderSettings, named_key, required};
 
@@ -191,7 +191,7 @@ impl ClientProgram {
     /// start.
     pub(crate) async fn run(
         &self,
-        asked: Asked<'_>,
+        asked: CallTarget<'_>,
         time: CallTime,
         call: impl FnOnce(&Places) -> ProgramCall,
     ) -> Result<Ended, LlmError> {
@@ -277,7 +277,7 @@ impl ClientProgram {
         all
     }
 
-    fn not_run(&self, asked: Asked<'_>, error: &SandboxError) -> LlmError {
+    fn not_run(&self, asked: CallTarget<'_>, error: &SandboxError) -> LlmError {
         let provider = self.provider;
         let fault =
             asked.fault(self.env.without_home(&error.to_string()), format!("check [llm.{provider}] binary"));
@@ -326,7 +326,12 @@ pub(crate) fn conversation(inv: &LlmInvocation) -> (String, String) {
 /// # Errors
 ///
 /// [`LlmError::Unsupported`] when `what` has more bytes than the limit.
-pub(crate) fn check_size(asked: Asked<'_>, what: &str, size: usize, limit: usize) -> Result<(), LlmError> {
+pub(crate) fn check_size(
+    asked: CallTarget<'_>,
+    what: &str,
+    size: usize,
+    limit: usize,
+) -> Result<(), LlmError> {
     if size <= limit {
         return Ok(());
     }
@@ -337,7 +342,7 @@ pub(crate) fn check_size(asked: Asked<'_>, what: &str, size: usize, limit: usize
 }
 
 /// The error of a program that says that its connection failed.
-pub(crate) fn broken_connection(asked: Asked<'_>) -> LlmError {
+pub(crate) fn broken_connection(asked: CallTarget<'_>) -> LlmError {
     LlmError::Transport(asked.fault(
         "the connection cannot be made, or broke",
         format!("check the network and [llm.{}] base_url, and try again", asked.provider),
@@ -345,7 +350,7 @@ pub(crate) fn broken_connection(asked: Asked<'_>) -> LlmError {
 }
 
 /// The error of a program that says that it has no key; `log_in` is its command for a login.
-pub(crate) fn no_key(asked: Asked<'_>, log_in: &str) -> LlmError {
+pub(crate) fn no_key(asked: CallTarget<'_>, log_in: &str) -> LlmError {
     let variable = format!("[llm.{}] api_key_env", asked.provider);
     LlmError::ProviderAuth(asked.fault(
         "the program has no valid key or login",
@@ -379,7 +384,7 @@ fn names_a_secret(name: &OsStr) -> bool {
     SIGNS.iter().any(|sign| name.contains(sign))
 }
 
-fn too_long(asked: Asked<'_>) -> LlmError {
+fn too_long(asked: CallTarget<'_>) -> LlmError {
     let what = format!("the program printed more than {} bytes", MAX_STDOUT.0);
     asked.unusable(AnswerFault::TooLarge, what, "ask for less at once")
 }

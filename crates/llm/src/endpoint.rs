@@ -10,7 +10,7 @@ use crucible_host::http::{HttpClient, HttpError, HttpRequest, Payload};
 use crucible_model::{ByteLimit, Secret};
 
 use crate::error::LlmError;
-use crate::http_fault::{Asked, CallTime};
+use crate::http_fault::{CallTarget, CallTime};
 use crate::registry::{Context, checked_url};
 
 /// The longest answer that is read. A million tokens are about four megabytes.
@@ -39,7 +39,7 @@ impl Endpoint {
         context: &Context,
     ) -> Result<Self, LlmError> {
         let base = checked_url(provider, base_url)?;
-        let asked = Asked { provider, model: "" };
+        let asked = CallTarget { provider, model: "" };
         if base.contains(['?', '#']) {
             return Err(LlmError::Misconfiguration(asked.fault(
                 "the address cannot be used: it holds a query or a fragment",
@@ -65,7 +65,7 @@ impl Endpoint {
     /// What the wire or any other status means.
     pub(crate) async fn send(
         &self,
-        asked: Asked<'_>,
+        asked: CallTarget<'_>,
         time: CallTime,
         payload: Payload,
     ) -> Result<Vec<u8>, LlmError> {

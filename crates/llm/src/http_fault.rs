@@ -11,7 +11,7 @@ use crate::error::{AnswerFault, Fault, LlmError};
 
 /// Who was asked, for the text of an error.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct CallTarget<'a> {
     pub(crate) provider: &'static str,
     pub(crate) model: &'a str,
 }
@@ -43,7 +43,7 @@ pub(crate) enum Silence {
     Unexplained,
 }
 
-impl Asked<'_> {
+impl CallTarget<'_> {
     pub(crate) fn fault(self, what: impl Into<String>, next: impl Into<String>) -> Box<Fault> {
         Fault::new(self.provider, self.model, what, next)
     }
@@ -192,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    const ASKED: Asked<'static> = Asked { provider: "gateway", model: "m" };
+    const ASKED: CallTarget<'static> = CallTarget { provider: "gateway", model: "m" };
 
     mod properties {
         use super::*;
@@ -264,7 +264,7 @@ mod tests {
     fn a_timeout_names_the_setting_that_ended_the_call() {
         let text = |provider, call, cap| {
             let time = CallTime { call: Duration::from_secs(call), cap: Duration::from_secs(cap) };
-            Asked { provider, model: "m" }.timeout(time).to_string()
+            CallTarget { provider, model: "m" }.timeout(time).to_string()
         };
         for (provider, call, cap, named) in [
             ("gateway", 1, 300, "raise llm.timeout_s, ask"),

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::answer_body::{self, Expected};
 use crate::error::LlmError;
-use crate::http_fault::{Asked, Silence};
+use crate::http_fault::{CallTarget, Silence};
 use crate::invocation::{LlmInvocation, LlmResult, Role};
 
 const WRONG_SERVER: &str = "check that base_url names a server that speaks Anthropic's messages";
@@ -39,7 +39,7 @@ pub(crate) struct MessageDefaults {
 ///
 /// [`LlmError::Unsupported`] when nobody says anything but the system, and as [`LlmInvocation::max_tokens`].
 pub(crate) fn request(
-    asked: Asked<'_>,
+    asked: CallTarget<'_>,
     inv: &LlmInvocation,
     defaults: MessageDefaults,
 ) -> Result<(Value, Vec<String>), LlmError> {
@@ -122,7 +122,7 @@ struct Refusal {
 
 impl Refusal {
     /// A proxy may answer 200 around the error that its server gave.
-    fn meant(&self, asked: Asked<'_>) -> LlmError {
+    fn meant(&self, asked: CallTarget<'_>) -> LlmError {
         let status = match self.kind.as_deref() {
             Some("invalid_request_error") => 400,
             Some("authentication_error") => 401,
@@ -144,7 +144,11 @@ impl Refusal {
 }
 
 /// Reads the body of a 200.
-pub(crate) fn response(asked: Asked<'_>, body: &[u8], ignored: Vec<String>) -> Result<LlmResult, LlmError> {
+pub(crate) fn response(
+    asked: CallTarget<'_>,
+    body: &[u8],
+    ignored: Vec<String>,
+) -> Result<LlmResult, LlmError> {
     let expected = Expected { what: "a message", next: WRONG_SERVER };
     let answer: Answer = answer_body::read(asked, body, expected)?;
     if let Some(refusal) = answer.error {
@@ -202,7 +206,7 @@ mod tests {
     use crate::error::AnswerFault;
     use crate::invocation::{Finish, Message};
 
-    const ASKED: Asked<'static> = Asked { provider: "anthropic", model: "m" };
+    const ASKED: CallTarget<'static> = CallTarget { provider: "anthropic", model: "m" };
 
     fn text(words: &'static str) -> PromptText {
         PromptBuilder::new().ours(words).build()

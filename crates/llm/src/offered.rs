@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::answer_body::{self, Expected};
 use crate::endpoint::Endpoint;
 use crate::error::LlmError;
-use crate::http_fault::Asked;
+use crate::http_fault::CallTarget;
 use crate::price::{Price, micro_dollars};
 use crate::registry::{Context, ProviderSettings, check_address, provider};
 
@@ -80,7 +80,7 @@ impl Catalogue {
     ///
     /// What the wire or the status means; [`LlmError::ProviderOutage`] when what comes is no list of models.
     pub async fn models(&self, timeout: Duration) -> Result<Offered, LlmError> {
-        let asked = Asked { provider: self.provider, model: "list of models" };
+        let asked = CallTarget { provider: self.provider, model: "list of models" };
         let body = self.endpoint.send(asked, self.endpoint.time(timeout), Payload::Nothing).await?;
         let expected = Expected {
             what: "a list of models",

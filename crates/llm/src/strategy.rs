@@ -34,7 +34,7 @@ pub enum StrategyError {
 }
 
 impl ExecutionStrategy {
-    /// The strategy, where it may be used. Asked at start-up, before anything runs.
+    /// The strategy, where it may be used. CallTarget at start-up, before anything runs.
     ///
     /// # Errors
     ///

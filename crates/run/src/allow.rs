@@ -21,7 +21,7 @@ use crate::contract::{Plan, RunRecord, RunSettings};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::gatekeeper::{DENIED, GATE_FILE};
-use crate::journal::{Entry, Journal, Witness};
+use crate::journal::{Entry, Journal, RunObserver};
 use crate::layout::{self, RunDir};
 use crate::role::chair;
 use crate::role::librarian::check_named;
@@ -149,11 +149,11 @@ pub async fn allow(
     dir: &RunDir,
     texts: &[String],
     ledger: &mut Ledger,
-    witness: &mut dyn Witness,
+    observer: &mut dyn RunObserver,
 ) -> Result<(), RunError> {
     let record = dir.record()?;
     let _lock = dir.take("widening the scope of the run")?;
-    let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
+    let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, observer)?;
     journal.check_files()?;
     let state = progress(dir, journal.events()?)?.state();
     if matches!(state, RunState::Verified | RunState::Landed) {

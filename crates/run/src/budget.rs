@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::contract::RunRecord;
 use crate::error::RunError;
 use crate::event_kind::EventKind;
-use crate::journal::{Entry, Journal, Witness};
+use crate::journal::{Entry, Journal, RunObserver};
 use crate::layout::{self, RunDir};
 use crate::world::World;
 
@@ -23,11 +23,11 @@ pub fn raise_budget(
     dir: &RunDir,
     calls: u64,
     ledger: &mut Ledger,
-    witness: &mut dyn Witness,
+    observer: &mut dyn RunObserver,
 ) -> Result<(), RunError> {
     let _lock = dir.take("raising the budget of the run")?;
     let record = dir.record()?;
-    let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
+    let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, observer)?;
     journal.check_files()?;
     let before = allowed(&record, journal.events()?);
     if calls <= before {

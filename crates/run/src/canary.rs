@@ -27,8 +27,8 @@ use serde::{Deserialize, Serialize};
 use crate::analysis::GateResult;
 use crate::error::RunError;
 use crate::gate_world::{PYTHON_PATH, PythonPaths, is_mounted};
-use crate::journal::Witness;
-use crate::trial::{self, Copied, Trial, TrialBase};
+use crate::journal::RunObserver;
+use crate::trial::{self, Copied, TrialBase, TrialResult};
 use crate::world::World;
 pub(crate) use broken::Broken;
 
@@ -109,17 +109,21 @@ impl Proof {
     }
 
     /// Tells which gates do not count; gives the first of them where none does.
-    pub(crate) fn settle<'t>(&self, before: &'t Trial, witness: &mut dyn Witness) -> Option<&'t GateRun> {
+    pub(crate) fn settle<'t>(
+        &self,
+        before: &'t TrialResult,
+        observer: &mut dyn RunObserver,
+    ) -> Option<&'t GateRun> {
         let outcome = |run: &GateRun| {
             self.canary.as_ref().map(|canary| canary.outcome(run.id.as_str())).unwrap_or_default()
         };
         for run in before.runs() {
             match outcome(run) {
-                CanaryOutcome::Unnoticed => witness.note(&format!(
+                CanaryOutcome::Unnoticed => observer.note(&format!(
                     "  note: gate {} ends on deliberately broken sources as it did before; it does not count for a change",
                     run.id
                 )),
-                CanaryOutcome::Off => witness.note(&format!(
+                CanaryOutcome::Off => observer.note(&format!(
                     "  warning: gate {} counts without a run on broken sources: `canary = false` is set for it",
                     run.id
                 )),
@@ -145,33 +149,33 @@ pub(crate) fn unaffected(run: &GateRun) -> RunError {
 pub(crate) async fn run_canary(
     world: &World<'_>,
     on: CanaryBase<'_>,
-    before: &Trial,
-    witness: &mut dyn Witness,
+    before: &TrialResult,
+    observer: &mut dyn RunObserver,
 ) -> Result<Proof, RunError> {
     let tracked = on.git.tracked_files().await?;
     let mut broken = Broken::choose(&tracked, on.gate_files);
     if broken.kind == BrokenFiles::None {
-        witness.note("  note: no file but tests, configuration and files of gates; whether the gates test a change cannot be checked");
+        observer.note("  note: no file but tests, configuration and files of gates; whether the gates test a change cannot be checked");
     }
-    let mut gates = outcomes(world, on, &broken, before, witness).await?;
+    let mut gates = outcomes(world, on, &broken, before, observer).await?;
     let has_noticed = |gates: &[CanaryGate]| gates.iter().any(|gate| gate.outcome == CanaryOutcome::Noticed);
     let own = Broken::of_gates(&tracked, on.gate_files).filter(|_| broken.kind == BrokenFiles::Texts);
     if let Some(own) = own.filter(|_| !gates.iter().any(|gate| gate.outcome.counts())) {
-        let of_own = outcomes(world, on, &own, before, witness).await?;
+        let of_own = outcomes(world, on, &own, before, observer).await?;
         if has_noticed(&of_own) {
             (broken, gates) = (own, of_own);
         }
     }
     let mut proof = Proof::default();
     if is_mounted(world, on.base.sandbox) {
-        look_in_copy(world, on, &tracked, (&broken, &mut gates), before, &mut proof, witness).await?;
+        look_in_copy(world, on, &tracked, (&broken, &mut gates), before, &mut proof, observer).await?;
     }
     let is_set_aside = |gate: &CanaryGate| {
         before.runs().any(|run| run.id.as_str() == gate.id && before.is_set_aside(&run.id))
     };
     for gate in gates.iter().filter(|gate| gate.outcome == CanaryOutcome::Unknown) {
         if broken.kind != BrokenFiles::None && !is_set_aside(gate) {
-            witness.note(&format!(
+            observer.note(&format!(
                 "  note: no test of gate {} passes before any change, so broken sources tell nothing about it; it counts",
                 gate.id
             ));
@@ -186,8 +190,8 @@ async fn outcomes(
     world: &World<'_>,
     on: CanaryBase<'_>,
     broken: &Broken,
-    before: &Trial,
-    witness: &mut dyn Witness,
+    before: &TrialResult,
+    observer: &mut dyn RunObserver,
 ) -> Result<Vec<CanaryGate>, RunError> {
     let run_of = |gate: &GateSpec| before.runs().find(|run| run.id == gate.id);
     let mut shown: Vec<CanaryGate> = before
@@ -210,12 +214,12 @@ async fn outcomes(
         return Ok(shown);
     }
     let files = counted(broken.files.len() as u64, "file");
-    witness.working(
+    observer.working(
         "verifier",
         &format!("running the gates with {files} broken on purpose, to see that they test them"),
     );
     let base = TrialBase { gates: &gates, ..on.base };
-    let trial = trial::run(world, on.git, base, on.level, on.room, Copied::Broken(broken), witness).await?;
+    let trial = trial::run(world, on.git, base, on.level, on.room, Copied::Broken(broken), observer).await?;
     for after in trial.runs() {
         let known = shown.iter_mut().find(|gate| gate.id == after.id.as_str());
         if let (Some(gate), Some(run)) = (known, before.runs().find(|run| run.id == after.id)) {
@@ -231,9 +235,9 @@ async fn look_in_copy(
     on: CanaryBase<'_>,
     tracked: &[TrackedFile],
     (broken, shown): (&Broken, &mut [CanaryGate]),
-    before: &Trial,
+    before: &TrialResult,
     proof: &mut Proof,
-    witness: &mut dyn Witness,
+    observer: &mut dyn RunObserver,
 ) -> Result<(), RunError> {
     let is_unnoticed = |gate: &GateSpec| {
         let id = gate.id.as_str();
@@ -248,11 +252,11 @@ async fn look_in_copy(
     }
     let paths: PythonPaths = gates.iter().map(|gate| (gate.id.to_string(), places(gate, tracked))).collect();
     let on = CanaryBase { base: TrialBase { gates: &gates, python_paths: &paths, ..on.base }, ..on };
-    witness
+    observer
         .working("verifier", "running Python gates again that test an installed copy, with PYTHONPATH set");
-    let again = trial::run(world, on.git, on.base, on.level, on.room, Copied::Base, witness).await?;
-    for gate in outcomes(world, on, broken, &again, witness).await? {
-        let run_in = |trial: &'_ Trial| trial.runs().find(|run| run.id.as_str() == gate.id).cloned();
+    let again = trial::run(world, on.git, on.base, on.level, on.room, Copied::Base, observer).await?;
+    for gate in outcomes(world, on, broken, &again, observer).await? {
+        let run_in = |trial: &'_ TrialResult| trial.runs().find(|run| run.id.as_str() == gate.id).cloned();
         let (Some(first), Some(second)) = (run_in(before), run_in(&again)) else { continue };
         // As on broken sources: it must neither end otherwise nor lose a test.
         let is_as_good = judge_canary(&first, &second) == CanaryOutcome::Unnoticed;
@@ -261,7 +265,7 @@ async fn look_in_copy(
             continue;
         };
         shown.iter_mut().filter(|shown| shown.id == gate.id).for_each(|shown| shown.outcome = gate.outcome);
-        witness.note(&format!(
+        observer.note(&format!(
             "  note: gate {} tested an installed copy of the package; it runs with PYTHONPATH={} from now on",
             gate.id,
             path.join(":")

@@ -17,7 +17,7 @@ use crucible_verify::{
 
 use crate::error::RunError;
 use crate::gate_world::Surveys;
-use crate::journal::Witness;
+use crate::journal::RunObserver;
 use crate::trial::{self, Copied, TrialBase};
 use crate::world::World;
 
@@ -70,7 +70,7 @@ pub async fn check_gates(
     git: Git,
     gates: &[GateSpec],
     sandbox: Strength,
-    witness: &mut dyn Witness,
+    observer: &mut dyn RunObserver,
 ) -> Result<Vec<GateCheck>, RunError> {
     create_dir_all(&world.tmp)?;
     WorkDir::sweep(&world.tmp, PREFIX);
@@ -83,7 +83,7 @@ pub async fn check_gates(
         gates.iter().map(|gate| GateSpec { level: GateLevel::Lite, ..gate.clone() }).collect();
     let surveys = Surveys::default();
     let base = TrialBase::as_is(&git, &gates, sandbox, &surveys);
-    let trial = trial::run(world, &git, base, GateLevel::Lite, room.path(), Copied::Base, witness).await?;
+    let trial = trial::run(world, &git, base, GateLevel::Lite, room.path(), Copied::Base, observer).await?;
     let runs = trial.outcomes.iter().filter_map(|outcome| match outcome {
         GateOutcome::Ran(run) => Some(run),
         GateOutcome::Judged { .. } => None,

@@ -94,7 +94,7 @@ impl Judged {
 
 /// What a patch is judged on.
 #[derive(Clone, Copy)]
-pub(crate) struct Ground<'a> {
+pub(crate) struct PatchContext<'a> {
     /// The repository.
     pub(crate) git: &'a Git,
     /// What the run was started with.
@@ -138,7 +138,7 @@ pub(crate) const DENIED: &str = "patch-path-denied";
 pub(crate) const GATE_FILE: &str = "a gate consists of this file, so a change of it could grade itself";
 
 /// The policy that a plan, the run's limits and its gates amount to.
-pub(crate) fn policy(ground: &Ground<'_>) -> Policy {
+pub(crate) fn policy(ground: &PatchContext<'_>) -> Policy {
     let mut policy = plan_policy(ground.plan, ground.record.settings.patch);
     deny(&mut policy, ground.plan, ground.gate_files);
     policy
@@ -174,8 +174,12 @@ pub fn plan_policy(plan: &Plan, limits: PatchLimits) -> Policy {
 /// # Errors
 ///
 /// Only what keeps the judge from judging; a bad answer is a verdict.
-pub(crate) async fn judge(ground: &Ground<'_>, answer: &Untrusted, attempt: u64) -> Result<Judged, RunError> {
-    let Ground { format, plan, .. } = *ground;
+pub(crate) async fn judge(
+    ground: &PatchContext<'_>,
+    answer: &Untrusted,
+    attempt: u64,
+) -> Result<Judged, RunError> {
+    let PatchContext { format, plan, .. } = *ground;
     if holds_secret(answer) {
         return Ok(Judged::refused(secret_in_answer(attempt)));
     }
@@ -189,8 +193,12 @@ pub(crate) async fn judge(ground: &Ground<'_>, answer: &Untrusted, attempt: u64)
     Ok(Judged { read_as, ..judge_reading(ground, reading, attempt).await? })
 }
 
-async fn judge_reading(ground: &Ground<'_>, reading: Reading, attempt: u64) -> Result<Judged, RunError> {
-    let Ground { git, record, plan, .. } = *ground;
+async fn judge_reading(
+    ground: &PatchContext<'_>,
+    reading: Reading,
+    attempt: u64,
+) -> Result<Judged, RunError> {
+    let PatchContext { git, record, plan, .. } = *ground;
     let Reading { format, proposal } = reading;
     let paths = match touched(&proposal) {
         Ok(paths) => paths,
@@ -219,7 +227,7 @@ async fn judge_reading(ground: &Ground<'_>, reading: Reading, attempt: u64) -> R
     let mut judged = if brings_marker(&before, &after) {
         Judged::refused(secret_in_answer(attempt))
     } else {
-        let ground = Ground { format, ..*ground };
+        let ground = PatchContext { format, ..*ground };
         judge_files(&ground, &proposal, &paths, &before, &after).await?
     };
     judged.verdict.merge(Verdict::new(findings));
@@ -243,7 +251,7 @@ fn applied(proposal: Proposal, before: &Files) -> Result<(Proposal, Files), (Pro
 
 /// Judges what an answer makes of the files.
 async fn judge_files(
-    ground: &Ground<'_>,
+    ground: &PatchContext<'_>,
     proposal: &Proposal,
     paths: &[RepoPath],
     before: &Files,
@@ -281,7 +289,7 @@ async fn judge_files(
 }
 
 /// Says of each refused file that a gate consists of it, where that and nothing of the plan keeps it closed.
-fn naming_gate_files(verdict: &Verdict, ground: &Ground<'_>) -> Verdict {
+fn naming_gate_files(verdict: &Verdict, ground: &PatchContext<'_>) -> Verdict {
     let is_gate_file = |path: &RepoPath| {
         ground.gate_files.contains(path) && !ground.plan.scope_deny.iter().any(|place| place.contains(path))
     };
@@ -294,7 +302,7 @@ fn naming_gate_files(verdict: &Verdict, ground: &Ground<'_>) -> Verdict {
 }
 
 /// Judges a patch that was let through before, in the same way.
-pub(crate) async fn judge_again(ground: &Ground<'_>, patch: &[u8]) -> Result<Judged, RunError> {
+pub(crate) async fn judge_again(ground: &PatchContext<'_>, patch: &[u8]) -> Result<Judged, RunError> {
     judge_diff(ground.git, &ground.record.base_commit, &policy(ground), patch).await
 }
 

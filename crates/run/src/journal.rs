@@ -29,7 +29,7 @@ use crate::restore::{is_torn, restore};
 
 /// What is told whenever an event stands in the ledger: for a progress display, and for tests that end the
 /// process at this very point.
-pub trait Witness: Send {
+pub trait RunObserver: Send {
     /// A long step begins; `what` is one line for a person.
     fn working(&mut self, role: &str, what: &str);
 
@@ -57,7 +57,7 @@ pub(crate) struct Journal<'a> {
     dir: RunDir,
     ledger: &'a mut Ledger,
     clock: &'a dyn Clock,
-    witness: &'a mut dyn Witness,
+    observer: &'a mut dyn RunObserver,
     events: Vec<EventRecord>,
     /// What was recorded and is not in the ledger yet.
     pending: Vec<Pending>,
@@ -112,7 +112,7 @@ impl<'a> Journal<'a> {
         dir: RunDir,
         ledger: &'a mut Ledger,
         clock: &'a dyn Clock,
-        witness: &'a mut dyn Witness,
+        observer: &'a mut dyn RunObserver,
     ) -> Result<Self, RunError> {
         let events = ledger.events(Some(&run))?;
         let mut expected = Vec::new();
@@ -130,9 +130,9 @@ impl<'a> Journal<'a> {
             None => return Err(RunError::Edited { path }),
         }
         for path in restore(&dir, ledger, &events)? {
-            witness.note(&format!("  put back from the ledger: {path}"));
+            observer.note(&format!("  put back from the ledger: {path}"));
         }
-        Ok(Self { run, dir, ledger, clock, witness, events, pending: Vec::new(), listed: None })
+        Ok(Self { run, dir, ledger, clock, observer, events, pending: Vec::new(), listed: None })
     }
 
     /// Records a step at most once. It stands in the ledger with the next [`Journal::commit`].
@@ -147,7 +147,7 @@ impl<'a> Journal<'a> {
                 let run = self.run.clone();
                 return Err(LedgerError::KeyTaken { run, key, existing: first.event }.into());
             }
-            self.witness()?.event(&first);
+            self.observer()?.event(&first);
             return Ok(());
         }
         if self.has(&key) {
@@ -162,7 +162,7 @@ impl<'a> Journal<'a> {
     }
 
     /// Writes what was recorded since the last time into the ledger, in one transaction: files' bytes and events together. Then, and not
-    /// before, `events.jsonl` and the witness are told.
+    /// before, `events.jsonl` and the observer are told.
     pub(crate) fn commit(&mut self) -> Result<(), RunError> {
         let (pending, listed) = (std::mem::take(&mut self.pending), self.listed.take());
         if pending.is_empty() && listed.is_none() {
@@ -190,7 +190,7 @@ impl<'a> Journal<'a> {
         }
         self.events.extend_from_slice(&records);
         for record in &records {
-            self.witness.event(record);
+            self.observer.event(record);
         }
         Ok(())
     }
@@ -299,20 +299,20 @@ impl<'a> Journal<'a> {
 
     /// The observer of progress. Every event is reported to it before anything that follows, so each of them is in the ledger
     /// when a long step begins.
-    pub(crate) fn witness(&mut self) -> Result<&mut dyn Witness, RunError> {
+    pub(crate) fn observer(&mut self) -> Result<&mut dyn RunObserver, RunError> {
         self.commit()?;
-        Ok(self.witness)
+        Ok(self.observer)
     }
 
-    /// Tells that a long step begins ([`Witness::working`]).
+    /// Tells that a long step begins ([`RunObserver::working`]).
     pub(crate) fn working(&mut self, role: &str, what: &str) -> Result<(), RunError> {
-        self.witness()?.working(role, what);
+        self.observer()?.working(role, what);
         Ok(())
     }
 
-    /// Tells a result that is no event ([`Witness::note`]).
+    /// Tells a result that is no event ([`RunObserver::note`]).
     pub(crate) fn note(&mut self, line: &str) -> Result<(), RunError> {
-        self.witness()?.note(line);
+        self.observer()?.note(line);
         Ok(())
     }
 

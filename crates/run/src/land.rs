@@ -21,14 +21,14 @@ use crate::contract::{Plan, RunRecord};
 use crate::document::versions;
 use crate::error::RunError;
 use crate::event_kind::{EventKind, full_gates_key, full_gates_runs};
-use crate::gatekeeper::{self, Ground};
-use crate::journal::{Entry, FILES, Journal, Witness, is_pinned};
+use crate::gatekeeper::{self, PatchContext};
+use crate::journal::{Entry, FILES, Journal, RunObserver, is_pinned};
 use crate::layout::{self, RunDir, full_gates_files};
 use crate::recording::check_recording;
 use crate::start::row;
 use crate::state::RunState;
 use crate::status::{progress, status_of};
-use crate::trial::{Trial, keep_logs, or_base_gone};
+use crate::trial::{TrialResult, keep_logs, or_base_gone};
 use crate::verify_again::verify_outcome;
 use crate::verify_record::verify_before_landing;
 use crate::world::World;
@@ -75,12 +75,12 @@ pub async fn land(
     dir: &RunDir,
     subject: Option<&str>,
     ledger: &mut Ledger,
-    witness: &mut dyn Witness,
+    observer: &mut dyn RunObserver,
 ) -> Result<Landing, RunError> {
     let record = dir.record()?;
     world.run_outside_of(&record.repo, dir)?;
     let _lock = dir.take("landing the run")?;
-    let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
+    let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, observer)?;
     // As the steps of a run, these are too large for the stack of a small thread.
     let landed =
         Box::pin(land_recorded(world, dir, &record, subject, &mut journal)).await.map_err(
@@ -231,7 +231,7 @@ async fn pass_full_gates(
     let full = GateLevel::Full;
     let mut record = record.clone();
     Allowances::of(journal.events()?).give_attempts(&mut record);
-    let verified = verify_outcome(world, dir, &record, outcome, full, journal.witness()?).await;
+    let verified = verify_outcome(world, dir, &record, outcome, full, journal.observer()?).await;
     let (again, trial) = verified?;
     let failed_before = |finding: &Finding| {
         trial
@@ -258,7 +258,7 @@ async fn pass_full_gates(
 fn keep_full_gates(
     dir: &RunDir,
     report: &VerifyReport,
-    trial: &Trial,
+    trial: &TrialResult,
     journal: &mut Journal<'_>,
 ) -> Result<String, RunError> {
     let number = full_gates_runs(journal.events()?) + 1;
@@ -336,7 +336,7 @@ async fn verified_tree(dir: &RunDir, git: &Git, record: &RunRecord, patch: &[u8]
         .map_err(|_| dir.malformed(layout::PLAN, "it is no plan"))?;
     let analysis: Analysis = dir.read_document(layout::ANALYSIS)?;
     let format = crucible_model::EditFormat::UnifiedDiff;
-    let ground = Ground { git, record, format, plan: &plan, gate_files: &analysis.gate_files };
+    let ground = PatchContext { git, record, format, plan: &plan, gate_files: &analysis.gate_files };
     let judged = match gatekeeper::judge_again(&ground, patch).await {
         Ok(judged) => judged,
         Err(error) => return Err(or_base_gone(git, record, error).await),

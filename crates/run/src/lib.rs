@@ -84,7 +84,7 @@ pub use find::{
 };
 pub use found::{directory_in, found_gates, no_gates};
 pub use gatekeeper::{AppliedPatch, SignedPlan, apply_patch, check_patch, plan_policy, run_of, signed_plan};
-pub use journal::Witness;
+pub use journal::RunObserver;
 pub use land::{LEDGER_TRAILER, Landing, LandingVersion, land};
 pub use layout::{CASSETTE, EVENTS, PLAN, RunDir, SOURCE};
 pub use may_drop::is_definition_name;

@@ -19,7 +19,7 @@ use crate::clients::Clients;
 use crate::contract::RunRecord;
 use crate::engine::advance;
 use crate::error::RunError;
-use crate::journal::Witness;
+use crate::journal::RunObserver;
 use crate::layout::{self, RunDir, attempt_file};
 use crate::recording::check_recording;
 use crate::start::lay_out;
@@ -54,7 +54,7 @@ pub async fn replay(
     dir: &RunDir,
     client: &ModelClient,
     ledger: &Ledger,
-    witness: &mut dyn Witness,
+    observer: &mut dyn RunObserver,
 ) -> Result<Replayed, RunError> {
     let record: RunRecord = dir.read_document(layout::RUN)?;
     let recording = check_recording(dir, &record.run_id, ledger)?;
@@ -62,7 +62,7 @@ pub async fn replay(
     let room = temp_dir_in(&world.tmp, "replay-")?;
     let repo = room.path().join("repo");
     let git = world.git(&record.repo, room.path()).await?;
-    witness.working("crucible", "checking out the base of the run");
+    observer.working("crucible", "checking out the base of the run");
     git.check_out(&record.base_commit, &repo).await?;
     let record = RunRecord { repo, ..record };
     let inner = World {
@@ -77,12 +77,12 @@ pub async fn replay(
     let mut anew = Ledger::open(&room.path().join("ledger.db"))?;
     let events = ledger.events(Some(&record.run_id))?;
     let recorded = || Recorded { client, instants: instants(&events) };
-    let mut state = advance(&inner, &again, |_| Ok(recorded()), &mut anew, witness).await?;
+    let mut state = advance(&inner, &again, |_| Ok(recorded()), &mut anew, observer).await?;
     for allowance in events.iter().filter(|event| is_allowance(event)) {
         // A person permitted it, then as now.
         let EventRecord { run, ts, role, event, path, key, body, .. } = allowance.clone();
         anew.append(NewEvent { run, ts, role, event, path, key, artifacts: Vec::new(), body })?;
-        state = advance(&inner, &again, |_| Ok(recorded()), &mut anew, witness).await?;
+        state = advance(&inner, &again, |_| Ok(recorded()), &mut anew, observer).await?;
     }
     compare(dir, &again, state, &recording)
 }

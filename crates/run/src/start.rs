@@ -13,7 +13,7 @@ use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::find::PastRuns;
 use crate::found::{found_gates, no_gates};
-use crate::journal::{Entry, Journal, Witness};
+use crate::journal::{Entry, Journal, RunObserver};
 use crate::layout::{self, RunDir, json_line};
 use crate::recording::AnswersFrom;
 use crate::restore::restore_file;
@@ -57,7 +57,7 @@ pub async fn create(
     git: &Git,
     options: RunOptions,
     ledger: &mut Ledger,
-    witness: &mut dyn Witness,
+    observer: &mut dyn RunObserver,
 ) -> Result<RunId, RunError> {
     if options.goal.trim().is_empty() {
         return Err(RunError::EmptyGoal);
@@ -117,7 +117,7 @@ pub async fn create(
         unfinished.discard();
         return Err(error);
     }
-    let mut journal = Journal::open(run_id.clone(), dir, ledger, world.clock, witness)?;
+    let mut journal = Journal::open(run_id.clone(), dir, ledger, world.clock, observer)?;
     journal.list(row(&record, RunState::New, world));
     record_beginning(&mut journal, &record)?;
     journal.commit()?;

@@ -29,7 +29,7 @@ use crate::contract::{BehaviorFiles, Plan, PlanDocuments, RunRecord, RunSettings
 use crate::error::RunError;
 use crate::gate_world::{AT_ITS_OWN_PATH, GateWorld, PythonPaths, Surveys, by_tracked_path};
 use crate::gatekeeper::Change;
-use crate::journal::Witness;
+use crate::journal::RunObserver;
 use crate::layout::{self, RunDir};
 use crate::plan_evidence::check_signature;
 use crate::world::World;
@@ -65,7 +65,7 @@ pub(crate) enum Copied<'t> {
 }
 
 /// What came of a trial.
-pub(crate) struct Trial {
+pub(crate) struct TrialResult {
     pub(crate) outcomes: Vec<GateOutcome>,
     pub(crate) results: Vec<GateResult>,
     /// The findings of the commands, and what refuses the catalogue of behaviours.
@@ -135,7 +135,7 @@ pub(crate) struct Tried<'t> {
 
 /// What a change is verified against.
 #[derive(Clone, Copy)]
-pub(crate) struct Yardstick<'y> {
+pub(crate) struct VerifyContext<'y> {
     pub(crate) git: &'y Git,
     pub(crate) surveys: &'y Surveys,
     pub(crate) record: &'y RunRecord,
@@ -149,13 +149,13 @@ pub(crate) struct Yardstick<'y> {
 /// the gates passed before any change becomes a finding of the outcome.
 pub(crate) async fn verify(
     world: &World<'_>,
-    by: Yardstick<'_>,
+    by: VerifyContext<'_>,
     room: &Path,
     change: &Change,
     outcome: &mut AttemptOutcome,
-    witness: &mut dyn Witness,
-) -> Result<(Trial, VerifyReport), RunError> {
-    let full = before_full(world, by, room, witness).await?;
+    observer: &mut dyn RunObserver,
+) -> Result<(TrialResult, VerifyReport), RunError> {
+    let full = before_full(world, by, room, observer).await?;
     let mut gates = by.analysis.before();
     gates.extend(full.baseline.iter().filter_map(GateResult::before).map(|gate| full.proof.judged(gate)));
     only_of_its_own_files(by.analysis, change, &mut gates);
@@ -184,9 +184,9 @@ pub(crate) async fn verify(
         reruns: &[],
     };
     let tried = Tried { change, baseline };
-    let mut trial = run(world, by.git, base, by.level, room, Copied::Changed(&tried), witness).await?;
+    let mut trial = run(world, by.git, base, by.level, room, Copied::Changed(&tried), observer).await?;
     trial.before = full.baseline;
-    let reruns = rerun_flaky(world, by, base, room, &tried, &trial, witness).await?;
+    let reruns = rerun_flaky(world, by, base, room, &tried, &trial, observer).await?;
     let baseline = Baseline { reruns: &reruns, ..baseline };
     if !reruns.is_empty() {
         trial.judge(Some(&baseline));
@@ -195,7 +195,7 @@ pub(crate) async fn verify(
     if by.analysis.baseline.iter().all(|gate| gate.passed || gate.set_aside.is_some()) {
         let hint = "Every gate passed before the change, too: they show that nothing broke, not that the goal is reached.";
         outcome.findings.push(Finding::warning(PASSED_BEFORE, "the gates", hint));
-        witness.note(&format!("  warning: {hint}"));
+        observer.note(&format!("  warning: {hint}"));
     }
     let report = trial.report(by.record, by.analysis.behaviors, by.plan, outcome, baseline, by.dir)?;
     Ok((trial, report))
@@ -205,12 +205,12 @@ pub(crate) async fn verify(
 /// be flaky.
 async fn rerun_flaky(
     world: &World<'_>,
-    by: Yardstick<'_>,
+    by: VerifyContext<'_>,
     base: TrialBase<'_>,
     room: &Path,
     tried: &Tried<'_>,
-    first: &Trial,
-    witness: &mut dyn Witness,
+    first: &TrialResult,
+    observer: &mut dyn RunObserver,
 ) -> Result<Vec<GateRun>, RunError> {
     let judged: Vec<_> = first.runs().map(|run| (run, judge_run_after(run, &tried.baseline))).collect();
     let suspects: Vec<&GateId> =
@@ -223,9 +223,9 @@ async fn rerun_flaky(
     }
     let mut gates = base.gates.to_vec();
     gates.retain(|gate| suspects.contains(&&gate.id));
-    witness.working("verifier", "running gates again whose tests turned red, to tell flaky tests");
+    observer.working("verifier", "running gates again whose tests turned red, to tell flaky tests");
     let base = TrialBase { gates: &gates, ..base };
-    let again = run(world, by.git, base, by.level, room, Copied::Changed(tried), witness).await?;
+    let again = run(world, by.git, base, by.level, room, Copied::Changed(tried), observer).await?;
     Ok(again.runs().cloned().collect())
 }
 
@@ -240,22 +240,22 @@ struct BeforeFull {
 /// whether they count. What the others told then is in the run's analysis.
 async fn before_full(
     world: &World<'_>,
-    by: Yardstick<'_>,
+    by: VerifyContext<'_>,
     room: &Path,
-    witness: &mut dyn Witness,
+    observer: &mut dyn RunObserver,
 ) -> Result<BeforeFull, RunError> {
     if by.level != GateLevel::Full || by.record.settings.gates.iter().all(|gate| gate.level.is_lite()) {
         return Ok(BeforeFull::default());
     }
-    witness.working("verifier", "running the gates of level `full` before the change, to compare with");
+    observer.working("verifier", "running the gates of level `full` before the change, to compare with");
     let base = TrialBase::of(by.record, by.surveys);
-    let mut before = run(world, by.git, base, by.level, room, Copied::Base, witness).await?;
+    let mut before = run(world, by.git, base, by.level, room, Copied::Base, observer).await?;
     for gate in before.results.iter().filter(|gate| !gate.passed) {
-        witness.note(&format!("  gate {} fails without the change, too: {}", gate.id, gate.end));
+        observer.note(&format!("  gate {} fails without the change, too: {}", gate.id, gate.end));
     }
     let on = CanaryBase { git: by.git, base, level: by.level, room, gate_files: &by.analysis.gate_files };
-    let proof = run_canary(world, on, &before, witness).await?;
-    proof.settle(&before, witness);
+    let proof = run_canary(world, on, &before, observer).await?;
+    proof.settle(&before, observer);
     before.replace(&proof.again);
     Ok(BeforeFull { baseline: before.results, proof })
 }
@@ -273,7 +273,7 @@ fn only_of_its_own_files(analysis: &Analysis, change: &Change, gates: &mut [Gate
 }
 
 /// Notes for each gate which of its own files the change touches, where a person or the goal named them.
-fn note_touched(by: Yardstick<'_>, change: &Change, gates: &mut [GateBefore]) {
+fn note_touched(by: VerifyContext<'_>, change: &Change, gates: &mut [GateBefore]) {
     let Analysis { gate_files, gate_files_of, .. } = by.analysis;
     for gate in gates {
         let own = gate_files_of.get(&gate.id).unwrap_or(gate_files);
@@ -295,8 +295,8 @@ pub(crate) async fn run(
     level: GateLevel,
     room: &Path,
     copied: Copied<'_>,
-    witness: &mut dyn Witness,
-) -> Result<Trial, RunError> {
+    observer: &mut dyn RunObserver,
+) -> Result<TrialResult, RunError> {
     let change = match copied {
         Copied::Changed(tried) => Some(tried),
         Copied::Base | Copied::Broken(_) => None,
@@ -324,7 +324,7 @@ pub(crate) async fn run(
         };
         left_out = surveyed.furnish(git, &copy).await?;
         if !surveyed.is_mounted() && matches!(copied, Copied::Base) && outcomes.is_empty() {
-            witness.note(AT_ITS_OWN_PATH);
+            observer.note(AT_ITS_OWN_PATH);
         }
         let surveyed = gate_world.insert(surveyed);
         require_commit(git, base.commit).await?;
@@ -337,20 +337,20 @@ pub(crate) async fn run(
             behaviors = Some(read_copy(git, &copy, change.map(|tried| tried.change)).await?);
         }
         let setting = surveyed.setting(&gate.id, &copy, &reports)?;
-        let observer = Told(Mutex::new(&mut *witness));
+        let observer = GateProgress(Mutex::new(&mut *observer));
         let gate = [GateInput::Command(gate.clone())];
         outcomes.extend(run_gates(&world.sandbox, &gate, &setting, &observer).await);
     }
     let catalogue = behaviors.as_ref().map(check_behaviors).unwrap_or_default();
     if let (None, Some(first)) = (change, catalogue.errors().next()) {
-        witness.note(&format!(
+        observer.note(&format!(
             "  warning: the catalogue of behaviours does not hold before any change ({} {}), so no change can be verified until \
              it does: see `crucible behaviors check`",
             first.code, first.subject
         ));
     }
     let printed = logs(&outcomes);
-    let mut trial = Trial {
+    let mut trial = TrialResult {
         level,
         before: Vec::new(),
         results: Vec::new(),
@@ -413,7 +413,7 @@ pub(crate) async fn or_base_gone(git: &Git, record: &RunRecord, failed: RunError
     }
 }
 
-impl Trial {
+impl TrialResult {
     /// Sets the gates aside that say nothing about a change: those that stop at a compiler for something that the goal is not
     /// about, and those that could not run and that nobody named.
     ///
@@ -424,7 +424,7 @@ impl Trial {
         &mut self,
         specs: &[GateSpec],
         goal: &str,
-        witness: &mut dyn Witness,
+        observer: &mut dyn RunObserver,
     ) -> Result<(), RunError> {
         let is_found =
             |run: &GateRun| specs.iter().any(|spec| spec.id == run.id && spec.origin == GateOrigin::Found);
@@ -454,7 +454,7 @@ impl Trial {
         }
         for (id, error) in aside {
             let RunError::GateCouldNotRun { gate, cause, remedy, .. } = error else { continue };
-            witness.note(&format!("  warning: gate {gate} does not count for a change: {cause}; {remedy}"));
+            observer.note(&format!("  warning: gate {gate} does not count for a change: {cause}; {remedy}"));
             let result = self.results.iter_mut().find(|result| result.id == id.as_str());
             if let Some(result) = result {
                 result.set_aside = Some(cause);
@@ -599,13 +599,13 @@ pub(crate) fn keep_logs(
     Ok(kept)
 }
 
-/// Passes what the gates do on to the witness.
-struct Told<'w>(Mutex<&'w mut dyn Witness>);
+/// Passes what the gates do on to the observer.
+struct GateProgress<'w>(Mutex<&'w mut dyn RunObserver>);
 
-impl GateObserver for Told<'_> {
+impl GateObserver for GateProgress<'_> {
     fn started(&self, gate: &GateInput) {
-        if let (GateInput::Command(spec), Ok(mut witness)) = (gate, self.0.lock()) {
-            witness.working("verifier", &format!("gate {} is running: {}", spec.id, spec.command.join(" ")));
+        if let (GateInput::Command(spec), Ok(mut observer)) = (gate, self.0.lock()) {
+            observer.working("verifier", &format!("gate {} is running: {}", spec.id, spec.command.join(" ")));
         }
     }
 
@@ -761,7 +761,7 @@ mod tests {
         };
         let record = record(room.path(), &[&["true"]]);
         let reported = |before, behaviors| {
-            let trial = Trial {
+            let trial = TrialResult {
                 level: GateLevel::Lite,
                 before: Vec::new(),
                 outcomes: vec![GateOutcome::Ran(Box::new(ran.clone()))],

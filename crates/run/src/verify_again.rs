@@ -14,11 +14,11 @@ use crate::attempt::{self, AttemptOutcome};
 use crate::contract::{Plan, RunRecord};
 use crate::error::RunError;
 use crate::gate_world::Surveys;
-use crate::gatekeeper::{self, Ground};
-use crate::journal::{Witness, edited, edited_since};
+use crate::gatekeeper::{self, PatchContext};
+use crate::journal::{RunObserver, edited, edited_since};
 use crate::layout::{self, RunDir};
 use crate::status::status;
-use crate::trial::{self, Trial, Yardstick};
+use crate::trial::{self, TrialResult, VerifyContext};
 use crate::world::World;
 
 const REFUSED: Code = Code::new("verify-patch-refused");
@@ -43,7 +43,7 @@ pub async fn verify_again(
     dir: &RunDir,
     ledger: &Ledger,
     level: GateLevel,
-    witness: &mut dyn Witness,
+    observer: &mut dyn RunObserver,
 ) -> Result<VerifiedAgain, RunError> {
     let mut record = dir.record()?;
     let events = ledger.events(Some(&record.run_id))?;
@@ -64,7 +64,7 @@ pub async fn verify_again(
         return Err(edited_since(dir, &events, path));
     }
     let has_ended = status(dir, ledger)?.state.is_end();
-    match verify_outcome(world, dir, &record, outcome, level, witness).await.map(|(again, _)| again) {
+    match verify_outcome(world, dir, &record, outcome, level, observer).await.map(|(again, _)| again) {
         Err(RunError::RepositoryChanged { base, .. }) if has_ended => {
             Err(RunError::EndedElsewhere { id: record.run_id.to_string(), base })
         }
@@ -82,8 +82,8 @@ pub(crate) async fn verify_outcome(
     record: &RunRecord,
     mut outcome: AttemptOutcome,
     level: GateLevel,
-    witness: &mut dyn Witness,
-) -> Result<(VerifiedAgain, Option<Trial>), RunError> {
+    observer: &mut dyn RunObserver,
+) -> Result<(VerifiedAgain, Option<TrialResult>), RunError> {
     create_dir_all(&world.tmp)?;
     let room = temp_dir_in(&world.tmp, "verify-")?;
     let git = world.git(&record.repo, &room.path().join("git")).await?;
@@ -92,8 +92,8 @@ pub(crate) async fn verify_outcome(
         .map_err(|_| dir.malformed(layout::PLAN, "it is no plan"))?;
     let analysis: Analysis = dir.read_document(layout::ANALYSIS)?;
     let format = EditFormat::UnifiedDiff;
-    let ground = Ground { git: &git, record, format, plan: &plan, gate_files: &analysis.gate_files };
-    witness.working("patch gate", "judging the patch");
+    let ground = PatchContext { git: &git, record, format, plan: &plan, gate_files: &analysis.gate_files };
+    observer.working("patch gate", "judging the patch");
     let judged = gatekeeper::judge_again(&ground, &dir.read(layout::PATCH)?).await?;
     let Some(change) = judged.change.filter(|_| judged.verdict.passes()) else {
         let mut verdict = judged.verdict;
@@ -106,9 +106,10 @@ pub(crate) async fn verify_outcome(
     };
     outcome.findings = judged.verdict.findings().to_vec();
     let surveys = Surveys::default();
-    let by = Yardstick { git: &git, surveys: &surveys, record, dir, plan: &plan, analysis: &analysis, level };
-    witness.working("verifier", "running the gates on the patched copy");
-    let (trial, report) = trial::verify(world, by, room.path(), &change, &mut outcome, witness).await?;
+    let by =
+        VerifyContext { git: &git, surveys: &surveys, record, dir, plan: &plan, analysis: &analysis, level };
+    observer.working("verifier", "running the gates on the patched copy");
+    let (trial, report) = trial::verify(world, by, room.path(), &change, &mut outcome, observer).await?;
     Ok((VerifiedAgain { verdict: said(&report), report: Some(report) }, Some(trial)))
 }
 

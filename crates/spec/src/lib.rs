@@ -16,6 +16,7 @@ mod fixup;
 mod gate;
 mod hook;
 mod id;
+mod json_output;
 mod nearest;
 mod packet;
 mod phase;
@@ -25,7 +26,6 @@ mod receipt;
 mod source;
 mod state;
 mod store;
-mod surface;
 mod template;
 mod workspace;
 
@@ -48,6 +48,13 @@ pub use hook::{
     HOOK_SCHEMA, Hook, HookConsequence, HookPlace, HookSubject, HookWalls, run_hooks, weigh_hooks,
 };
 pub use id::{SpecId, SpecIdError};
+pub use json_output::{
+    ConfigSummary, PhaseOverview, RESUME_SCHEMA, ResumeOverview, SPEC_SCHEMA, SpecOverview,
+};
+pub use json_output::{
+    NextStep, PhaseStanding, STATUS_SCHEMA, SpecStatus, Standing, StatusProblem, StepReason, pending_fixups,
+    spec_status,
+};
 pub use packet::{
     EntryKind, Packet, PacketEntry, PacketLimits, PacketManifest, PacketRow, PassedOver, PassedOverReason,
     Selection, build_packet, build_packet_with,
@@ -65,11 +72,6 @@ pub use source::{
 };
 pub use state::{FileState, PhaseState, ReceiptProblem, ReceiptProblemKind, SpecState, TrackedRecord};
 pub use store::{LockClaim, PhaseOutput, Promotion, PromotionEnd, SpecLock, SpecStore};
-pub use surface::{ConfigSummary, PhaseOverview, RESUME_SCHEMA, ResumeOverview, SPEC_SCHEMA, SpecOverview};
-pub use surface::{
-    NextStep, PhaseStanding, STATUS_SCHEMA, SpecStatus, Standing, StatusProblem, StepReason, pending_fixups,
-    spec_status,
-};
 pub use template::{SpecTemplate, TEMPLATES};
 pub use workspace::{
     EntryChange, HISTORY_SCHEMA, HistoryProblem, HistoryRow, HistoryTotals, OnListed, SpecHistory,

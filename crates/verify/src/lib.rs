@@ -46,8 +46,8 @@ pub use report::{
 pub use results::{MAX_TESTS, TestResults, TestStatus};
 pub use run::{GateObserver, GateSetting, Logs, Silent, logs, run_gates};
 pub use runner::{
-    Call, CouldNotRun, DetectError, DetectedGate, Influence, ReportAt, ReportPlace, Reporting, Runner, Told,
-    Tool, TreeView, cannot_compile, concerns_compiling, could_not_run, detect, runner_of, runners,
+    Call, CommandOutput, CouldNotRun, DetectError, DetectedGate, Influence, ReportAt, ReportPlace, Reporting,
+    Runner, Tool, TreeView, cannot_compile, concerns_compiling, could_not_run, detect, runner_of, runners,
 };
 pub use tally::{TallyBasis, TestCounts, TestRunner, TestTally};
 pub use text::{FailureEvidence, Normaliser, StackFrame, excerpt, normalise};

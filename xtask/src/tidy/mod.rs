@@ -56,7 +56,6 @@ const RULES: &[&dyn Rule] = &[
     &rules::lints::Lints,
     &rules::module_docs::ModuleDocs,
     &rules::reachability::Reachability,
-    &rules::type_names::TypeNames,
     &rules::walls::Walls,
     &rules::words::Words,
 ];

@@ -13,8 +13,8 @@ use crucible_model::{ByteLimit, EditFormat, ExitStatus};
 use crucible_patch::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES};
 use crucible_repo::baseline;
 use crucible_run::{
-    AgentCommands, AnswersFrom, ContextSettings, EventKind, Opening, PatchLimits, RunDir, RunOptions,
-    RunSettings, RunState, Witness, World, advance, create, land, status,
+    AgentCommands, AnswersFrom, ContextSettings, EventKind, Opening, PatchLimits, RunDir, RunObserver,
+    RunOptions, RunSettings, RunState, World, advance, create, land, status,
 };
 use crucible_sandbox::Strength;
 
@@ -240,7 +240,7 @@ impl Story {
     }
 }
 
-impl Witness for Story {
+impl RunObserver for Story {
     fn working(&mut self, role: &str, what: &str) {
         self.progress.working(role, what);
     }

@@ -34,7 +34,7 @@ use crucible_model::ExitStatus;
 pub(crate) use self::spec::place::SecretInName;
 use crate::app::App;
 use crate::error::CommandError;
-use crate::output::{Format, Manner};
+use crate::output::{Format, OutputMode};
 
 /// Models propose. Crucible decides what lands.
 ///
@@ -100,11 +100,11 @@ pub(crate) enum Command {
 
 impl Arguments {
     /// How the command speaks.
-    pub(crate) fn manner(&self) -> Manner {
+    pub(crate) fn mode(&self) -> OutputMode {
         match &self.command {
-            Command::Crawl(crawl) => crawl.manner(self.json),
-            Command::Gate(gate) => gate.manner(self.json),
-            _ => Manner::plain(if self.json { Format::Json } else { Format::Human }),
+            Command::Crawl(crawl) => crawl.mode(self.json),
+            Command::Gate(gate) => gate.mode(self.json),
+            _ => OutputMode::plain(if self.json { Format::Json } else { Format::Human }),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crucible_host::clock::SystemClock;
 use crucible_host::env::Environment;
 use crucible_ledger::{EventRecord, Ledger};
-use crucible_run::{AnswersFrom, RunOptions, RunSettings, Witness, World, create};
+use crucible_run::{AnswersFrom, RunObserver, RunOptions, RunSettings, World, create};
 use crucible_sandbox::Sandbox;
 use crucible_testkit::{FakeOpenAi, Reply};
 use serde_json::{Value, json};
@@ -193,7 +193,7 @@ fn a_run_that_has_to_ask_a_model_says_that_none_is_chosen() {
 
 struct Silent;
 
-impl Witness for Silent {
+impl RunObserver for Silent {
     fn working(&mut self, _: &str, _: &str) {}
     fn note(&mut self, _: &str) {}
     fn event(&mut self, _: &EventRecord) {}

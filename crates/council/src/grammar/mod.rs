@@ -20,7 +20,7 @@ use crucible_model::{Untrusted, short_line, single_spaced};
 use futures_util::future::try_join_all;
 use serde_json::Value;
 
-use crate::caller::{Ask, Caller, NoAnswer, Said};
+use crate::caller::{Ask, CallAnswer, Caller, NoAnswer};
 use crate::config::Observability;
 use crate::council::{Council, Seat};
 use crate::delta::Positions;
@@ -103,7 +103,7 @@ pub(crate) fn grammar(grammar: LoopGrammar) -> &'static dyn Grammar {
 }
 
 /// A seat that was asked: what it said, or why it said nothing.
-type Heard = (SeatId, Result<Said, String>);
+type Heard = (SeatId, Result<CallAnswer, String>);
 
 /// Where the seats of a council speak, in one loop.
 pub(crate) struct Floor<'f> {
@@ -176,13 +176,13 @@ impl<'f> Floor<'f> {
         &self,
         messages: Vec<Message>,
         schema: Option<(&'static str, Value)>,
-    ) -> Result<Said, CouncilError> {
+    ) -> Result<CallAnswer, CouncilError> {
         let red_team = &self.council.red_team;
         let answer = self.ask(red_team, messages, schema).await;
         answer.map_err(|why| why.fatal(Part::Seat(red_team.id), Some(self.number)))
     }
 
-    fn take_critique(&self, said: &Said, critique: &Untrusted) {
+    fn take_critique(&self, said: &CallAnswer, critique: &Untrusted) {
         let red_team = self.council.red_team.id;
         if red_team::has_yielded(critique) {
             self.caller.note(Degradation {
@@ -200,7 +200,7 @@ impl<'f> Floor<'f> {
         seat: &Seat,
         messages: Vec<Message>,
         schema: Option<(&'static str, Value)>,
-    ) -> Result<Said, NoAnswer> {
+    ) -> Result<CallAnswer, NoAnswer> {
         let ask = Ask {
             part: Part::Seat(seat.id),
             loop_number: Some(self.number),
@@ -212,7 +212,7 @@ impl<'f> Floor<'f> {
     }
 
     /// Keeps what was said for the trace, where there is one.
-    fn keep(&self, seat: SeatId, kind: TurnKind, text: &Untrusted, said: &Said) {
+    fn keep(&self, seat: SeatId, kind: TurnKind, text: &Untrusted, said: &CallAnswer) {
         if self.caller.config().observability == Observability::On {
             let turn = Turn::of(seat, kind, text, said);
             self.turns.lock().unwrap_or_else(PoisonError::into_inner).push(turn);

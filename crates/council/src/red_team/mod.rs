@@ -6,14 +6,14 @@
 
 mod attack;
 mod instructions;
-mod yielding;
+mod no_objection;
 
 use crucible_llm::{Message, StructuredOutput};
 use crucible_model::{PromptBuilder, Untrusted};
 
 pub(crate) use attack::{Attack, attack_schema, read_attack};
 pub(crate) use instructions::system;
-pub(crate) use yielding::has_yielded;
+pub(crate) use no_objection::has_yielded;
 
 use crate::council::{Council, Seat};
 use crate::seat::{RedTeamFlavor, SeatId};

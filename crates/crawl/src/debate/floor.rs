@@ -18,7 +18,7 @@ use super::prompts::{self, Material};
 use super::reply::Reply;
 use super::transcript::{self, MessageRecord, Transcript};
 use crate::inspect::Inspection;
-use crate::witness::CrawlWitness;
+use crate::witness::CrawlObserver;
 
 const MAX_TOKENS: &str = "max_tokens";
 const RESPONSE_FORMAT: &str = "response_format";
@@ -29,7 +29,7 @@ pub struct DebateFloor<'d> {
     pub(super) timeout: Duration,
     pub(super) session: &'d str,
     pub(super) transcript: &'d mut dyn Transcript,
-    pub(super) witness: &'d dyn CrawlWitness,
+    pub(super) witness: &'d dyn CrawlObserver,
     /// Of the draft or revision that was written last.
     pub(super) round: u32,
     pub(super) notes: Vec<String>,
@@ -49,7 +49,7 @@ impl<'d> DebateFloor<'d> {
         timeout: Duration,
         session: &'d str,
         transcript: &'d mut dyn Transcript,
-        witness: &'d dyn CrawlWitness,
+        witness: &'d dyn CrawlObserver,
     ) -> Self {
         Self { inspection, timeout, session, transcript, witness, round: 0, notes: Vec::new() }
     }

@@ -33,7 +33,7 @@ pub use transcript::{MessageRecord, RedactedMessage, Transcript};
 
 use crate::artifact::{Dependencies, PlanStep};
 use crate::inspect::Inspection;
-use crate::witness::CrawlWitness;
+use crate::witness::CrawlObserver;
 use summary::Settled;
 
 /// What a debate settled.
@@ -77,7 +77,7 @@ pub async fn debate(
     timeout: Duration,
     session: &str,
     transcript: &mut dyn Transcript,
-    witness: &dyn CrawlWitness,
+    witness: &dyn CrawlObserver,
 ) -> Result<DebateOutcome, DebateError> {
     let floor = &mut DebateFloor::new(inspection, timeout, session, transcript, witness);
     let mut settled = Settled::default();

@@ -62,10 +62,10 @@ pub struct Gpt(ModelClient);
 /// ```no_run
 /// use std::time::Duration;
 ///
-/// use crucible_crawl::{Claude, DebateError, DebateRounds, Gpt, Inspection, Transcript, CrawlWitness, debate};
+/// use crucible_crawl::{Claude, DebateError, DebateRounds, Gpt, Inspection, Transcript, CrawlObserver, debate};
 ///
 /// async fn held(
-///     gpt: &Gpt, claude: &Claude, about: &Inspection, kept: &mut dyn Transcript, witness: &dyn CrawlWitness,
+///     gpt: &Gpt, claude: &Claude, about: &Inspection, kept: &mut dyn Transcript, witness: &dyn CrawlObserver,
 /// ) -> Result<(), DebateError> {
 ///     let (rounds, time) = (DebateRounds::default(), Duration::from_secs(600));
 ///     debate(gpt, claude, about, rounds, time, "crawl-1", kept, witness).await?;
@@ -78,10 +78,10 @@ pub struct Gpt(ModelClient);
 /// ```compile_fail
 /// use std::time::Duration;
 ///
-/// use crucible_crawl::{Claude, DebateError, DebateRounds, Gpt, Inspection, Transcript, CrawlWitness, debate};
+/// use crucible_crawl::{Claude, DebateError, DebateRounds, Gpt, Inspection, Transcript, CrawlObserver, debate};
 ///
 /// async fn held(
-///     gpt: &Gpt, claude: &Claude, about: &Inspection, kept: &mut dyn Transcript, witness: &dyn CrawlWitness,
+///     gpt: &Gpt, claude: &Claude, about: &Inspection, kept: &mut dyn Transcript, witness: &dyn CrawlObserver,
 /// ) -> Result<(), DebateError> {
 ///     let (rounds, time) = (DebateRounds::default(), Duration::from_secs(600));
 ///     debate(claude, gpt, about, rounds, time, "crawl-1", kept, witness).await?;

@@ -7,8 +7,8 @@
 //! that item and a warning, never the page.
 
 mod error;
-mod patience;
-mod told;
+mod rate_limit_wait;
+mod repo_metadata;
 
 use std::path::Path;
 
@@ -18,11 +18,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use error::GitHubError;
-use patience::{Patience, Then};
+use rate_limit_wait::{Patience, Then};
 
 use crate::artifact::OwnerType;
 use crate::target::{RepoName, is_commit_id};
-use crate::witness::CrawlWitness;
+use crate::witness::CrawlObserver;
 
 /// How many repositories a page of a search has (seed 000 §2.1.5).
 pub(crate) const PAGE: u32 = 30;
@@ -34,7 +34,7 @@ const SAID: usize = 300;
 pub struct GitHub<'a> {
     gh: Gh,
     clock: &'a dyn Clock,
-    witness: &'a dyn CrawlWitness,
+    witness: &'a dyn CrawlObserver,
     patience: Patience,
 }
 
@@ -81,7 +81,7 @@ pub struct SearchPage {
 impl<'a> GitHub<'a> {
     /// GitHub through this `gh`, with the command's clock; `witness` hears of waits and of what could not be believed.
     #[must_use]
-    pub fn new(gh: Gh, clock: &'a dyn Clock, witness: &'a dyn CrawlWitness) -> Self {
+    pub fn new(gh: Gh, clock: &'a dyn Clock, witness: &'a dyn CrawlObserver) -> Self {
         Self { gh, clock, witness, patience: Patience::default() }
     }
 
@@ -121,11 +121,13 @@ impl<'a> GitHub<'a> {
         }
         let mut candidates = Vec::new();
         for item in items.iter().take(PAGE as usize) {
-            match told::candidate(item, self.gh.host()) {
+            match repo_metadata::candidate(item, self.gh.host()) {
                 Ok(candidate) => candidates.push(candidate),
                 Err(why) => {
-                    let name =
-                        told::line(item["full_name"].as_str().unwrap_or("a repository without a name"), 100);
+                    let name = repo_metadata::line(
+                        item["full_name"].as_str().unwrap_or("a repository without a name"),
+                        100,
+                    );
                     self.witness.warning(&format!("a search result is left out, {name}: {why}"));
                 }
             }
@@ -141,7 +143,7 @@ impl<'a> GitHub<'a> {
     pub async fn repository(&self, repo: &RepoName) -> Result<FoundRepo, GitHubError> {
         let what = format!("repository {}", repo.full_name());
         let told: Value = self.json(at(repo), &what).await?;
-        told::candidate(&told, self.gh.host()).map_err(|why| odd(&what, why))
+        repo_metadata::candidate(&told, self.gh.host()).map_err(|why| odd(&what, why))
     }
 
     /// Whether it has at least one release.
@@ -150,7 +152,7 @@ impl<'a> GitHub<'a> {
     ///
     /// See [`GitHubError`].
     pub async fn has_releases(&self, full_name: &str) -> Result<bool, GitHubError> {
-        let what = format!("repository {}", told::line(full_name, 150));
+        let what = format!("repository {}", repo_metadata::line(full_name, 150));
         let repo = RepoName::parse(full_name).map_err(|_| odd(&what, "its name is not owner/name"))?;
         let request = at(&repo).and_then(|request| request.part("releases")?.value("per_page", "1"));
         let releases: Vec<Value> = self.json(request, &what).await?;
@@ -171,7 +173,7 @@ impl<'a> GitHub<'a> {
             Err(error) => return Err(error),
         };
         match told["tag_name"].as_str() {
-            Some(tag) if told::is_ref(tag) => Ok(Some(tag.to_owned())),
+            Some(tag) if repo_metadata::is_ref(tag) => Ok(Some(tag.to_owned())),
             _ => Err(odd(
                 &what,
                 "its latest release has no tag that could be one, so ask for a branch or tag with --ref NAME",
@@ -243,10 +245,10 @@ impl<'a> GitHub<'a> {
 
     fn folded(&self, error: GhError, what: &str) -> GitHubError {
         // Redacted as it came, then cut: half a secret is not known for one.
-        let redacted = |said: String| told::line(&said, SAID);
+        let redacted = |said: String| repo_metadata::line(&said, SAID);
         let error = match error {
             GhError::RateLimited(reset) => {
-                return GitHubError::RateLimited { reset_in: patience::left(reset, self.clock) };
+                return GitHubError::RateLimited { reset_in: rate_limit_wait::left(reset, self.clock) };
             }
             GhError::NotLoggedIn { said } => GhError::NotLoggedIn { said: redacted(said) },
             GhError::Forbidden { said, .. } => {

@@ -15,7 +15,7 @@ use crate::artifact::ShortHash;
 use crate::github::{FoundRepo, PAGE};
 use crate::session::CrawlSession;
 use crate::target::RepoName;
-use crate::witness::CrawlWitness;
+use crate::witness::CrawlObserver;
 
 /// How long a page is fresh.
 const FRESH: Duration = Duration::from_secs(900);
@@ -56,7 +56,7 @@ impl PageOf<'_> {
         self,
         session: &CrawlSession,
         now: Timestamp,
-        witness: &dyn CrawlWitness,
+        witness: &dyn CrawlObserver,
     ) -> Option<Vec<FoundRepo>> {
         match session.cached(&self.key(), now) {
             Ok(content) => self.parse(&content?),
@@ -73,7 +73,7 @@ impl PageOf<'_> {
         session: &mut CrawlSession,
         candidates: &[FoundRepo],
         now: Timestamp,
-        witness: &dyn CrawlWitness,
+        witness: &dyn CrawlObserver,
     ) {
         let page = CachedPage {
             schema_version: SCHEMA.to_owned(),

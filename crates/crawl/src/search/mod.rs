@@ -19,7 +19,7 @@ use crate::artifact::SearchV1;
 use crate::github::{FoundRepo, GitHub, GitHubError, PAGE, SearchPage};
 use crate::rank::rank;
 use crate::session::{CrawlSession, secrets_in};
-use crate::witness::CrawlWitness;
+use crate::witness::CrawlObserver;
 
 /// Questions that are asked at the same time.
 const AT_ONCE: usize = 8;
@@ -115,7 +115,7 @@ pub async fn search(
     query: &str,
     options: &SearchOptions,
     now: Timestamp,
-    witness: &dyn CrawlWitness,
+    witness: &dyn CrawlObserver,
 ) -> Result<SearchV1, SearchError> {
     check_query(query)?;
     let wanted = options.max_results.get();

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crucible_crawl::CrawlWitness;
+use crucible_crawl::CrawlObserver;
 
 /// Hears everything, in order, and forgets nothing; a clone hears the same.
 #[derive(Clone, Default)]
@@ -25,7 +25,7 @@ impl Ears {
     }
 }
 
-impl CrawlWitness for Ears {
+impl CrawlObserver for Ears {
     fn progress(&self, what: &str) {
         self.hear(what.to_owned());
     }

@@ -10,7 +10,7 @@ use crate::backend::{Backend, BackendParts, LlmBackend};
 use crate::capability::{Capabilities, StructuredOutput};
 use crate::endpoint::Endpoint;
 use crate::error::LlmError;
-use crate::http_fault::Asked;
+use crate::http_fault::CallTarget;
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::messages::{self, MessageDefaults};
 use crate::offered::Catalogue;
@@ -90,14 +90,14 @@ struct AnthropicBackend {
 #[async_trait]
 impl LlmBackend for AnthropicBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let asked = Asked { provider: NAME, model: &inv.model };
+        let asked = CallTarget { provider: NAME, model: &inv.model };
         let time = self.endpoint.time(inv.timeout);
         let (body, ignored) = messages::request(asked, &inv, self.defaults)?;
         let payload = Payload::Json(to_wire(&body, ListBounds::LeftOut));
         // While many calls wait for their models, each holds its question only as it is sent.
         let LlmInvocation { model, messages, .. } = inv;
         drop((body, messages));
-        let asked = Asked { provider: NAME, model: &model };
+        let asked = CallTarget { provider: NAME, model: &model };
         let answer = self.endpoint.send(asked, time, payload).await?;
         messages::response(asked, &answer, ignored)
     }

@@ -18,7 +18,7 @@ use crate::client_program::{
     ADDED_TOKENS, ClientProgram, Places, ProgramCall, check_size, conversation, note_ignored,
 };
 use crate::error::LlmError;
-use crate::http_fault::{Asked, CallTime};
+use crate::http_fault::{CallTarget, CallTime};
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::registry::{Context, Login, ProviderClass, ProviderKind, ProviderSettings, checked_url, required};
 
@@ -114,7 +114,7 @@ struct ClaudeCliBackend {
 #[async_trait]
 impl LlmBackend for ClaudeCliBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let asked = Asked { provider: NAME, model: &inv.model };
+        let asked = CallTarget { provider: NAME, model: &inv.model };
         let time = self.program.time(&inv);
         let max_tokens = inv.max_tokens(NAME, self.max_tokens)?;
         let (system, prompt) = conversation(&inv);

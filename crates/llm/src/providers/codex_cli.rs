@@ -22,7 +22,7 @@ use crate::client_program::{
     ADDED_TOKENS, ClientProgram, Places, ProgramCall, check_size, conversation, note_ignored,
 };
 use crate::error::LlmError;
-use crate::http_fault::Asked;
+use crate::http_fault::CallTarget;
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::registry::{Context, Login, ProviderClass, ProviderKind, ProviderSettings, checked_url, required};
 
@@ -133,7 +133,7 @@ struct CodexCliBackend {
 #[async_trait]
 impl LlmBackend for CodexCliBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let asked = Asked { provider: NAME, model: &inv.model };
+        let asked = CallTarget { provider: NAME, model: &inv.model };
         let (system, prompt) = conversation(&inv);
         check_size(asked, "system prompt", system.len(), MAX_PROMPT)?;
         check_size(asked, "prompt", prompt.len(), MAX_PROMPT)?;

@@ -21,7 +21,7 @@ use crate::client_program::{
     ADDED_TOKENS, ClientProgram, Places, ProgramCall, check_size, conversation, note_ignored,
 };
 use crate::error::LlmError;
-use crate::http_fault::{Asked, Silence};
+use crate::http_fault::{CallTarget, Silence};
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::registry::{Context, Login, ProviderClass, ProviderKind, ProviderSettings, checked_url, required};
 
@@ -107,7 +107,7 @@ struct GeminiCliBackend {
 #[async_trait]
 impl LlmBackend for GeminiCliBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let asked = Asked { provider: NAME, model: &inv.model };
+        let asked = CallTarget { provider: NAME, model: &inv.model };
         let max_tokens = inv.max_tokens(NAME, self.max_tokens)?;
         let (system, prompt) = conversation(&inv);
         check_size(asked, "system prompt", system.len(), MAX_PROMPT)?;

@@ -44,7 +44,7 @@ impl Git {
                 let listing = config::list(&runner, &place, config::PATIENCE).await?;
                 place.check(&listing)?;
                 let neutral = listing.neutral(&place.top)?;
-                let asked = Asked { runner: &runner, place: &place, neutral: &neutral, env };
+                let asked = JudgedRepository { runner: &runner, place: &place, neutral: &neutral, env };
                 all_in(directory, asked.named(asked.submodules())).await
             }
             Err(RepoError::NotARepository { .. } | RepoError::NotThere { .. }) => {
@@ -56,8 +56,12 @@ impl Git {
 
     /// The places of this work tree that decide what git runs, as they are now.
     pub async fn guards(&self) -> GuardedPlaces {
-        let asked =
-            Asked { runner: &self.runner, place: &self.place, neutral: &self.neutral, env: &self.env };
+        let asked = JudgedRepository {
+            runner: &self.runner,
+            place: &self.place,
+            neutral: &self.neutral,
+            env: &self.env,
+        };
         GuardedPlaces::told(self.top(), all_in(self.top(), asked.named(self.submodules())).await)
     }
 }
@@ -92,14 +96,14 @@ async fn all_in(
 
 /// A repository whose settings were judged, and how git is asked there.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
+struct JudgedRepository<'a> {
     runner: &'a Runner,
     place: &'a Place,
     neutral: &'a [(OsString, OsString)],
     env: &'a Environment,
 }
 
-impl Asked<'_> {
+impl JudgedRepository<'_> {
     /// What the repository itself names, wherever that lies, with `submodules` from its index.
     async fn named(
         self,

@@ -117,7 +117,7 @@ impl TreeManifest {
     ) -> Result<Vec<WorkspaceChange>, RepoError> {
         let root = Root::open(top)?;
         let above = TreeLimits { entries: self.entries.len().saturating_add(limits.entries), ..*limits };
-        let mut seen = Seen {
+        let mut seen = CopyWalk {
             root: &root,
             limits,
             manifest: self,
@@ -130,7 +130,7 @@ impl TreeManifest {
 }
 
 /// A look at a copy.
-struct Seen<'a> {
+struct CopyWalk<'a> {
     root: &'a Root,
     limits: &'a TreeLimits,
     manifest: &'a TreeManifest,
@@ -138,7 +138,7 @@ struct Seen<'a> {
     found: BTreeMap<PathBuf, CopyEntry>,
 }
 
-impl Seen<'_> {
+impl CopyWalk<'_> {
     fn look_at_all(&mut self, passed_over: &Path) {
         let mut left = vec![PathBuf::new()];
         while let Some(directory) = left.pop() {

@@ -5,9 +5,9 @@
 //! one on top.
 
 pub(crate) mod agent;
+pub(crate) mod answer_equality;
 pub(crate) mod evidence;
 pub(crate) mod outbox;
-pub(crate) mod same;
 
 pub use agent::{AgentBackend, check_agents};
 pub use outbox::OutboxBackend;

@@ -19,9 +19,9 @@ use crate::clients::{Clients, stand_in};
 use crate::contract::{API_AGENT, COUNCIL, MANUAL_OUTBOX, RunRole, Service};
 use crate::dispatch::Action;
 use crate::dispatch::agent;
+use crate::dispatch::answer_equality::AnswerContent;
 use crate::dispatch::evidence::{self, Asking, Evidence};
 use crate::dispatch::outbox::{self, MAX_WRITTEN, Prompt, TARGET};
-use crate::dispatch::same::Said;
 use crate::error::RunError;
 use crate::event_kind::{EventKind, answered_key, answered_step, asked_key, prompted_key, taken_key};
 use crate::journal::{Entry, FILES};
@@ -61,7 +61,7 @@ pub(super) struct Duty<'d> {
 }
 
 /// What came of a question.
-pub(super) enum Asked {
+pub(super) enum AskOutcome {
     /// An answer, or what stands for one.
     Answered(Answer),
     /// Nothing yet: a person has to write it, or nobody may be asked any more.
@@ -88,7 +88,7 @@ impl Engine<'_> {
         clients: &dyn Clients,
         name: &str,
         duty: &Duty<'_>,
-    ) -> Result<Asked, RunError> {
+    ) -> Result<AskOutcome, RunError> {
         let client = clients.client(name)?;
         let messages = match name {
             MANUAL_OUTBOX | API_AGENT => self.lay_evidence(duty)?,
@@ -98,7 +98,7 @@ impl Engine<'_> {
         let is_recorded = client.origin() == Origin::Recording;
         if name == MANUAL_OUTBOX && !is_recorded && !self.is_given(duty)? {
             self.lay_prompt(duty, &messages)?;
-            return Ok(Asked::Waiting);
+            return Ok(AskOutcome::Waiting);
         }
         let model = self.model_of(duty.role, name).to_owned();
         // A prompt is laid in a replay where the recording has no answer to it; nobody else needs the question once more.
@@ -153,7 +153,7 @@ impl Engine<'_> {
                 }
                 None if name == MANUAL_OUTBOX && is_recorded => {
                     self.lay_prompt(duty, &question)?;
-                    return Ok(Asked::Waiting);
+                    return Ok(AskOutcome::Waiting);
                 }
                 None => return Err(CallError::Llm(error).into()),
             },
@@ -180,7 +180,7 @@ impl Engine<'_> {
             // What is made of it takes the place of what the person wrote.
             self.journal.commit()?;
         }
-        Ok(Asked::Answered(Answer { text, unread }))
+        Ok(AskOutcome::Answered(Answer { text, unread }))
     }
 
     /// Records that the answer of a duty which is no attempt has become an artifact, or was refused: it is used up.
@@ -268,11 +268,11 @@ impl Engine<'_> {
     /// The step, such as `attempt 1`, in which what this text says was judged as what is owed at a target; nothing where it never
     /// was.
     fn judged_as(&mut self, target: &str, text: &str) -> Result<Option<String>, RunError> {
-        let said = Said::at(target, text);
+        let said = AnswerContent::at(target, text);
         let dir = &self.dir;
         let says_it = |path: &str| -> Result<bool, RunError> {
             let there = dir.read_if_there(path)?.and_then(|bytes| String::from_utf8(bytes).ok());
-            Ok(there.is_some_and(|there| Said::at(target, &there) == said))
+            Ok(there.is_some_and(|there| AnswerContent::at(target, &there) == said))
         };
         for event in self.journal.events()? {
             let given = event.body.get(GIVEN).is_some()

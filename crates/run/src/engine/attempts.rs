@@ -8,7 +8,7 @@ use crucible_pack::ContextPack;
 use crucible_verify::{GateLevel, VerifyResult};
 
 use super::Engine;
-use super::ask::{ANSWER_CUT, Answer, Asked, Duty};
+use super::ask::{ANSWER_CUT, Answer, AskOutcome, Duty};
 use super::more_files::request_in;
 use super::prepare::Found;
 use crate::allow::permission;
@@ -20,13 +20,13 @@ use crate::dispatch::Action;
 use crate::dispatch::evidence::Evidence;
 use crate::error::RunError;
 use crate::event_kind::{AttemptStep, EventKind, attempt_key, attempt_step};
-use crate::gatekeeper::{self, Ground, Judged};
+use crate::gatekeeper::{self, Judged, PatchContext};
 use crate::journal::{Entry, FILES};
 use crate::layout::{self, attempt_file};
 use crate::role::format::choose;
 use crate::role::patchmaker::{self, Brief};
 use crate::rounds::{Place, candidates, files_requested};
-use crate::trial::{self, Yardstick, keep_logs, or_base_gone};
+use crate::trial::{self, VerifyContext, keep_logs, or_base_gone};
 
 const SAME_PATCH_TWICE: Code = Code::new("run-same-patch-twice");
 const OUT_OF_ATTEMPTS: Code = Code::new("run-out-of-attempts");
@@ -109,8 +109,8 @@ impl Engine<'_> {
             };
             let attempt = Attempt { number, round: place.round, format, served_by: &name, ended: of_plan };
             let answer = match self.ask(clients, &name, &duty).await? {
-                Asked::Waiting => return Ok(()),
-                Asked::Answered(answer) => answer,
+                AskOutcome::Waiting => return Ok(()),
+                AskOutcome::Answered(answer) => answer,
             };
             match request_in(&answer).filter(|_| requests.left > 0) {
                 Some(request) => self.serve(&attempt, plan, pack, &request, &answer).await?,
@@ -155,7 +155,7 @@ impl Engine<'_> {
         let mut judged = match &answer.unread {
             Some(finding) => Judged::malformed(finding.clone()),
             None => {
-                let ground = Ground {
+                let ground = PatchContext {
                     git: &self.git,
                     record: &self.record,
                     format: attempt.format,
@@ -244,7 +244,7 @@ impl Engine<'_> {
         self.journal.record(entry)?;
         self.journal.working("verifier", "running the gates on the patched copy")?;
         let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
-        let by = Yardstick {
+        let by = VerifyContext {
             git: &self.git,
             surveys: &self.surveys,
             record: &self.record,
@@ -253,8 +253,8 @@ impl Engine<'_> {
             analysis,
             level: GateLevel::Lite,
         };
-        let witness = self.journal.witness()?;
-        let (trial, report) = trial::verify(self.world, by, room.path(), change, outcome, witness).await?;
+        let observer = self.journal.observer()?;
+        let (trial, report) = trial::verify(self.world, by, room.path(), change, outcome, observer).await?;
         let (stdout, stderr) = (attempt_file(number, attempt::STDOUT), attempt_file(number, attempt::STDERR));
         keep_logs(&self.dir, [(&stdout, &trial.stdout), (&stderr, &trial.stderr)])?;
         self.dir.write_recorded(layout::STDOUT_LOG, &trial.stdout)?;

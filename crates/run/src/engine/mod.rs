@@ -7,10 +7,10 @@
 
 mod ask;
 mod attempts;
-mod duties;
 mod more_files;
 mod plan;
 mod prepare;
+mod role_requests;
 
 use crucible_host::fs::{remove_file, temp_dir_in};
 use crucible_ledger::Ledger;
@@ -26,14 +26,14 @@ use crate::contract::{DispatchConfig, RunRecord};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::gate_world::Surveys;
-use crate::journal::{Entry, Journal, Witness};
+use crate::journal::{Entry, Journal, RunObserver};
 use crate::layout::{self, RunDir};
 use crate::receipt;
 use crate::recording::Opening;
 use crate::start::{DISPATCH_WRITTEN, GUARDRAILS_WRITTEN, record_beginning, restore_beginning, row};
 use crate::state::RunState;
 use crate::status::{answers_used, progress};
-use crate::trial::{self, Copied, Trial, TrialBase};
+use crate::trial::{self, Copied, TrialBase, TrialResult};
 use crate::verify_record::AccountedFiles;
 use crate::world::World;
 
@@ -49,14 +49,14 @@ pub async fn advance<C: Clients>(
     dir: &RunDir,
     open: impl FnOnce(&Opening<'_>) -> Result<C, RunError>,
     ledger: &mut Ledger,
-    witness: &mut dyn Witness,
+    observer: &mut dyn RunObserver,
 ) -> Result<RunState, RunError> {
     let mut record = dir.record()?;
     world.run_outside_of(&record.repo, dir)?;
     let _lock = dir.take("advancing the run")?;
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
     world.outside_of(git.top())?;
-    let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
+    let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, observer)?;
     let allowances = Allowances::of(journal.events()?);
     restore_beginning(dir, &record, &journal)?;
     allowances.give_attempts(&mut record);
@@ -192,21 +192,21 @@ impl Engine<'_> {
     }
 
     /// Runs the gates on a copy of the base as it is.
-    async fn trial(&mut self) -> Result<Trial, RunError> {
+    async fn trial(&mut self) -> Result<TrialResult, RunError> {
         let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
         let (git, level) = (&self.git, GateLevel::Lite);
         let base = TrialBase::of(&self.record, &self.surveys);
-        trial::run(self.world, git, base, level, room.path(), Copied::Base, self.journal.witness()?).await
+        trial::run(self.world, git, base, level, room.path(), Copied::Base, self.journal.observer()?).await
     }
 
     /// Runs the gates on a copy with broken sources, and tells which of them count.
-    async fn canary(&mut self, gate_files: &[RepoPath], before: &Trial) -> Result<Proof, RunError> {
+    async fn canary(&mut self, gate_files: &[RepoPath], before: &TrialResult) -> Result<Proof, RunError> {
         let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
-        let witness = self.journal.witness()?;
+        let observer = self.journal.observer()?;
         let (base, level) = (TrialBase::of(&self.record, &self.surveys), GateLevel::Lite);
         let on = CanaryBase { git: &self.git, base, level, room: room.path(), gate_files };
-        let proof = run_canary(self.world, on, before, witness).await?;
-        match proof.settle(before, witness) {
+        let proof = run_canary(self.world, on, before, observer).await?;
+        match proof.settle(before, observer) {
             Some(run) => Err(unaffected(run)),
             None => Ok(proof),
         }

@@ -42,7 +42,7 @@ impl Engine<'_> {
             self.journal.working("verifier", &what)?;
             let mut trial = self.trial().await?;
             let (goal, gates) = (self.record.goal.clone(), self.record.settings.gates.clone());
-            trial.set_aside(&gates, &goal, self.journal.witness()?)?;
+            trial.set_aside(&gates, &goal, self.journal.observer()?)?;
             for gate in trial.results.iter().filter(|gate| !gate.passed && gate.set_aside.is_none()) {
                 self.journal.note(&format!(
                     "  gate {} fails before any change: {}",

@@ -42,7 +42,7 @@ async fn judged(
 ) -> Result<Judged, RunError> {
     let mut record = record(git.top(), &[]);
     record.base_commit = base.clone();
-    let ground = Ground { git, record: &record, format, plan, gate_files: &[] };
+    let ground = PatchContext { git, record: &record, format, plan, gate_files: &[] };
     judge(&ground, &Untrusted::new(answer), 1).await
 }
 

@@ -44,10 +44,10 @@ use crate::scope::{GoalScope, Tree, additions, read_goal};
 pub use explained::{
     ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome, request_for_goal,
 };
-use package::package_of;
+use package::packages_of;
 use pointers::{Pointers, imports_of};
 use portion::show_parts;
-use survey::{Listed, SECRET, Seen, survey};
+use survey::{Listed, ReadExtent, SECRET, survey};
 
 const OVER_PATCH_LIMIT: Code = Code::new("plan-over-patch-limit");
 
@@ -348,7 +348,7 @@ pub(crate) fn draft(
             let is_new = |path: &RepoPath| {
                 !holds(&scope, path) && !goal.denies(path) && !analysis.gate_files.contains(path)
             };
-            sources.extend(package_of(&record.goal, &best, tracked, is_new));
+            sources = with_tree(record, tracked, |tree| packages_of(&record.goal, &best, tree, is_new));
         }
     }
     let may_add = with_tree(record, tracked, |tree| additions(&scope, &goal.tests, tree));
@@ -487,7 +487,7 @@ fn ranking(
         tracked.iter().map(|(path, size)| Listed { path: path.clone(), size: Some(*size) }).collect();
     let (mut unread, mut candidates) = (HashSet::new(), Vec::with_capacity(tracked.len()));
     for look in survey(&record.repo, &goal, &listed, most, &free) {
-        if look.seen == Seen::Unread {
+        if look.seen == ReadExtent::Unread {
             unread.insert(look.candidate.path().clone());
         }
         candidates.push(look.candidate);

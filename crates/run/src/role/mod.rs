@@ -2,10 +2,10 @@
 //!
 //! A role is a contract: it reads named artifacts and writes one. None of them judges its own work.
 
-pub(crate) mod asked;
 pub(crate) mod chair;
 pub(crate) mod format;
 pub(crate) mod librarian;
 pub(crate) mod patchmaker;
+pub(crate) mod prompts;
 pub(crate) mod request;
 pub(crate) mod reviewers;

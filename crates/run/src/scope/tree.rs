@@ -15,7 +15,7 @@ const MAX_ALTERNATIVES: usize = 8;
 /// The tracked files of a commit, and how their texts are read.
 pub(crate) struct Tree<'a> {
     /// Every tracked file, sorted.
-    pub(super) paths: Vec<&'a RepoPath>,
+    pub(crate) paths: Vec<&'a RepoPath>,
     known: BTreeSet<&'a str>,
     directories: BTreeSet<&'a str>,
     by_name: BTreeMap<&'a str, Vec<&'a RepoPath>>,
@@ -71,7 +71,7 @@ impl<'a> Tree<'a> {
         self.directories.iter().copied()
     }
 
-    pub(super) fn text(&self, path: &RepoPath) -> Vec<u8> {
+    pub(crate) fn text(&self, path: &RepoPath) -> Vec<u8> {
         (self.text)(path)
     }
 

@@ -27,7 +27,8 @@ use crucible_llm::{
 use crucible_model::{Clock, ClockSource, EditFormat, RunId, Timestamp};
 use crucible_run::{
     AgentCommands, AnswersFrom, CASSETTE, ContextSettings, Landing, LedgerBook, Opening, PatchLimits, RunDir,
-    RunError, RunOptions, RunSettings, RunState, Witness, World, advance, answers_used, create, land, status,
+    RunError, RunObserver, RunOptions, RunSettings, RunState, World, advance, answers_used, create, land,
+    status,
 };
 use crucible_sandbox::{Sandbox, Strength};
 use crucible_secrets::Scanner;
@@ -116,7 +117,7 @@ impl Along for Counted {
 
 struct Watching(Arc<dyn Along>);
 
-impl Witness for Watching {
+impl RunObserver for Watching {
     fn working(&mut self, _: &str, what: &str) {
         self.0.working(what);
     }
@@ -271,14 +272,14 @@ impl Place {
             tmp: self.home().join("tmp"),
         };
         let mut ledger = Ledger::open(&self.ledger_path())?;
-        let mut witness = Watching(along);
+        let mut observer = Watching(along);
         block_on(async {
             let listed = self.run().and_then(|_| ledger.runs().unwrap().pop());
             let dir = match listed {
                 Some(run) => world.open_run(run.id.as_str())?,
                 None => {
                     let git = world.repository(&self.repo()).await?;
-                    let id = create(&world, &git, options(self.cast), &mut ledger, &mut witness).await?;
+                    let id = create(&world, &git, options(self.cast), &mut ledger, &mut observer).await?;
                     RunDir::of(&world.runs_root, &id)
                 }
             };
@@ -290,13 +291,13 @@ impl Place {
                     let budget = self.budget(opening)?;
                     clients(&dir, base_url, &env, &sandbox, &budget)
                 };
-                let state = advance(&world, &dir, open, &mut ledger, &mut witness).await?;
+                let state = advance(&world, &dir, open, &mut ledger, &mut observer).await?;
                 if state != RunState::Blocked || !self.cast.answers(&self.root, &dir, &ledger)? {
                     break state;
                 }
             };
             if until == Until::Landed && state == RunState::Verified {
-                land(&world, &dir, None, &mut ledger, &mut witness).await?;
+                land(&world, &dir, None, &mut ledger, &mut observer).await?;
                 return Ok(RunState::Landed);
             }
             Ok(state)

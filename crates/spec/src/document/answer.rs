@@ -13,7 +13,7 @@ use crucible_model::{CodeFence, Untrusted, Verdict, is_hidden, says_nothing};
 use super::fault::Fault;
 use super::ids::leading;
 use super::lines::{Fences, Line, LineKind, heading, scan, tidied};
-use super::manner;
+use super::non_answer;
 use super::stray::heads_any;
 use crate::phase_id::PhaseId;
 
@@ -84,8 +84,10 @@ pub(crate) fn open(answer: &Untrusted, form: &Form) -> Result<Draft, Verdict> {
     }
     let (title, body) = titled(&lines, form)?;
     let body = without_pleasantry(body, &mut warnings);
-    let findings: Vec<_> =
-        paragraphs(body).filter(|text| manner::reports(text)).map(|text| Fault::Summary.of(text)).collect();
+    let findings: Vec<_> = paragraphs(body)
+        .filter(|text| non_answer::reports(text))
+        .map(|text| Fault::Summary.of(text))
+        .collect();
     if !findings.is_empty() {
         return Err(Verdict::new(findings));
     }
@@ -148,7 +150,7 @@ fn core<'a>(mut text: &'a str, form: &Form, warnings: &mut Vec<ReceiptWarning>) 
         let start = place(text, |line| {
             CodeFence::indented(line).is_some() || heading(line).is_some() || (form.begins)(line)
         });
-        let Some(start) = start else { return Err(manner::of_no_document(text).alone(first_line(text))) };
+        let Some(start) = start else { return Err(non_answer::of_no_document(text).alone(first_line(text))) };
         let (before, rest) = text.split_at(start);
         introduction(before, warnings)?;
         let Some(opened) = rest.lines().next().and_then(CodeFence::indented) else { return Ok(rest) };
@@ -209,7 +211,7 @@ fn introduction(text: &str, warnings: &mut Vec<ReceiptWarning>) -> Result<(), Ve
     if text.is_empty() {
         return Ok(());
     }
-    if manner::declines(text) {
+    if non_answer::declines(text) {
         return Err(Fault::Refusal.alone(first_line(text)));
     }
     // What is cut must not be an entry.
@@ -217,7 +219,7 @@ fn introduction(text: &str, warnings: &mut Vec<ReceiptWarning>) -> Result<(), Ve
         return Err(Fault::LineForm.alone(line));
     }
     let (bytes, lines) = SHORT_INTRODUCTION;
-    if text.ends_with('?') && !manner::is_pleasantry(text) {
+    if text.ends_with('?') && !non_answer::is_pleasantry(text) {
         return Err(Fault::Question.alone(first_line(text)));
     }
     if text.len() > bytes || text.lines().count() > lines {
@@ -311,7 +313,7 @@ fn without_pleasantry<'l, 'a>(lines: &'l [Line<'a>], warnings: &mut Vec<ReceiptW
     match (lines.get(..start), lines.get(start)) {
         (Some(kept), Some(line))
             if start < end
-                && manner::is_pleasantry(line.text)
+                && non_answer::is_pleasantry(line.text)
                 && !lines.iter().skip(start).any(|line| heads_any(line.text)) =>
         {
             warnings.push(cut(line.text));

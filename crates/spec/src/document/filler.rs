@@ -3,7 +3,7 @@
 use crucible_model::says_nothing;
 
 use super::ids::mentions;
-use super::manner;
+use super::non_answer;
 
 /// What stands for text that is still to be written. Their letters alone count: `[T.B.D.]` is one.
 const PLACEHOLDERS: [&str; 17] = [
@@ -40,7 +40,7 @@ pub(crate) fn is_filler(text: &str) -> bool {
         from = range.end;
     }
     bare.push_str(text.get(from..).unwrap_or_default());
-    if manner::refuses(bare.trim_start_matches(|c: char| !c.is_alphanumeric())) {
+    if non_answer::refuses(bare.trim_start_matches(|c: char| !c.is_alphanumeric())) {
         return true;
     }
     let letters: String = bare.chars().filter(|c| c.is_alphabetic()).flat_map(char::to_lowercase).collect();

@@ -282,7 +282,7 @@ fn apply(
     let mut said: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     for block in &document.blocks {
         texts.entry(normal(&block.text)).or_default().insert(block.id);
-        for part in Said::of(behind_heading(&block.text)).parts() {
+        for part in RequirementText::of(behind_heading(&block.text)).parts() {
             said.entry(part).or_default().insert(block.id);
         }
     }
@@ -327,7 +327,8 @@ fn apply(
         let place = places.get(&id).and_then(|place| document.blocks.get_mut(*place));
         // What there is already is compared with all that was answered, repeats included: it keeps its bytes.
         if let Some(old) = place.filter(|old| normal(&old.text) != proposed) {
-            let (was, is) = (Said::of(behind_heading(&old.text)), Said::of(&block.body));
+            let (was, is) =
+                (RequirementText::of(behind_heading(&old.text)), RequirementText::of(&block.body));
             if let Some(other) = is.taken_from(&was, &said).filter(|_| !is_own) {
                 findings.push(Fault::DoubleId.of(&format!(
                     "{} says now what {} says: {}",
@@ -367,13 +368,13 @@ fn apply(
 
 /// What a requirement says, each part as its words alone: by this it is known again under another title.
 #[derive(Debug, Default)]
-struct Said {
+struct RequirementText {
     /// All that is neither a check nor a label.
     statement: String,
     checks: BTreeSet<String>,
 }
 
-impl Said {
+impl RequirementText {
     fn of(body: &str) -> Self {
         let mut said = Self::default();
         for line in scan(body).0 {

@@ -16,12 +16,12 @@ use super::receipt::{Written, add_hooks, bounded, fixup_warning, receipt};
 use crate::error::SpecError;
 use crate::fixup::{AppliedFixup, FIXUP_DIFF, FixupChoice, PendingFixup, apply_fixup, pending_fixup};
 use crate::hook::HookConsequence;
+use crate::json_output::{Standing, applied_fixups, standing};
 use crate::phase_id::PhaseId;
 use crate::project::SpecProject;
 use crate::receipt::{FileRecord, FixupReceipt, FixupStage, HookReceipt, PhaseEntry, PhaseStatus, ReceiptId};
 use crate::state::{FileState, TrackedRecord};
 use crate::store::{PhaseOutput, Promotion, SpecLock};
-use crate::surface::{Standing, applied_fixups, standing};
 
 /// Whether a fixup waits to be applied.
 pub enum WaitingFixup<'a> {

@@ -17,12 +17,12 @@ use super::run::PhaseRun;
 use crate::document::{Fault, Requirements, review_targets};
 use crate::error::SpecError;
 use crate::fixup::{FIXUP_DIFF, ProposedFixup, describe_fixup, fixup_changes, place_fixup, propose_fixup};
+use crate::json_output::{ANSWER_REUSED, LLM_REPLAYED};
 use crate::packet::{EntryKind, Packet, PacketEntry, build_packet};
 use crate::phase::{CorrectionBrief, PhaseDocument, PhaseInput};
 use crate::phase_id::PhaseId;
 use crate::receipt::{FixupReceipt, FixupStage};
 use crate::store::PhaseOutput;
-use crate::surface::{ANSWER_REUSED, LLM_REPLAYED};
 
 /// How many files a hint names.
 const NAMED: usize = 10;
@@ -36,7 +36,7 @@ enum Refusal {
 }
 
 /// What a model said.
-struct Said {
+struct PhaseAnswer {
     answer: Untrusted,
     /// Why it cannot be read at all, where it cannot.
     fault: Option<Finding>,
@@ -101,7 +101,7 @@ impl PhaseRun<'_> {
         client: &ModelClient,
         messages: Vec<Message>,
         deadline: Instant,
-    ) -> Result<Said, SpecError> {
+    ) -> Result<PhaseAnswer, SpecError> {
         let phase = self.order.phase;
         let left = deadline.saturating_duration_since(Instant::now());
         let out_of_time = || SpecError::PhaseTimedOut { phase, seconds: self.order.phase_time.as_secs() };
@@ -131,7 +131,9 @@ impl PhaseRun<'_> {
                 let failed = LlmReceipt::of_failure(client.provider(), &asked, &error, timeout);
                 self.tally.failed(Some(failed), sent);
                 match error.answer_fault() {
-                    Some(fault) => Ok(Said { answer: Untrusted::new(""), fault: Some(unreadable(fault)) }),
+                    Some(fault) => {
+                        Ok(PhaseAnswer { answer: Untrusted::new(""), fault: Some(unreadable(fault)) })
+                    }
                     None if matches!(error, LlmError::Timeout { .. }) && timeout < self.order.call_time => {
                         Err(out_of_time())
                     }
@@ -160,7 +162,7 @@ impl PhaseRun<'_> {
         }
     }
 
-    fn said(&mut self, result: &LlmResult) -> Said {
+    fn said(&mut self, result: &LlmResult) -> PhaseAnswer {
         let redactions =
             result.extensions.get(LlmResult::REDACTIONS).and_then(Value::as_u64).unwrap_or_default();
         if redactions > 0 {
@@ -182,11 +184,11 @@ impl PhaseRun<'_> {
             }
             Finish::Complete | Finish::Unknown => None,
         };
-        Said { answer: result.answer(), fault }
+        PhaseAnswer { answer: result.answer(), fault }
     }
 
     /// Makes outputs of an answer.
-    fn read(&mut self, said: &Said, input: &PhaseInput<'_>) -> Result<(), Refusal> {
+    fn read(&mut self, said: &PhaseAnswer, input: &PhaseInput<'_>) -> Result<(), Refusal> {
         if let Some(fault) = &said.fault {
             return Err(Refusal::Document(Verdict::new(vec![fault.clone()])));
         }

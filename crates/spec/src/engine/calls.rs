@@ -104,7 +104,7 @@ pub(super) fn take_over(
             Err(_) => Vec::from(*b"?\n"),
         };
         match said(bytes, &head, header) {
-            Said::Calls(calls) => {
+            RecordedCalls::Calls(calls) => {
                 for call in calls {
                     if seen.insert(call.clone()) {
                         lines.extend_from_slice(&call);
@@ -112,8 +112,8 @@ pub(super) fn take_over(
                 }
                 taken.push(path);
             }
-            Said::ByOthers => {}
-            Said::Unreadable => {
+            RecordedCalls::ByOthers => {}
+            RecordedCalls::Unreadable => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned() + UNREADABLE;
                 fs::rename(path, &path.with_file_name(&name))?;
                 unreadable.push(name);
@@ -128,7 +128,7 @@ pub(super) fn take_over(
 }
 
 /// What a recording holds for a client with a certain header.
-enum Said {
+enum RecordedCalls {
     /// Calls of the same provider and model, line by line.
     Calls(Vec<Vec<u8>>),
     /// Calls of another one.
@@ -137,10 +137,10 @@ enum Said {
     Unreadable,
 }
 
-fn said(mut bytes: Vec<u8>, head: &[u8], header: &CassetteHeader) -> Said {
+fn said(mut bytes: Vec<u8>, head: &[u8], header: &CassetteHeader) -> RecordedCalls {
     bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
     if bytes.is_empty() {
-        return Said::Calls(Vec::new());
+        return RecordedCalls::Calls(Vec::new());
     }
     let headless;
     let (cassette, whole) = match Cassette::parse(&bytes) {
@@ -150,20 +150,20 @@ fn said(mut bytes: Vec<u8>, head: &[u8], header: &CassetteHeader) -> Said {
             headless = [head, &bytes].concat();
             match Cassette::parse(&headless) {
                 Ok(cassette) => (cassette, &headless),
-                Err(_) => return Said::Unreadable,
+                Err(_) => return RecordedCalls::Unreadable,
             }
         }
     };
     let is_same = |other: &CassetteHeader| other.provider == header.provider && other.model == header.model;
     if !is_same(&cassette.header) {
-        return Said::ByOthers;
+        return RecordedCalls::ByOthers;
     }
     let lines = whole.split_inclusive(|byte| *byte == b'\n').skip(1);
     let is_own = |call: &RecordedCall| match &call.outcome {
         CallOutcome::Answered(result) => result.provider == header.provider,
         CallOutcome::Failed(_) => true,
     };
-    Said::Calls(
+    RecordedCalls::Calls(
         lines.zip(&cassette.calls).filter(|(_, call)| is_own(call)).map(|(line, _)| line.to_vec()).collect(),
     )
 }

@@ -3,7 +3,7 @@
 use crucible_llm::ReceiptWarning;
 use crucible_model::{RepoPath, Untrusted, says_nothing};
 
-use super::way::made_from;
+use super::phase_order::made_from;
 use crate::document::{read_tasks, review_targets};
 use crate::error::SpecError;
 use crate::packet::{EntryKind, Packet, PacketEntry, PacketLimits, Selection, build_packet_with};

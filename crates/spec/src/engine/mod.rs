@@ -12,17 +12,17 @@ mod ask;
 mod calls;
 mod failure;
 mod material;
+mod phase_order;
 mod receipt;
 mod run;
 mod tally;
-mod way;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use way::made_from;
+pub(crate) use phase_order::made_from;
 
 pub use apply::{FixupRun, WaitingFixup, waiting_fixup};
 pub use failure::failure_class;
+pub use phase_order::{check_transition, phases_to_run, valid_phases};
 pub use run::{PhaseOrder, PhaseRun, Trial};
-pub use way::{check_transition, phases_to_run, valid_phases};

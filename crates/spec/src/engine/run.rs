@@ -22,13 +22,14 @@ use super::calls::{
 };
 use super::failure::failure;
 use super::material::packet;
+use super::phase_order::{check_transition, definition, stale_ground};
 use super::receipt::{Written, add_hooks, bounded, receipt, record};
 use super::tally::{Begun, Tally};
-use super::way::{check_transition, definition, stale_ground};
 use crate::document::RequirementId;
 use crate::error::SpecError;
 use crate::fixup::{FixupChoice, recover_fixup};
 use crate::hook::HookConsequence;
+use crate::json_output::{LLM_REPLAYED, Standing, applied_fixups, standing};
 use crate::packet::{EntryKind, Packet, PacketLimits, PacketManifest};
 use crate::phase::PhaseDefinition;
 use crate::phase_id::PhaseId;
@@ -37,7 +38,6 @@ use crate::receipt::{
 };
 use crate::source::{FileSelectors, Idea};
 use crate::store::{PhaseOutput, PromotionEnd, SpecLock};
-use crate::surface::{LLM_REPLAYED, Standing, applied_fixups, standing};
 
 /// Whether a try counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

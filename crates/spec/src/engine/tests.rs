@@ -18,6 +18,7 @@ use crucible_model::{Digest, EditFormat, ExitStatus, Untrusted, to_canonical_jso
 use super::*;
 use crate::fixup::{FIXUP_DIFF, FixupChoice, fixup_policy};
 use crate::gate::sample::noon;
+use crate::json_output::{applied_fixups, spec_status};
 use crate::packet::PacketLimits;
 use crate::phase_id::PhaseId;
 use crate::project::SpecProject;
@@ -25,7 +26,6 @@ use crate::receipt::{FixedFile, FixupReceipt, FixupStage, ReceiptId};
 use crate::source::{FileSelectors, Idea};
 use crate::state::SpecState;
 use crate::store::{LockClaim, PhaseOutput, SpecLock, SpecStore};
-use crate::surface::{applied_fixups, spec_status};
 
 const CLOCK: SystemClock = SystemClock;
 

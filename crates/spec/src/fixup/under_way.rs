@@ -11,8 +11,8 @@ use super::record::place;
 use crate::error::SpecError;
 use crate::gate::GateFinding;
 use crate::id::SpecId;
+use crate::json_output::SpecStatus;
 use crate::store::SpecStore;
-use crate::surface::SpecStatus;
 
 /// How many files are named.
 const NAMED: usize = 5;

@@ -8,15 +8,15 @@ use crucible_model::{ClockSource, Code, Digest, Finding, Timestamp, counted, sho
 use super::age::{age_words, limit_words};
 use super::problem::{advice, problem_code};
 use super::{GateFinding, GatePolicy, OnPendingFixups};
+use crate::json_output::{
+    ANSWER_REUSED, LLM_REPLAYED, Standing, age, contradicts, pending_fixups, rerun, standing,
+    tells_of_success,
+};
 use crate::phase::{PhaseDefinition, phases};
 use crate::phase_id::PhaseId;
 use crate::project::IDEA;
 use crate::receipt::{FileRecord, FixupStage, PhaseEntry, PhaseStatus, ReceiptId, SpecReceipt};
 use crate::state::{FileState, PhaseState, SpecState};
-use crate::surface::{
-    ANSWER_REUSED, LLM_REPLAYED, Standing, age, contradicts, pending_fixups, rerun, standing,
-    tells_of_success,
-};
 
 /// Milliseconds that a clock may have gone back between the beginning of a phase and its receipt.
 const CLOCK_STEP: i64 = 120_000;

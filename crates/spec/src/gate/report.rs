@@ -12,10 +12,10 @@ use super::hook::TIMED_OUT;
 use super::judge::newest_success;
 use super::{GateFinding, GatePolicy, OnPendingFixups};
 use crate::id::SpecId;
+use crate::json_output::{Standing, age, pending_fixups, standing};
 use crate::phase_id::PhaseId;
 use crate::receipt::{HookEnd, HookReceipt};
 use crate::state::SpecState;
-use crate::surface::{Standing, age, pending_fixups, standing};
 
 /// The schema of [`GateReport`].
 pub const GATE_SCHEMA: &str = "gate-json.v1";

@@ -38,7 +38,7 @@ impl HookSubject {
 
     /// The object on the standard input of the hook of this name, one line with its end.
     pub(super) fn document(&self, name: &str, moment: HookMoment) -> Vec<u8> {
-        let told = Told {
+        let told = HookDocument {
             schema_version: HOOK_SCHEMA,
             hook: moment,
             name,
@@ -70,7 +70,7 @@ impl HookSubject {
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct HookDocument<'a> {
     schema_version: &'static str,
     hook: HookMoment,
     name: &'a str,

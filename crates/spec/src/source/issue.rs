@@ -28,7 +28,7 @@ pub struct IssueRef {
 }
 
 /// What GitHub told of an issue.
-pub(super) struct ToldIssue {
+pub(super) struct FetchedIssue {
     pub(super) text: String,
     pub(super) notes: Vec<String>,
 }
@@ -51,7 +51,7 @@ struct Answer {
 }
 
 /// Asks for an issue.
-pub(super) async fn read(gh: &Gh, issue: &IssueRef) -> Result<ToldIssue, SpecError> {
+pub(super) async fn read(gh: &Gh, issue: &IssueRef) -> Result<FetchedIssue, SpecError> {
     let refuse = |why: String| SpecError::Source { source_name: issue.to_string(), why };
     if let Some(host) = issue.host.as_deref().filter(|host| *host != gh.host()) {
         return Err(refuse(format!("it is on {host}, and `gh` asks {}; set GH_HOST to {host}", gh.host())));
@@ -104,7 +104,7 @@ pub(super) async fn read(gh: &Gh, issue: &IssueRef) -> Result<ToldIssue, SpecErr
         (false, true) => body,
         (false, false) => String::new(),
     };
-    Ok(ToldIssue { text, notes })
+    Ok(FetchedIssue { text, notes })
 }
 
 fn comments(number: u64) -> String {

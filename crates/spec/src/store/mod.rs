@@ -3,7 +3,7 @@
 //! `.crucible/specs/<id>/`: `artifacts/` (the documents), `receipts/`, `context/` (the idea, manifests, recorded calls), `lock`,
 //! and `staging/` while something is being promoted. `docs/formats/spec.md` describes it.
 //!
-//! How it works: `listing` knows the names of receipts, `reading` what is known of a spec, `witness` what the ledger says of it,
+//! How it works: `listing` knows the names of receipts, `reading` what is known of a spec, `recorded` what the ledger says of it,
 //! `promotion` how it changes, `place` what may stand where. A lock may be taken by force, so each change is made in a turn of its own, after a
 //! look whether the lock is still held: who took it waits for that turn to end.
 //!
@@ -14,7 +14,7 @@ mod near;
 mod place;
 mod promotion;
 mod reading;
-mod witness;
+mod recorded_receipts;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,7 +27,7 @@ use self::listing::Listing;
 use self::place::{
     CONTEXT, MAX_FILE, Standing, ensure_directory, is_plain_name, locate, read_file, refused, standing,
 };
-pub(crate) use self::witness::Witness;
+pub(crate) use self::recorded_receipts::RecordedReceipts;
 use crate::error::{SpecAbsence, SpecError};
 use crate::id::SpecId;
 use crate::project::SpecProject;
@@ -199,13 +199,16 @@ impl SpecStore {
     ///
     /// [`SpecError::Unknown`] where there is no such spec; a receipt that cannot be read is a problem in the state, no error.
     pub fn state(&self, ledger: Option<&Ledger>) -> Result<SpecState, SpecError> {
-        self.state_seen_by(ledger.map(Witness::of).as_ref())
+        self.state_seen_by(ledger.map(RecordedReceipts::of).as_ref())
     }
 
     /// [`SpecStore::state`], with a ledger that may have been asked for all specs of the project already.
-    pub(crate) fn state_seen_by(&self, witness: Option<&Witness<'_>>) -> Result<SpecState, SpecError> {
+    pub(crate) fn state_seen_by(
+        &self,
+        recorded: Option<&RecordedReceipts<'_>>,
+    ) -> Result<SpecState, SpecError> {
         let _turn = self.look()?;
-        reading::state(self, witness)
+        reading::state(self, recorded)
     }
 
     /// Every receipt that can be believed, the oldest first, and what is wrong with the others, by the same judgement as
@@ -219,7 +222,7 @@ impl SpecStore {
         ledger: Option<&Ledger>,
     ) -> Result<(Vec<SpecReceipt>, Vec<ReceiptProblem>), SpecError> {
         let _turn = self.look()?;
-        reading::history(self, ledger.map(Witness::of).as_ref())
+        reading::history(self, ledger.map(RecordedReceipts::of).as_ref())
     }
 
     /// A file of the spec's directory (`artifacts/…`, `context/idea.md`), whole; nothing where it is not there.

@@ -21,8 +21,8 @@ use super::place::{
     ARTIFACTS, CONTEXT, MAX_FILE, RECEIPTS, Standing, artifact_name, clear, ensure_directory, is_directory,
     read_file, refused, standing,
 };
-use super::reading::Shelf;
-use super::witness;
+use super::reading::ReceiptCache;
+use super::recorded_receipts;
 use super::{PhaseOutput, Promotion, PromotionEnd, SpecStore};
 use crate::error::SpecError;
 use crate::phase_id::PhaseId;
@@ -54,13 +54,13 @@ pub(super) fn promote(
     let records = check_outputs(dir, outputs)?;
     let project = store.project().key()?;
 
-    let mut shelf = Shelf::open(store)?;
-    let before = shelf.listing.last().cloned();
-    let previous = before.and_then(|before| shelf.receipt(&before));
-    let counting = shelf.counting(id.phase());
+    let mut cache = ReceiptCache::open(store)?;
+    let before = cache.listing.last().cloned();
+    let previous = before.and_then(|before| cache.receipt(&before));
+    let counting = cache.counting(id.phase());
     // All that counts, so that the ledger learns of it.
     PhaseId::ALL.into_iter().filter(|phase| *phase != id.phase()).for_each(|phase| {
-        shelf.counting(phase);
+        cache.counting(phase);
     });
     let link =
         |read: &ReadReceipt| ReceiptLink { receipt_id: read.receipt.receipt_id.clone(), digest: read.digest };
@@ -86,11 +86,11 @@ pub(super) fn promote(
     }
 
     let new = ReadReceipt { receipt, digest };
-    complete_ledger(store, ledger, project, &shelf)?;
+    complete_ledger(store, ledger, project, &cache)?;
     mark(store, digest)?;
-    let told = stage(dir, outputs, &bytes)
-        .and_then(|()| still_held())
-        .and_then(|()| witness::record(ledger, project, &id, &new, bytes, ReceiptWriter::ThisMachine));
+    let told = stage(dir, outputs, &bytes).and_then(|()| still_held()).and_then(|()| {
+        recorded_receipts::record(ledger, project, &id, &new, bytes, ReceiptWriter::ThisMachine)
+    });
     if let Err(error) = told {
         take_back(dir);
         if standing(&dir.join(STAGING)).is_ok_and(|stands| stands == Standing::Nothing) {
@@ -246,12 +246,12 @@ fn complete_ledger(
     store: &SpecStore,
     ledger: &mut Ledger,
     project: Digest,
-    shelf: &Shelf<'_>,
+    cache: &ReceiptCache<'_>,
 ) -> Result<(), SpecError> {
     let spec = store.spec().as_str();
     let newest = ledger.newest_spec_receipts(&project, spec)?;
     let mut unknown = Vec::new();
-    for (id, read) in shelf.trusted() {
+    for (id, read) in cache.trusted() {
         if ledger.spec_receipts_of_id(&project, spec, id.as_str())?.is_empty() {
             unknown.push((id, read));
         }
@@ -259,7 +259,7 @@ fn complete_ledger(
     if unknown.is_empty() {
         return Ok(());
     }
-    let last = witness::last_place(shelf, ledger, (&project, spec), &newest)?;
+    let last = recorded_receipts::last_place(cache, ledger, (&project, spec), &newest)?;
     let ours = marked(store);
     for (id, read) in unknown.into_iter().filter(|(id, _)| id.sequence() > last) {
         let path = store.dir().join(RECEIPTS).join(id.file_name());
@@ -268,7 +268,7 @@ fn complete_ledger(
             _ => ReceiptWriter::Unknown,
         };
         if let Some(content) = read_file(&path, ByteLimit(MAX_RECEIPT_BYTES))? {
-            witness::record(ledger, project, id, read, content, writer)?;
+            recorded_receipts::record(ledger, project, id, read, content, writer)?;
         }
     }
     Ok(())

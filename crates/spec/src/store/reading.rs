@@ -15,7 +15,7 @@ use crucible_model::{ByteLimit, Digest, RepoPath};
 
 use super::listing::{Listing, MAX_TOLD};
 use super::place::{ARTIFACTS, CONTEXT, Comparison, MAX_FILE, RECEIPTS, read_file, read_file_there};
-use super::witness::Witness;
+use super::recorded_receipts::RecordedReceipts;
 use super::{SpecStore, promotion};
 use crate::error::SpecError;
 use crate::phase_id::PhaseId;
@@ -33,7 +33,7 @@ const FARTHEST_ASKED: usize = 3;
 const MOST_FIXED: usize = 200;
 
 /// Receipts that are read when they are asked for, and what is wrong with them.
-pub(super) struct Shelf<'a> {
+pub(super) struct ReceiptCache<'a> {
     store: &'a SpecStore,
     pub(super) listing: Listing,
     /// Nothing for those that cannot be trusted.
@@ -57,7 +57,7 @@ pub(super) struct Counting {
     pub(super) last_success: Option<ReadReceipt>,
 }
 
-impl<'a> Shelf<'a> {
+impl<'a> ReceiptCache<'a> {
     pub(super) fn open(store: &'a SpecStore) -> Result<Self, SpecError> {
         let listing = Listing::read(store.dir())?;
         let (read, newest_real) = (BTreeMap::new(), BTreeMap::new());
@@ -334,12 +334,15 @@ impl<'a> Shelf<'a> {
 }
 
 /// What is known of a spec.
-pub(super) fn state(store: &SpecStore, witness: Option<&Witness<'_>>) -> Result<SpecState, SpecError> {
-    let mut shelf = Shelf::open(store)?;
+pub(super) fn state(
+    store: &SpecStore,
+    recorded: Option<&RecordedReceipts<'_>>,
+) -> Result<SpecState, SpecError> {
+    let mut cache = ReceiptCache::open(store)?;
     let mut files = Comparison::new(store.dir());
     let mut phases = Vec::with_capacity(PhaseId::ALL.len());
     for phase in PhaseId::ALL {
-        let Counting { newest, newest_real, last_success } = shelf.counting(phase);
+        let Counting { newest, newest_real, last_success } = cache.counting(phase);
         let receipt = |read: Option<ReadReceipt>| read.map(|read| read.receipt);
         let last_success = receipt(last_success);
         let told = last_success.as_ref().and_then(|success| success.phase(phase.as_str()));
@@ -354,19 +357,19 @@ pub(super) fn state(store: &SpecStore, witness: Option<&Witness<'_>>) -> Result<
             outputs: told.map_or_else(Vec::new, |told| track(&told.outputs, |_| true)),
             inputs: told.map_or_else(Vec::new, |told| track(&told.inputs, is_of_the_spec)),
             newest: receipt(newest),
-            asked: newest_real.as_ref().and_then(|read| shelf.asked_before(phase, &read.receipt)),
+            asked: newest_real.as_ref().and_then(|read| cache.asked_before(phase, &read.receipt)),
             newest_real: receipt(newest_real),
             last_success,
         });
     }
-    check(&mut shelf, store, witness)?;
+    check(&mut cache, store, recorded)?;
     Ok(SpecState {
         spec: store.spec().clone(),
         fixups_undone: undone(store, &phases),
         phases,
-        receipts: shelf.listing.count(),
-        problems: shelf.problems,
-        not_from_here: shelf.not_from_here,
+        receipts: cache.listing.count(),
+        problems: cache.problems,
+        not_from_here: cache.not_from_here,
         has_idea: files.is_file(IDEA),
     })
 }
@@ -375,17 +378,17 @@ pub(super) fn state(store: &SpecStore, witness: Option<&Witness<'_>>) -> Result<
 /// [`state`], which looks at fewer of them.
 pub(super) fn history(
     store: &SpecStore,
-    witness: Option<&Witness<'_>>,
+    recorded: Option<&RecordedReceipts<'_>>,
 ) -> Result<(Vec<SpecReceipt>, Vec<ReceiptProblem>), SpecError> {
-    let mut shelf = Shelf::open(store)?;
+    let mut cache = ReceiptCache::open(store)?;
     for phase in PhaseId::ALL {
-        shelf.counting(phase);
+        cache.counting(phase);
     }
-    let ids: Vec<ReceiptId> = shelf.listing.all().cloned().collect();
+    let ids: Vec<ReceiptId> = cache.listing.all().cloned().collect();
     let read: Vec<(ReceiptId, ReadReceipt)> =
-        ids.into_iter().filter_map(|id| shelf.receipt(&id).map(|read| (id, read))).collect();
-    check(&mut shelf, store, witness)?;
-    let problems = shelf.problems;
+        ids.into_iter().filter_map(|id| cache.receipt(&id).map(|read| (id, read))).collect();
+    check(&mut cache, store, recorded)?;
+    let problems = cache.problems;
     // What others say of a receipt makes it no less forged than what it says of itself.
     let is_believed = |id: &ReceiptId| {
         let file = id.file_name();
@@ -399,13 +402,17 @@ pub(super) fn history(
 }
 
 /// Compares what was read with the links, the ledger and the names. All phases must have been asked for before.
-fn check(shelf: &mut Shelf<'_>, store: &SpecStore, witness: Option<&Witness<'_>>) -> Result<(), SpecError> {
-    shelf.check_previous();
+fn check(
+    cache: &mut ReceiptCache<'_>,
+    store: &SpecStore,
+    recorded: Option<&RecordedReceipts<'_>>,
+) -> Result<(), SpecError> {
+    cache.check_previous();
     let staged = promotion::staged(store)?;
     let mut unfinished = None;
     if let Some(staged) = &staged {
-        let is_known = match witness {
-            Some(witness) => witness.knows(store, &staged.id, staged.digest)?,
+        let is_known = match recorded {
+            Some(recorded) => recorded.knows(store, &staged.id, staged.digest)?,
             None => false,
         };
         let kind = if is_known || promotion::marked(store) == Some(staged.digest) {
@@ -415,12 +422,12 @@ fn check(shelf: &mut Shelf<'_>, store: &SpecStore, witness: Option<&Witness<'_>>
             let replaces = staged.records.iter().map(|record| record.path.clone()).collect();
             ReceiptProblemKind::PromotionForeign { replaces }
         };
-        shelf.problems.push(ReceiptProblem { file: staged.id.file_name(), phase: None, kind });
+        cache.problems.push(ReceiptProblem { file: staged.id.file_name(), phase: None, kind });
     }
-    if let Some(witness) = witness {
-        witness.compare(shelf, store, unfinished)?;
+    if let Some(recorded) = recorded {
+        recorded.compare(cache, store, unfinished)?;
     }
-    shelf.check_names();
+    cache.check_names();
     Ok(())
 }
 

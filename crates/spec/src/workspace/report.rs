@@ -13,10 +13,10 @@ use super::file::WorkspaceFile;
 use super::model::{SpecWorkspace, WorkspaceEntry};
 use crate::error::{SpecAbsence, SpecError};
 use crate::id::SpecId;
+use crate::json_output::{NextStep, SpecStatus, Standing, spec_status};
 use crate::phase_id::PhaseId;
 use crate::project::SpecProject;
-use crate::store::{SpecStore, Witness};
-use crate::surface::{NextStep, SpecStatus, Standing, spec_status};
+use crate::store::{RecordedReceipts, SpecStore};
 
 /// The schema of [`WorkspaceStatus`].
 pub const WORKSPACE_STATUS_SCHEMA: &str = "workspace-status-json.v1";
@@ -153,9 +153,9 @@ impl WorkspaceFile {
     pub fn survey(&self, now: Timestamp, ledger: Option<&Ledger>) -> Result<WorkspaceSurvey, SpecError> {
         let workspace = self.load()?;
         let project = self.project();
-        let witness = ledger.map(|ledger| Witness::of_project(ledger, &project)).transpose()?;
+        let recorded = ledger.map(|ledger| RecordedReceipts::of_project(ledger, &project)).transpose()?;
         let store = SpecStore::of_survey(&project);
-        let status = |entry: &WorkspaceEntry| status_of(&store(entry.id.clone()), now, witness.as_ref());
+        let status = |entry: &WorkspaceEntry| status_of(&store(entry.id.clone()), now, recorded.as_ref());
         let statuses = workspace.specs.iter().map(status).collect();
         let unlisted = unlisted(&project, &workspace);
         Ok(WorkspaceSurvey { workspace, statuses, unlisted })
@@ -192,13 +192,13 @@ impl WorkspaceSurvey {
 fn status_of(
     store: &SpecStore,
     now: Timestamp,
-    witness: Option<&Witness<'_>>,
+    recorded: Option<&RecordedReceipts<'_>>,
 ) -> Result<Option<SpecStatus>, String> {
     // The error would look for names like it and for the list that is being gone through, once for each.
     if matches!(store.exists(), Ok(false)) {
         return Ok(None);
     }
-    match store.state_seen_by(witness) {
+    match store.state_seen_by(recorded) {
         Ok(state) => Ok(Some(spec_status(&state, now))),
         Err(SpecError::Unknown { why: SpecAbsence::Nothing | SpecAbsence::NotBegun, .. }) => Ok(None),
         Err(error) => Err(short_line(&single_spaced(&error.to_string()), LONGEST)),
@@ -269,7 +269,7 @@ fn unlisted(project: &SpecProject, workspace: &SpecWorkspace) -> BTreeSet<SpecId
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surface::{PhaseStanding, STATUS_SCHEMA};
+    use crate::json_output::{PhaseStanding, STATUS_SCHEMA};
 
     fn entry(id: &str) -> WorkspaceEntry {
         WorkspaceEntry { id: id.parse().unwrap(), tags: vec!["t".to_owned()], added: None }

@@ -1,7 +1,7 @@
 //! `cargo test`: `Cargo.toml` at the top. Offline, because the sandbox has no network.
 
 use super::format::libtest;
-use super::{Call, CouldNotRun, ReportAt, Reporting, Runner, Told, Tool, TreeView, command};
+use super::{Call, CommandOutput, CouldNotRun, ReportAt, Reporting, Runner, Tool, TreeView, command};
 use crate::results::TestResults;
 use crate::tally::TestRunner;
 
@@ -75,7 +75,7 @@ impl Runner for Cargo {
         Some(Reporting::lines(call.with_args(args)))
     }
 
-    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
         Some(libtest::read(told))
     }
 
@@ -91,13 +91,13 @@ impl Runner for Cargo {
         SIGNS
     }
 
-    fn obstacle(&self, told: &Told<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
         if told.ended_tests() { None } else { toolchain(told).or_else(|| subcommand(told)) }
     }
 }
 
 /// A toolchain that is named and not installed: `error: toolchain '1.80' is not installed`.
-pub(super) fn toolchain(told: &Told<'_>) -> Option<CouldNotRun> {
+pub(super) fn toolchain(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
     let line = told.stderr.lines().find(|line| {
         line.starts_with("error: ") && line.contains("toolchain '") && line.contains("' is not installed")
     })?;
@@ -106,7 +106,7 @@ pub(super) fn toolchain(told: &Told<'_>) -> Option<CouldNotRun> {
 }
 
 /// A subcommand that is not installed: "error: no such command: `nextest`".
-fn subcommand(told: &Told<'_>) -> Option<CouldNotRun> {
+fn subcommand(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
     let line = told
         .line_with("error: no such command: `")
         .or_else(|| told.line_with("error: no such subcommand: `"))?;

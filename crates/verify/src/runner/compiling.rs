@@ -3,7 +3,7 @@
 //! Compilers of C, C++ and Java are read, by the lines with which they name an error. A name or a signature that is not there yet is what
 //! tests ask of a change, so such an error is a failure like any other.
 
-use super::{CouldNotRun, Told};
+use super::{CommandOutput, CouldNotRun};
 use crate::gate::{GateEnd, GateRun};
 
 /// What compilers say of code that waits for other code.
@@ -38,7 +38,7 @@ pub fn cannot_compile(run: &GateRun) -> Option<CouldNotRun> {
     if !matches!(run.end, GateEnd::Exited(code) if code != 0) {
         return None;
     }
-    let told = Told::of(run);
+    let told = CommandOutput::of(run);
     if told.ended_tests() || run.results.as_ref().is_some_and(|results| !results.tests.is_empty()) {
         return None;
     }

@@ -3,7 +3,7 @@
 //! A gate that could not run says nothing about a change, so it is neither a pass nor a failure. What always holds: once a test ended, the gate
 //! ran; code of the repository that does not compile, and an import that only one test module wants, are failures of the repository.
 
-use super::{Runner, Told, runner_of, runners};
+use super::{CommandOutput, Runner, runner_of, runners};
 use crate::gate::{GateEnd, GateRun, NotStarted};
 use crate::results::{TestResults, TestStatus};
 
@@ -33,7 +33,7 @@ impl CouldNotRun {
 /// Returns why a gate's command could not run; nothing where it ran, passed or not, or where its end does not tell that for certain.
 #[must_use]
 pub fn could_not_run(run: &GateRun) -> Option<CouldNotRun> {
-    let told = Told::of(run);
+    let told = CommandOutput::of(run);
     match &run.end {
         GateEnd::NotStarted { why, message } => Some(CouldNotRun {
             cause: message.clone(),
@@ -60,7 +60,7 @@ pub fn could_not_run(run: &GateRun) -> Option<CouldNotRun> {
 
 /// Whether a command that ended well ran no test at all.
 pub(crate) fn no_tests_ran(run: &GateRun) -> bool {
-    run.end == GateEnd::Exited(0) && nothing_ran(&Told::of(run))
+    run.end == GateEnd::Exited(0) && nothing_ran(&CommandOutput::of(run))
 }
 
 fn no_tests(run: &GateRun) -> CouldNotRun {
@@ -68,14 +68,14 @@ fn no_tests(run: &GateRun) -> CouldNotRun {
 }
 
 /// The runners that can have printed the output: the one that reported, the one that was started, and behind one that calls others, all.
-fn candidates<'t>(told: &'t Told<'_>) -> impl Iterator<Item = &'static dyn Runner> + 't {
+fn candidates<'t>(told: &'t CommandOutput<'_>) -> impl Iterator<Item = &'static dyn Runner> + 't {
     let started = runner_of(&told.run.command);
     let is_open = started.is_none_or(|runner| runner.calls_others());
     let known = told.runner.into_iter().chain(started);
     known.chain(runners().iter().copied().filter(move |_| is_open))
 }
 
-fn nothing_ran(told: &Told<'_>) -> bool {
+fn nothing_ran(told: &CommandOutput<'_>) -> bool {
     let runners = &told.tally().runners;
     if runners.values().any(|counts| counts.ran() > 0 || counts.skipped > 0) {
         return false;
@@ -92,10 +92,10 @@ fn nothing_ran(told: &Told<'_>) -> bool {
 
 /// Returns what a gate's command lacks that no change of a source file brings; nothing where it passed or just had no test.
 pub(crate) fn missing(run: &GateRun) -> Option<CouldNotRun> {
-    matches!(run.end, GateEnd::Exited(code) if code != 0).then(|| obstacle(&Told::of(run))).flatten()
+    matches!(run.end, GateEnd::Exited(code) if code != 0).then(|| obstacle(&CommandOutput::of(run))).flatten()
 }
 
-fn obstacle(told: &Told<'_>) -> Option<CouldNotRun> {
+fn obstacle(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
     let counts = || told.tally().runners.values();
     let passed = |results: TestResults| results.with_status(TestStatus::Passed).next().is_some();
     if counts().any(|counts| counts.passed > 0) || TestResults::read(told.run).is_some_and(passed) {

@@ -1,7 +1,7 @@
 //! CTest: a `CMakeLists.txt` that enables testing. One command configures, builds and runs the tests, in a directory beside the sources.
 
 use super::format::junit;
-use super::{Call, ReportAt, Reporting, Runner, Told, Tool, TreeView, command};
+use super::{Call, CommandOutput, ReportAt, Reporting, Runner, Tool, TreeView, command};
 use crate::results::TestResults;
 use crate::tally::TestRunner;
 
@@ -46,7 +46,7 @@ impl Runner for Ctest {
         Some(Reporting::files(call.appended(&["--output-junit", at.file])))
     }
 
-    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
         junit::read(told, |case| case.name.clone())
     }
 

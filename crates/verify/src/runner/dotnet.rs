@@ -1,7 +1,7 @@
 //! `dotnet test`: a solution or a project at the top.
 
 use super::format::trx;
-use super::{Call, ReportAt, Reporting, Runner, Told, Tool, TreeView, command};
+use super::{Call, CommandOutput, ReportAt, Reporting, Runner, Tool, TreeView, command};
 use crate::results::TestResults;
 
 const RESTORE: &str = "gates have no network: run `dotnet restore` once";
@@ -39,7 +39,7 @@ impl Runner for Dotnet {
         Some(Reporting::files(call.appended(&["--logger", "trx", "--results-directory", at.dir])))
     }
 
-    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
         trx::read(told)
     }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::{Call, ReportAt, ReportPlace, Reporting, Runner, Told, Tool, TreeView, command};
+use super::{Call, CommandOutput, ReportAt, ReportPlace, Reporting, Runner, Tool, TreeView, command};
 use crate::results::{TestResults, TestStatus};
 use crate::tally::TestRunner;
 
@@ -50,7 +50,7 @@ impl Runner for Go {
         Some(shown(stdout))
     }
 
-    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
         let mut results = told.new_results();
         let mut with_failures = BTreeSet::new();
         for event in told.report.as_deref()?.lines().filter_map(Event::read) {

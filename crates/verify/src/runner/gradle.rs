@@ -1,7 +1,7 @@
 //! Gradle: a build script at the top, by the project's wrapper where there is one. Reports are where the test task always writes them.
 
 use super::format::junit;
-use super::{Call, ReportAt, ReportPlace, Reporting, Runner, Told, Tool, TreeView, command, maven};
+use super::{Call, CommandOutput, ReportAt, ReportPlace, Reporting, Runner, Tool, TreeView, command, maven};
 use crate::results::TestResults;
 
 const OFFLINE: &str = "gates have no network: run `./gradlew test` once outside of them";
@@ -41,7 +41,7 @@ impl Runner for Gradle {
         Some(Reporting { place, ..Reporting::lines(call.appended(&["--continue"])) })
     }
 
-    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
         junit::read(told, junit::class_and_name)
     }
 

@@ -2,7 +2,9 @@
 
 use super::format::jest_json;
 use super::scripts::{is_bare_dependency, missing_package};
-use super::{Call, CouldNotRun, Influence, ReportAt, Reporting, Runner, Told, Tool, TreeView, command};
+use super::{
+    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView, command,
+};
 use crate::results::TestResults;
 use crate::tally::TestRunner;
 
@@ -38,7 +40,7 @@ impl Runner for Jest {
         Some(Reporting::files(call.appended(&["--json", &format!("--outputFile={}", at.file)])))
     }
 
-    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
         jest_json::read(told)
     }
 
@@ -60,7 +62,7 @@ impl Runner for Jest {
         Influence { programs: &["jest"], settings, ..Influence::default() }
     }
 
-    fn obstacle(&self, told: &Told<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
         missing_package(told)
     }
 }

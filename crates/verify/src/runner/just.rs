@@ -1,6 +1,6 @@
 //! just: a justfile with a recipe `test` or `check` that is not just another gate of the same tree.
 
-use super::{Call, CouldNotRun, Influence, Runner, Told, Tool, TreeView, command, recipe};
+use super::{Call, CommandOutput, CouldNotRun, Influence, Runner, Tool, TreeView, command, recipe};
 use crate::makefile::Makefile;
 
 /// The names of justfiles.
@@ -44,7 +44,7 @@ impl Runner for Just {
         Influence { programs: &["just"], recipes: &FILES, ..Influence::default() }
     }
 
-    fn obstacle(&self, told: &Told<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
         let remedy = "name the command that runs the tests: `crucible run start --test \"COMMAND\"`";
         let signs = ["error: Justfile does not contain recipe", "error: No justfile found"];
         if let Some(line) = signs.iter().find_map(|sign| told.line_with(sign)) {

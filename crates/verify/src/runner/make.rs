@@ -1,7 +1,7 @@
 //! make: a makefile with a target `test` or `check` whose recipe is not just another gate of the same tree.
 
 use super::scripts::test_script;
-use super::{Call, CouldNotRun, Influence, Runner, Told, Tool, TreeView, command, recipe};
+use super::{Call, CommandOutput, CouldNotRun, Influence, Runner, Tool, TreeView, command, recipe};
 use crate::makefile::Makefile;
 
 /// The names of makefiles, in the order in which make takes them; it reads the first one only.
@@ -48,7 +48,7 @@ impl Runner for Make {
         Influence { programs: &["make", "gmake"], recipes: &FILES, ..Influence::default() }
     }
 
-    fn obstacle(&self, told: &Told<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
         let is_make = |line: &&str| line.starts_with("make") || line.starts_with("gmake");
         let mut lines = told.lines().filter(is_make);
         if let Some(line) = lines.find(|line| line.contains("*** No rule to make target")) {

@@ -1,7 +1,7 @@
 //! Maven: `pom.xml` at the top, by the project's wrapper where there is one. Reports are where Surefire and Failsafe always write them.
 
 use super::format::junit;
-use super::{Call, ReportAt, ReportPlace, Reporting, Runner, Told, Tool, TreeView, command};
+use super::{Call, CommandOutput, ReportAt, ReportPlace, Reporting, Runner, Tool, TreeView, command};
 use crate::results::TestResults;
 
 const OFFLINE: &str = "gates have no network: run `mvn dependency:go-offline` once";
@@ -35,7 +35,7 @@ impl Runner for Maven {
         Some(Reporting { place, ..Reporting::lines(call.appended(&["--fail-at-end"])) })
     }
 
-    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
         junit::read(told, junit::class_and_name)
     }
 

@@ -1,6 +1,6 @@
 //! Minitest, which `rake test` runs: a `Rakefile` and Ruby files in `test`.
 
-use super::{Call, Influence, ReportAt, Reporting, Runner, Told, Tool, TreeView, command, rspec};
+use super::{Call, CommandOutput, Influence, ReportAt, Reporting, Runner, Tool, TreeView, command, rspec};
 use crate::results::{TestResults, TestStatus};
 
 pub(super) struct Minitest;
@@ -35,7 +35,7 @@ impl Runner for Minitest {
     }
 
     /// `FooTest#test_bar = 0.00 s = .`
-    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
         let mut results = told.new_results();
         for line in told.stdout.lines() {
             let Some((rest, mark)) = line.trim_end().rsplit_once(" s = ") else { continue };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Call, ReportAt, Reporting, Runner, Told, Tool, TreeView, command};
+use super::{Call, CommandOutput, ReportAt, Reporting, Runner, Tool, TreeView, command};
 use crate::results::{TestResults, TestStatus};
 
 pub(super) struct Mix;
@@ -34,7 +34,7 @@ impl Runner for Mix {
     }
 
     /// A heading `DemoTest [test/demo_test.exs]`, then `  * test adds (0.1ms) [L#3]`; failures follow as `  1) test adds (DemoTest)`.
-    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
         let mut module = "";
         let mut found: BTreeMap<String, TestStatus> = BTreeMap::new();
         for line in told.stdout.lines() {

@@ -2,7 +2,9 @@
 //! its report in JSON would take the place of what people read.
 
 use super::scripts::{is_bare_dependency, missing_package};
-use super::{Call, CouldNotRun, Influence, ReportAt, Reporting, Runner, Told, Tool, TreeView, command};
+use super::{
+    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView, command,
+};
 use crate::results::{TestResults, TestStatus};
 use crate::tally::TestRunner;
 
@@ -37,7 +39,7 @@ impl Runner for Mocha {
         Some(Reporting::lines(call.appended(&["--reporter=spec"])))
     }
 
-    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
         Some(read(told))
     }
 
@@ -59,13 +61,13 @@ impl Runner for Mocha {
         Influence { programs: &["mocha", "_mocha"], settings, ..Influence::default() }
     }
 
-    fn obstacle(&self, told: &Told<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
         missing_package(told)
     }
 }
 
 /// Groups and tests by their indentation: `✔ one (12ms)`, `1) two`, `- three`, up to `3 passing (5ms)`.
-fn read(told: &Told<'_>) -> TestResults {
+fn read(told: &CommandOutput<'_>) -> TestResults {
     let mut results = told.new_results();
     let mut groups: Vec<(usize, &str)> = Vec::new();
     for line in told.stdout.lines() {

@@ -10,6 +10,7 @@
 
 mod call;
 mod cargo;
+mod command_output;
 mod compiling;
 mod could_not_run;
 mod ctest;
@@ -34,7 +35,6 @@ mod python;
 mod recipe;
 mod rspec;
 mod scripts;
-mod told;
 mod tox;
 mod tree_view;
 mod unittest;
@@ -47,10 +47,10 @@ use crate::results::TestResults;
 use crate::tally::TestRunner;
 
 pub use call::Call;
+pub use command_output::CommandOutput;
 pub use compiling::{cannot_compile, concerns_compiling};
 pub use could_not_run::{CouldNotRun, could_not_run};
 pub use prepare::{ReportAt, ReportPlace, Reporting};
-pub use told::Told;
 pub use tree_view::{DetectError, TreeView};
 
 pub(crate) use could_not_run::{missing, no_tests_ran};
@@ -124,7 +124,7 @@ pub trait Runner: Sync {
     }
 
     /// Reads the results test by test.
-    fn results(&self, told: &Told) -> Option<TestResults> {
+    fn results(&self, told: &CommandOutput) -> Option<TestResults> {
         format::any_stream(told)
     }
 
@@ -159,7 +159,7 @@ pub trait Runner: Sync {
     }
 
     /// Returns why it could not run, where [`Runner::signs`] is not enough to tell.
-    fn obstacle(&self, told: &Told) -> Option<CouldNotRun> {
+    fn obstacle(&self, told: &CommandOutput) -> Option<CouldNotRun> {
         let _ = told;
         None
     }
@@ -235,7 +235,7 @@ impl TestResults {
     /// Reads the results test by test of a gate's command; nothing where its runner reported none.
     #[must_use]
     pub fn read(run: &GateRun) -> Option<Self> {
-        let told = Told::of(run);
+        let told = CommandOutput::of(run);
         let results = match told.runner {
             Some(runner) => runner.results(&told),
             None => format::any_stream(&told),

@@ -1,6 +1,8 @@
 //! `cargo nextest run`. It is never detected by itself: `cargo test` runs the same tests wherever there is a cargo, and the doc tests besides.
 
-use super::{Call, CouldNotRun, Influence, ReportAt, Reporting, Runner, Told, Tool, TreeView, cargo};
+use super::{
+    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView, cargo,
+};
 use crate::results::{TestResults, TestStatus};
 use crate::tally::TestRunner;
 
@@ -42,7 +44,7 @@ impl Runner for Nextest {
         Some(Reporting::lines(call.appended(&more)))
     }
 
-    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
         Some(read(told))
     }
 
@@ -66,13 +68,13 @@ impl Runner for Nextest {
         cargo::SIGNS
     }
 
-    fn obstacle(&self, told: &Told<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
         cargo::Cargo.obstacle(told)
     }
 }
 
 /// Reads the lines of results: `        PASS [   0.006s] (2/6) demo-a tests::zero`. Of several tries the last counts.
-pub(super) fn read(told: &Told<'_>) -> TestResults {
+pub(super) fn read(told: &CommandOutput<'_>) -> TestResults {
     let mut last: BTreeMap<String, TestStatus> = BTreeMap::new();
     for line in told.stderr.lines().chain(told.stdout.lines()) {
         if let Some((name, status)) = result(line) {

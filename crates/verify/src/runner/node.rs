@@ -3,7 +3,7 @@
 use super::format::tap;
 use super::scripts::{missing_package, test_script};
 use super::tree_view::is_node_test;
-use super::{Call, CouldNotRun, ReportAt, Reporting, Runner, Told, Tool, TreeView, command};
+use super::{Call, CommandOutput, CouldNotRun, ReportAt, Reporting, Runner, Tool, TreeView, command};
 use crate::results::TestResults;
 use crate::tally::TestRunner;
 
@@ -54,7 +54,7 @@ impl Runner for Node {
         Some(Reporting { options, ..Reporting::files(call.words.to_vec()) })
     }
 
-    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
         Some(tap::read(
             told.report.as_deref().filter(|report| !report.is_empty()).unwrap_or(&told.stdout),
             told,
@@ -69,7 +69,7 @@ impl Runner for Node {
         Some(TestRunner::Node)
     }
 
-    fn obstacle(&self, told: &Told<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
         missing_package(told)
     }
 }

@@ -1,7 +1,7 @@
 //! PHPUnit: its settings at the top.
 
 use super::format::junit;
-use super::{Call, Influence, ReportAt, Reporting, Runner, Told, Tool, TreeView, command};
+use super::{Call, CommandOutput, Influence, ReportAt, Reporting, Runner, Tool, TreeView, command};
 use crate::results::TestResults;
 
 /// The names of its settings.
@@ -36,7 +36,7 @@ impl Runner for Phpunit {
         Some(Reporting::files(call.appended(&["--log-junit", at.file])))
     }
 
-    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
         junit::read(told, junit::class_and_name)
     }
 

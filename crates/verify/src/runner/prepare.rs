@@ -14,7 +14,7 @@ use crucible_model::ByteLimit;
 use crucible_sandbox::Extent;
 use crucible_secrets::Scanner;
 
-use super::{Call, Runner, runners, told::by_id};
+use super::{Call, Runner, command_output::by_id, runners};
 use crate::gate::RunnerReport;
 
 /// The most that is read of the reports of one gate, in bytes.

@@ -1,7 +1,7 @@
 //! `prove`: Perl's tests and others that print the Test Anything Protocol, in `t`.
 
 use super::format::tap;
-use super::{Call, Influence, ReportAt, Reporting, Runner, Told, Tool, TreeView, command};
+use super::{Call, CommandOutput, Influence, ReportAt, Reporting, Runner, Tool, TreeView, command};
 use crate::results::TestResults;
 use crate::tally::TestRunner;
 
@@ -33,7 +33,7 @@ impl Runner for Prove {
         Some(Reporting::unchanged(call))
     }
 
-    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
         Some(tap::read(&told.stdout, told))
     }
 

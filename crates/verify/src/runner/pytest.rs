@@ -3,8 +3,8 @@
 use super::format::junit::{self, Case};
 use super::tree_view::is_python_test;
 use super::{
-    Call, CouldNotRun, Influence, ReportAt, Reporting, Runner, Told, Tool, TreeView, command, python,
-    unittest,
+    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView, command,
+    python, unittest,
 };
 use crate::results::TestResults;
 use crate::tally::TestRunner;
@@ -59,7 +59,7 @@ impl Runner for Pytest {
         Some(Reporting::files(call.appended(&more)))
     }
 
-    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
         junit::read(told, node_id)
     }
 
@@ -94,7 +94,7 @@ impl Runner for Pytest {
         ]
     }
 
-    fn obstacle(&self, told: &Told<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
         plugin(told).or_else(|| {
             let ran = told.lines().filter_map(summary).any(ran_tests);
             let errors: Vec<_> = python::import_errors(told.lines()).collect();
@@ -133,7 +133,7 @@ fn ran_tests(tallies: &str) -> bool {
 }
 
 /// A plugin that the settings want and that is not installed.
-fn plugin(told: &Told<'_>) -> Option<CouldNotRun> {
+fn plugin(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
     const OPTIONS: [(&str, &str); 9] = [
         ("--cov", "pytest-cov"),
         ("--no-cov", "pytest-cov"),

@@ -5,7 +5,7 @@
 //! several test modules. `cannot import name` is never one: the module is there.
 
 use super::tree_view::is_python_test;
-use super::{CouldNotRun, Told};
+use super::{CommandOutput, CouldNotRun};
 
 /// A module that could not be imported.
 #[derive(Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ fn top_level(module: &str) -> &str {
 }
 
 /// A module that the command itself starts and that is not there: `python3: No module named mypy`.
-pub(super) fn missing_module_of_command(told: &Told<'_>) -> Option<CouldNotRun> {
+pub(super) fn missing_module_of_command(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
     let line = told.stderr.lines().find(|line| line.contains(": No module named "))?;
     let name = line.split_once(": No module named ")?.1.trim_matches('\'');
     let starts =

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Call, Influence, ReportAt, Reporting, Runner, Told, Tool, TreeView, command};
+use super::{Call, CommandOutput, Influence, ReportAt, Reporting, Runner, Tool, TreeView, command};
 use crate::results::{TestResults, TestStatus};
 
 /// What Bundler and RubyGems print when a gem is missing.
@@ -59,7 +59,7 @@ impl Runner for Rspec {
         Some(Reporting::files(call.appended(&more)))
     }
 
-    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
         let report: Report = serde_json::from_str(told.report.as_deref()?.trim()).ok()?;
         let mut results = told.new_results();
         for example in report.examples {

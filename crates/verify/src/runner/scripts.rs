@@ -6,7 +6,8 @@
 use crucible_host::words::split_words;
 
 use super::{
-    Call, CouldNotRun, Influence, ReportAt, Reporting, Runner, Told, Tool, TreeView, command, runners,
+    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView, command,
+    runners,
 };
 
 pub(super) const NPM: Scripts = Scripts {
@@ -116,7 +117,7 @@ impl Runner for Scripts {
         Influence { programs, recipes: &["package.json"], ..Influence::default() }
     }
 
-    fn obstacle(&self, told: &Told<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
         if told.run.command.first().is_none_or(|word| !word.ends_with(self.program)) {
             return None;
         }
@@ -239,7 +240,7 @@ fn calls_other_suite(script: &str, view: &TreeView) -> bool {
 }
 
 /// Why a runner for JavaScript found nothing to run: a package that is not installed. A missing file of the repository is its own fault.
-pub(super) fn missing_package(told: &Told<'_>) -> Option<CouldNotRun> {
+pub(super) fn missing_package(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
     let signs = [
         "Cannot find module '",
         "Cannot find package '",

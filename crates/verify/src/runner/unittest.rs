@@ -2,7 +2,7 @@
 
 use super::call::is_python;
 use super::tree_view::is_python_test;
-use super::{Call, CouldNotRun, ReportAt, Reporting, Runner, Told, Tool, TreeView, command, python};
+use super::{Call, CommandOutput, CouldNotRun, ReportAt, Reporting, Runner, Tool, TreeView, command, python};
 use crate::results::{TestResults, TestStatus};
 use crate::tally::TestRunner;
 
@@ -78,7 +78,7 @@ impl Runner for Unittest {
         Some(Reporting::lines(call.with_args(args)))
     }
 
-    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
         Some(read(told))
     }
 
@@ -104,7 +104,7 @@ impl Runner for Unittest {
         ]
     }
 
-    fn obstacle(&self, told: &Told<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
         let results = read(told);
         let errors: Vec<_> = python::import_errors(told.lines()).collect();
         // A module that cannot be imported counts as one failed test.
@@ -130,7 +130,7 @@ fn file_name(path: &str) -> &str {
 }
 
 /// Reads what `-v` prints on standard error: `test_a (tests.test_x.T.test_a) ... ok`.
-pub(super) fn read(told: &Told<'_>) -> TestResults {
+pub(super) fn read(told: &CommandOutput<'_>) -> TestResults {
     let mut results = told.new_results();
     let mut pending: Option<String> = None;
     for line in told.stderr.lines() {

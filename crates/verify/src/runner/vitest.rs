@@ -2,7 +2,9 @@
 
 use super::format::jest_json;
 use super::scripts::{is_bare_dependency, missing_package};
-use super::{Call, CouldNotRun, Influence, ReportAt, Reporting, Runner, Told, Tool, TreeView, command};
+use super::{
+    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView, command,
+};
 use crate::results::TestResults;
 use crate::tally::TestRunner;
 
@@ -39,7 +41,7 @@ impl Runner for Vitest {
         Some(Reporting::files(call.appended(&["--reporter=default", "--reporter=json", &file])))
     }
 
-    fn results(&self, told: &Told<'_>) -> Option<TestResults> {
+    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
         jest_json::read(told)
     }
 
@@ -67,7 +69,7 @@ impl Runner for Vitest {
         Influence { programs: &["vitest"], settings, ..Influence::default() }
     }
 
-    fn obstacle(&self, told: &Told<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
         missing_package(told)
     }
 }

@@ -8,6 +8,5 @@ pub(super) mod file_length;
 pub(super) mod lints;
 pub(super) mod module_docs;
 pub(super) mod reachability;
-pub(super) mod type_names;
 pub(super) mod walls;
 pub(super) mod words;

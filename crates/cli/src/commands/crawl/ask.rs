@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 
 use crucible_crawl::{SearchItem, SubProject};
 
-use super::flags::Speech;
+use super::flags::OutputArgs;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::input::{self, Line};
@@ -16,8 +16,8 @@ use crate::text::one_line;
 const MAX_LINE: usize = 4096;
 
 /// Whether questions may be asked: somebody is there to answer, and did not say that nothing is to be asked.
-pub(crate) fn may_ask(speech: &Speech) -> bool {
-    !speech.non_interactive && std::io::stdin().is_terminal()
+pub(crate) fn may_ask(output_args: &OutputArgs) -> bool {
+    !output_args.non_interactive && std::io::stdin().is_terminal()
 }
 
 /// Asks for a line until one can be taken; nothing where the input has ended. Space around an answer is no part of it.

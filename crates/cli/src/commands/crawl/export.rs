@@ -6,10 +6,10 @@ use clap::Args;
 use crucible_crawl::{CheckedArtifact, OutputDir};
 use crucible_model::{ExitStatus, counted};
 
-use super::desk::{Desk, LookUp};
-use super::flags::{Debating, Place, Speech, Trace, Which};
-use super::models::Minds;
-use super::wanted::Wanted;
+use super::context::{CrawlContext, LookUp};
+use super::flags::{Debating, OutputArgs, Place, Trace, Which};
+use super::models::PlannerBackends;
+use super::wanted::RepoSelection;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::text::one_line;
@@ -28,25 +28,25 @@ pub(crate) struct Export {
     #[command(flatten)]
     pub(crate) place: Place,
     #[command(flatten)]
-    pub(crate) speech: Speech,
+    pub(crate) output_args: OutputArgs,
     #[command(flatten)]
     pub(crate) trace: Trace,
 }
 
 impl Export {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let wanted = Wanted::of(app, &self.which, &self.speech)?;
+        let wanted = RepoSelection::of(app, &self.which, &self.output_args)?;
         let config = app.config(app.env.working_directory(), &self.debating.settings())?;
-        let minds = Minds::choose(app, &config, &self.debating, &self.trace)?;
+        let minds = PlannerBackends::choose(app, &config, &self.debating, &self.trace)?;
         // Said before anything is fetched or asked; looked at again before anything is written.
         let named =
             self.place.output_dir.as_ref().map(|dir| OutputDir::resolve(&app.absolute(dir))).transpose()?;
         let intent = wanted.intent(&self.trace).with(minds.options());
-        Desk::open(app, &config, intent, |desk| {
-            let minds = minds.open(desk)?;
-            let (inspected, search) = desk.inspect(&wanted, LookUp::Yes)?;
-            let planned = desk.plan(&inspected, &minds)?;
-            let prepared = desk.prepare(search, &inspected, &planned)?;
+        CrawlContext::open(app, &config, intent, |context| {
+            let minds = minds.open(context)?;
+            let (inspected, search) = context.inspect(&wanted, LookUp::Yes)?;
+            let planned = context.plan(&inspected, &minds)?;
+            let prepared = context.prepare(search, &inspected, &planned)?;
             if self.trace.dry_run {
                 let dir = named.as_ref().map(|dir| dir.path().to_owned());
                 let dir =
@@ -56,9 +56,9 @@ impl Export {
             }
             let dir = match &named {
                 Some(dir) => dir.clone(),
-                None => OutputDir::in_home(&app.home()?, desk.session()).map_err(CommandError::from)?,
+                None => OutputDir::in_home(&app.home()?, context.session()).map_err(CommandError::from)?,
             };
-            let exported = desk.export(&prepared, &dir)?;
+            let exported = context.export(&prepared, &dir)?;
             let files: Vec<_> = exported.files.iter().map(|file| exported.dir.join(file)).collect();
             print(app, prepared.manifest(), "wrote", &files);
             Ok(ExitStatus::Success)

@@ -34,7 +34,7 @@ impl fmt::Display for FormatName {
 
 /// How a command speaks.
 #[derive(Args, Clone, Default)]
-pub(crate) struct Speech {
+pub(crate) struct OutputArgs {
     /// Print the result as JSON or for people; without it for people on a terminal and as JSON elsewhere
     #[arg(long, value_name = "FORMAT", conflicts_with = "json")]
     pub(crate) format: Option<FormatName>,

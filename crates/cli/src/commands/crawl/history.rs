@@ -7,7 +7,7 @@ use crucible_ledger::{CrawlRow, Ledger};
 use crucible_model::{ExitStatus, Timestamp, short_line};
 use serde::Serialize;
 
-use super::flags::Speech;
+use super::flags::OutputArgs;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::table::table;
@@ -29,7 +29,7 @@ pub(crate) struct History {
     #[arg(value_name = "SESSION")]
     session: Option<u64>,
     #[command(flatten)]
-    pub(crate) speech: Speech,
+    pub(crate) output_args: OutputArgs,
 }
 
 impl History {

@@ -3,10 +3,10 @@
 use clap::Args;
 use crucible_model::ExitStatus;
 
-use super::desk::{Desk, LookUp};
-use super::flags::{Speech, Trace, Which};
+use super::context::{CrawlContext, LookUp};
+use super::flags::{OutputArgs, Trace, Which};
 use super::show;
-use super::wanted::Wanted;
+use super::wanted::RepoSelection;
 use crate::app::App;
 use crate::error::CommandError;
 
@@ -20,17 +20,17 @@ pub(crate) struct Inspect {
     #[command(flatten)]
     pub(crate) which: Which,
     #[command(flatten)]
-    pub(crate) speech: Speech,
+    pub(crate) output_args: OutputArgs,
     #[command(flatten)]
     pub(crate) trace: Trace,
 }
 
 impl Inspect {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let wanted = Wanted::of(app, &self.which, &self.speech)?;
+        let wanted = RepoSelection::of(app, &self.which, &self.output_args)?;
         let config = app.config(app.env.working_directory(), &[])?;
-        Desk::open(app, &config, wanted.intent(&self.trace), |desk| {
-            let (inspected, _) = desk.inspect(&wanted, LookUp::No)?;
+        CrawlContext::open(app, &config, wanted.intent(&self.trace), |context| {
+            let (inspected, _) = context.inspect(&wanted, LookUp::No)?;
             if app.output.is_json() {
                 app.output.json_text(inspected.artifact.json());
             } else {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 use crucible_model::ExitStatus;
 
-use super::flags::{Debating, Place, Searching, Speech, Trace, Which};
+use super::flags::{Debating, OutputArgs, Place, Searching, Trace, Which};
 use super::{ask, export, history, inspect, plan, search};
 use crate::app::App;
 use crate::error::CommandError;
@@ -34,14 +34,14 @@ pub(crate) struct Menu {
     #[command(flatten)]
     place: Place,
     #[command(flatten)]
-    pub(crate) speech: Speech,
+    pub(crate) output_args: OutputArgs,
     #[command(flatten)]
     trace: Trace,
 }
 
 impl Menu {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        if !ask::may_ask(&self.speech) {
+        if !ask::may_ask(&self.output_args) {
             return Err(CommandError::usage(
                 "the menu needs a terminal to ask on, and nothing else was asked for",
             )

@@ -1,7 +1,7 @@
 //! `crucible crawl`: find a repository, understand it, derive a build plan that is safe to run.
 
 mod ask;
-mod desk;
+mod context;
 mod export;
 mod flags;
 mod history;
@@ -22,8 +22,8 @@ use crucible_model::ExitStatus;
 
 use crate::app::App;
 use crate::error::CommandError;
-use crate::output::{Format, Manner, Voice};
-use flags::{FormatName, Speech};
+use crate::output::{Format, OutputMode, Voice};
+use flags::{FormatName, OutputArgs};
 
 /// How the commands of a crawl end.
 const ENDS: &str = "Exit codes: 0 done, 1 refused, usage included, 2 the plan is rejected by safety, 3 a document does not match its \
@@ -61,26 +61,27 @@ enum CrawlCommand {
 
 impl Crawl {
     /// How it speaks; JSON goes to whatever is no terminal, unless text is asked for.
-    pub(crate) fn manner(&self, json: bool) -> Manner {
-        let asked = if json || self.wants_lines() { Some(FormatName::Json) } else { self.speech().format };
+    pub(crate) fn mode(&self, json: bool) -> OutputMode {
+        let asked =
+            if json || self.wants_lines() { Some(FormatName::Json) } else { self.output_args().format };
         let (format, errors) = match asked {
             Some(FormatName::Json) => (Format::Json, Format::Json),
             Some(FormatName::Pretty) => (Format::Human, Format::Human),
             None if std::io::stdout().is_terminal() => (Format::Human, Format::Human),
             None => (Format::Json, Format::Human),
         };
-        Manner { format, errors, voice: Voice::Crawl }
+        OutputMode { format, errors, voice: Voice::Crawl }
     }
 
-    fn speech(&self) -> &Speech {
+    fn output_args(&self) -> &OutputArgs {
         match &self.command {
-            None => &self.menu.speech,
-            Some(CrawlCommand::Search(command)) => &command.speech,
-            Some(CrawlCommand::Inspect(command)) => &command.speech,
-            Some(CrawlCommand::Plan(command)) => &command.speech,
-            Some(CrawlCommand::Export(command)) => &command.speech,
-            Some(CrawlCommand::History(command)) => &command.speech,
-            Some(CrawlCommand::Validate(command)) => &command.speech,
+            None => &self.menu.output_args,
+            Some(CrawlCommand::Search(command)) => &command.output_args,
+            Some(CrawlCommand::Inspect(command)) => &command.output_args,
+            Some(CrawlCommand::Plan(command)) => &command.output_args,
+            Some(CrawlCommand::Export(command)) => &command.output_args,
+            Some(CrawlCommand::History(command)) => &command.output_args,
+            Some(CrawlCommand::Validate(command)) => &command.output_args,
         }
     }
 

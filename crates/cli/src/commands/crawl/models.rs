@@ -12,7 +12,7 @@ use crucible_llm::{
 };
 use crucible_run::LedgerBook;
 
-use super::desk::Desk;
+use super::context::CrawlContext;
 use super::flags::{Debating, Trace};
 use crate::app::App;
 use crate::commands::model;
@@ -20,7 +20,7 @@ use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
 
 /// Who is going to plan.
-pub(crate) enum Minds {
+pub(crate) enum PlannerBackends {
     Offline,
     Both(Box<Both>),
 }
@@ -34,12 +34,12 @@ pub(crate) struct Both {
 }
 
 /// Who plans.
-pub(crate) enum OpenMinds {
+pub(crate) enum OpenPlannerBackends {
     Offline,
     Both { gpt: Box<Gpt>, claude: Box<Claude>, rounds: DebateRounds, timeout: Duration },
 }
 
-impl Minds {
+impl PlannerBackends {
     /// Makes both providers ready, so that what is missing is said before anything is fetched.
     pub(crate) fn choose(
         app: &App,
@@ -87,16 +87,16 @@ impl Minds {
     }
 
     /// Wraps both for this session: within one budget, which stands in the ledger unless nothing may be written.
-    pub(crate) fn open(self, desk: &Desk<'_>) -> Result<OpenMinds, CommandError> {
+    pub(crate) fn open(self, context: &CrawlContext<'_>) -> Result<OpenPlannerBackends, CommandError> {
         let Self::Both(both) = self else {
-            return Ok(OpenMinds::Offline);
+            return Ok(OpenPlannerBackends::Offline);
         };
         let Both { gpt, claude, rounds, timeout } = *both;
-        let (app, config) = (desk.app, desk.config);
+        let (app, config) = (context.app, context.config);
         let prices: Arc<PriceTable> = Arc::new(model::prices(config)?);
         let mut limits = model::limits(config)?;
         limits.calls = Limit::At(config.number("llm.budget.calls"));
-        let budget = match desk.run_id() {
+        let budget = match context.run_id() {
             Some(run) => {
                 let ledger = Ledger::open(&app.ledger_path()?)?;
                 CallBudget::kept(limits, Arc::new(LedgerBook::new(ledger, run, clock_from(&app.env)?)))
@@ -108,11 +108,11 @@ impl Minds {
             ModelClient::new(backend, ClientOptions { prices: Arc::clone(&prices), ..options })
         };
         let (gpt, claude) = (Box::new(Gpt::new(client(gpt))), Box::new(Claude::new(client(claude))));
-        Ok(OpenMinds::Both { gpt, claude, rounds, timeout })
+        Ok(OpenPlannerBackends::Both { gpt, claude, rounds, timeout })
     }
 }
 
-impl OpenMinds {
+impl OpenPlannerBackends {
     /// The same for the pipeline.
     pub(crate) fn planner(&self) -> Planner<'_> {
         match self {

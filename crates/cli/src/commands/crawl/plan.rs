@@ -4,11 +4,11 @@ use clap::Args;
 use crucible_crawl::PlannedCrawl;
 use crucible_model::{ExitStatus, counted};
 
-use super::desk::{Desk, LookUp};
-use super::flags::{Debating, Speech, Trace, Which};
-use super::models::Minds;
+use super::context::{CrawlContext, LookUp};
+use super::flags::{Debating, OutputArgs, Trace, Which};
+use super::models::PlannerBackends;
 use super::show;
-use super::wanted::Wanted;
+use super::wanted::RepoSelection;
 use crate::app::App;
 use crate::error::CommandError;
 
@@ -25,21 +25,21 @@ pub(crate) struct Plan {
     #[command(flatten)]
     pub(crate) debating: Debating,
     #[command(flatten)]
-    pub(crate) speech: Speech,
+    pub(crate) output_args: OutputArgs,
     #[command(flatten)]
     pub(crate) trace: Trace,
 }
 
 impl Plan {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let wanted = Wanted::of(app, &self.which, &self.speech)?;
+        let wanted = RepoSelection::of(app, &self.which, &self.output_args)?;
         let config = app.config(app.env.working_directory(), &self.debating.settings())?;
-        let minds = Minds::choose(app, &config, &self.debating, &self.trace)?;
+        let minds = PlannerBackends::choose(app, &config, &self.debating, &self.trace)?;
         let intent = wanted.intent(&self.trace).with(minds.options());
-        Desk::open(app, &config, intent, |desk| {
-            let minds = minds.open(desk)?;
-            let (inspected, _) = desk.inspect(&wanted, LookUp::No)?;
-            let planned = desk.plan(&inspected, &minds)?;
+        CrawlContext::open(app, &config, intent, |context| {
+            let minds = minds.open(context)?;
+            let (inspected, _) = context.inspect(&wanted, LookUp::No)?;
+            let planned = context.plan(&inspected, &minds)?;
             if app.output.is_json() {
                 app.output.json_text(planned.artifact.json());
             } else {

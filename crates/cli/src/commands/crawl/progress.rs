@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crucible_crawl::CrawlWitness;
+use crucible_crawl::CrawlObserver;
 
 use crate::output::Output;
 use crate::spinner::{Shown, Spinner};
@@ -35,7 +35,7 @@ impl CrawlProgress {
     }
 }
 
-impl CrawlWitness for CrawlProgress {
+impl CrawlObserver for CrawlProgress {
     fn progress(&self, what: &str) {
         let mut shown = self.shown.lock();
         shown.told = None;

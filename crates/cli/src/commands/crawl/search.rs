@@ -4,8 +4,8 @@ use clap::Args;
 use crucible_crawl::{Checked, CheckedArtifact, SearchV1};
 use crucible_model::ExitStatus;
 
-use super::desk::{Desk, Intent};
-use super::flags::{Searching, Speech, Trace};
+use super::context::{CrawlContext, Intent};
+use super::flags::{OutputArgs, Searching, Trace};
 use super::wanted::options_of;
 use super::{ask, show};
 use crate::app::App;
@@ -29,7 +29,7 @@ pub(crate) struct Search {
     #[command(flatten)]
     pub(crate) searching: Searching,
     #[command(flatten)]
-    pub(crate) speech: Speech,
+    pub(crate) output_args: OutputArgs,
     #[command(flatten)]
     pub(crate) trace: Trace,
 }
@@ -45,8 +45,8 @@ impl Search {
             );
         }
         let intent = Intent::new(&self.trace).query(&query).with([options_of(&options)]);
-        Desk::open(app, &config, intent, |desk| {
-            let found = desk.search(&query, &options)?;
+        CrawlContext::open(app, &config, intent, |context| {
+            let found = context.search(&query, &options)?;
             self.print(app, &found);
             Ok(searched(app, &found.document))
         })
@@ -56,7 +56,7 @@ impl Search {
     fn asked(&self, app: &App) -> Result<String, CommandError> {
         let given = self.query.as_ref().or(self.named.as_ref()).cloned();
         let asked = match given {
-            None if ask::may_ask(&self.speech) => ask::ask(app, "Search for:")?,
+            None if ask::may_ask(&self.output_args) => ask::ask(app, "Search for:")?,
             given => given,
         };
         asked.filter(|query| !query.trim().is_empty()).ok_or_else(|| {

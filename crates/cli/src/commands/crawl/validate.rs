@@ -8,7 +8,7 @@ use crucible_crawl::{Workspace, judge_plan, workspace_of};
 use crucible_host::fs::read_regular_up_to;
 use crucible_model::{ByteLimit, ExitStatus};
 
-use super::flags::Speech;
+use super::flags::OutputArgs;
 use crate::app::App;
 use crate::error::CommandError;
 
@@ -32,7 +32,7 @@ pub(crate) struct Validate {
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) speech: Speech,
+    pub(crate) output_args: OutputArgs,
 }
 
 impl Validate {

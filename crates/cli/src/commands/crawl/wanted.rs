@@ -4,21 +4,21 @@ use crucible_crawl::{RefChoice, RepoName, SearchOptions, SearchV1, Target};
 use crucible_model::ExitStatus;
 
 use super::ask;
-use super::desk::Intent;
-use super::flags::{Speech, Trace, Which};
+use super::context::Intent;
+use super::flags::{OutputArgs, Trace, Which};
 use crate::app::App;
 use crate::error::CommandError;
 
 /// The repository that is wanted, and at which commit.
-pub(crate) struct Wanted {
-    pub(crate) aim: Aim,
+pub(crate) struct RepoSelection {
+    pub(crate) source: RepoSource,
     pub(crate) choice: RefChoice,
     /// Whether the user may be asked on the way.
     pub(crate) may_ask: bool,
 }
 
 /// How the repository is known.
-pub(crate) enum Aim {
+pub(crate) enum RepoSource {
     /// By its name.
     Named(Target),
     /// As a result of this search.
@@ -34,10 +34,10 @@ pub(crate) enum Pick {
     User,
 }
 
-impl Wanted {
+impl RepoSelection {
     /// Reads what the command line says, and asks on a terminal for what it does not.
-    pub(crate) fn of(app: &App, which: &Which, speech: &Speech) -> Result<Self, CommandError> {
-        let may_ask = ask::may_ask(speech);
+    pub(crate) fn of(app: &App, which: &Which, output_args: &OutputArgs) -> Result<Self, CommandError> {
+        let may_ask = ask::may_ask(output_args);
         let choice = which.choice()?;
         let named = match (&which.repo, &which.query) {
             (None, None) if may_ask => {
@@ -49,7 +49,7 @@ impl Wanted {
             let target = Target::parse(&named).map_err(|error| {
                 CommandError::usage(error.to_string()).hint("To search for one: --query QUERY.")
             })?;
-            return Ok(Self { aim: Aim::Named(target), choice, may_ask });
+            return Ok(Self { source: RepoSource::Named(target), choice, may_ask });
         }
         let query = match &which.query {
             None if may_ask => ask::ask(app, "Search for:")?,
@@ -60,7 +60,7 @@ impl Wanted {
                 "Name it, as owner/repo or ./path; or search for it: --query QUERY --auto-select takes the best result.",
             )
         })?;
-        let pick = match (which.searching.auto_select || speech.non_interactive, may_ask) {
+        let pick = match (which.searching.auto_select || output_args.non_interactive, may_ask) {
             (true, _) => Pick::Best,
             (false, true) => Pick::User,
             (false, false) => {
@@ -70,15 +70,15 @@ impl Wanted {
             }
         };
         let options = which.searching.options(app);
-        Ok(Self { aim: Aim::Found { query, options, pick }, choice, may_ask })
+        Ok(Self { source: RepoSource::Found { query, options, pick }, choice, may_ask })
     }
 
     /// What the session is about.
     pub(crate) fn intent(&self, trace: &Trace) -> Intent {
         let intent = Intent::new(trace);
-        match &self.aim {
-            Aim::Named(_) => intent,
-            Aim::Found { query, options, .. } => intent.query(query).with([options_of(options)]),
+        match &self.source {
+            RepoSource::Named(_) => intent,
+            RepoSource::Found { query, options, .. } => intent.query(query).with([options_of(options)]),
         }
     }
 }

@@ -15,7 +15,7 @@ use crucible_host::fs::{create_dir_all, write_atomic};
 use crucible_ledger::{CallState, EventRecord, Ledger};
 use crucible_llm::{CallError, CallPool, ClientOptions, LlmError, ModelClient};
 use crucible_model::ExitStatus;
-use crucible_run::{RunDir, RunError, RunState, Witness, land, status};
+use crucible_run::{RunDir, RunError, RunObserver, RunState, land, status};
 
 use crate::app::App;
 use crate::commands::model;
@@ -229,7 +229,7 @@ fn spent(ledger: &Ledger, run: &crucible_model::RunId) -> Result<Spent, CommandE
 /// Hears nothing: the run's own directory tells everything.
 struct Unwatched;
 
-impl Witness for Unwatched {
+impl RunObserver for Unwatched {
     fn working(&mut self, _: &str, _: &str) {}
 
     fn note(&mut self, _: &str) {}

@@ -6,10 +6,10 @@
 use crucible_model::Level;
 use crucible_spec::GateFinding;
 
-use super::{Told, text};
+use super::{GateView, text};
 use crate::output::Output;
 
-pub(super) fn print(output: &Output, told: &Told<'_>) {
+pub(super) fn print(output: &Output, told: &GateView<'_>) {
     for finding in told.findings {
         output.line(&annotation(finding, &told.places.file(finding)));
     }

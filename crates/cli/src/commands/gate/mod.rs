@@ -28,7 +28,7 @@ use crate::commands::spec::fixups::to_look_at;
 use crate::commands::spec::hooks::{HookOutcome, Hooks};
 use crate::commands::spec::place;
 use crate::error::CommandError;
-use crate::output::{Format, Manner};
+use crate::output::{Format, OutputMode};
 
 /// Judge whether a spec is far enough, for CI
 ///
@@ -76,7 +76,7 @@ enum GateFormat {
 const TOLD: usize = 5_000;
 
 /// What is printed in other forms than the document.
-struct Told<'a> {
+struct GateView<'a> {
     report: &'a GateReport,
     policy: &'a GatePolicy,
     /// The first findings, whole.
@@ -94,9 +94,9 @@ struct Places {
 
 impl Gate {
     /// How the command speaks.
-    pub(crate) fn manner(&self, json: bool) -> Manner {
+    pub(crate) fn mode(&self, json: bool) -> OutputMode {
         let json = json || self.format == Some(GateFormat::Json);
-        Manner::plain(if json { Format::Json } else { Format::Human })
+        OutputMode::plain(if json { Format::Json } else { Format::Human })
     }
 
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
@@ -149,7 +149,7 @@ impl Gate {
         findings.extend(gate_hook_findings(&receipts));
         let report = GateReport::new(&state, &policy, now, clock, &findings, &receipts);
 
-        let told = Told {
+        let told = GateView {
             report: &report,
             policy: &policy,
             findings: &findings[..findings.len().min(TOLD)],

@@ -7,7 +7,7 @@ use crucible_model::{Digest, Level, Timestamp};
 use crucible_spec::GateFinding;
 use serde_json::{Value, json};
 
-use super::{Places, Told};
+use super::{GateView, Places};
 use crate::error::CommandError;
 
 /// The page of the gate's codes, which is the rules' help.
@@ -21,7 +21,7 @@ const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
 /// The log of one judgement.
-pub(super) fn log(told: &Told<'_>) -> Value {
+pub(super) fn log(told: &GateView<'_>) -> Value {
     let rules = every_rule();
     let report = told.report;
     let results: Vec<Value> = told.findings.iter().map(|found| result(found, &rules, &told.places)).collect();

@@ -5,12 +5,12 @@ use std::time::Duration;
 use crucible_model::{Outcome, counted};
 use crucible_spec::{GatePhase, GatePolicy, GateReport, Standing, age_words};
 
-use super::{Told, policy_words};
+use super::{GateView, policy_words};
 use crate::commands::spec::status::words;
 use crate::output::Output;
 use crate::table::{lines_of, table};
 
-pub(super) fn print(output: &Output, told: &Told<'_>) {
+pub(super) fn print(output: &Output, told: &GateView<'_>) {
     for found in told.findings {
         output.finding(&found.finding);
     }
@@ -18,7 +18,7 @@ pub(super) fn print(output: &Output, told: &Told<'_>) {
 }
 
 /// How many findings were left out, the phases, and the verdict.
-pub(super) fn conclude(output: &Output, told: &Told<'_>) {
+pub(super) fn conclude(output: &Output, told: &GateView<'_>) {
     if told.left_out > 0 {
         output.line(&format!("and {} more", counted(told.left_out as u64, "finding")));
     }

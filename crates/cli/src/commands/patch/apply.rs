@@ -8,7 +8,7 @@ use crucible_repo::{AppliedFile, ChangeStatus};
 use crucible_run::{AppliedPatch, apply_patch};
 use serde::Serialize;
 
-use super::yardstick::{Measured, Yardstick};
+use super::input::{Measured, PatchInput};
 use crate::app::App;
 use crate::error::CommandError;
 
@@ -22,7 +22,7 @@ const APPLYING: &str = "applying";
 #[derive(Args)]
 pub(crate) struct Apply {
     #[command(flatten)]
-    yardstick: Yardstick,
+    input: PatchInput,
 }
 
 /// What `--json` prints: the verdict as `patch check` prints it, and the files.
@@ -44,9 +44,9 @@ struct ChangedFile<'a> {
 
 impl Apply {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let applied = match self.yardstick.read(app)? {
+        let applied = match self.input.read(app)? {
             Measured::By { patch, policy } => app.block_on(async {
-                let git = self.yardstick.open(app).await?;
+                let git = self.input.open(app).await?;
                 let place = app.home()?.join(APPLYING);
                 create_dir_all(&place)?;
                 let tree = Digest::of(git.top().as_os_str().as_encoded_bytes());

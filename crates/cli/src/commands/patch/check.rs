@@ -4,7 +4,7 @@ use clap::Args;
 use crucible_model::ExitStatus;
 use crucible_run::check_patch;
 
-use super::yardstick::{Measured, Yardstick};
+use super::input::{Measured, PatchInput};
 use crate::app::App;
 use crate::error::CommandError;
 
@@ -14,14 +14,14 @@ use crate::error::CommandError;
 #[derive(Args)]
 pub(crate) struct Check {
     #[command(flatten)]
-    yardstick: Yardstick,
+    input: PatchInput,
 }
 
 impl Check {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let verdict = match self.yardstick.read(app)? {
+        let verdict = match self.input.read(app)? {
             Measured::By { patch, policy } => app.block_on(async {
-                let git = self.yardstick.open(app).await?;
+                let git = self.input.open(app).await?;
                 Ok(check_patch(&git, &policy, &patch).await?)
             })?,
             Measured::Refused(verdict) => verdict,

@@ -2,7 +2,7 @@
 
 mod apply;
 mod check;
-mod yardstick;
+mod input;
 
 use clap::Subcommand;
 use crucible_model::ExitStatus;
@@ -10,7 +10,7 @@ use crucible_model::ExitStatus;
 use crate::app::App;
 use crate::error::CommandError;
 
-pub(crate) use self::yardstick::patch_limits;
+pub(crate) use self::input::patch_limits;
 
 /// Judge a patch, and apply one that passes
 #[derive(Subcommand)]

@@ -9,7 +9,7 @@ use crucible_run::{CASSETTE, Opening, SOURCE, advance, allow, raise_budget, stat
 use crate::app::App;
 use crate::commands::model;
 use crate::commands::run::clients::RunClient;
-use crate::commands::run::council::Seated;
+use crate::commands::run::council::ReadyCouncil;
 use crate::commands::run::{ENDS, conclude, find, shared_sandbox, world};
 use crate::error::CommandError;
 use crate::progress::Progress;
@@ -51,7 +51,7 @@ impl Advance {
         let config = app.config(&run.repo, &flags)?;
         let context = model::context(app, &config, &sandbox)?;
         let ledger_path = app.ledger_path()?;
-        let council = Seated::of(app, &config, &run.settings.dispatch(), &run.settings.provider)?;
+        let council = ReadyCouncil::of(app, &config, &run.settings.dispatch(), &run.settings.provider)?;
         let client = RunClient::new(app, &world, &ledger_path, &dir, &config)?.with_council(council);
         // Only those that serve a role are made ready, with the run's own recording where they answer from one.
         let ready = |name: &str| {

@@ -20,7 +20,7 @@ use crucible_run::{
 
 use crate::app::App;
 use crate::commands::model::{limits, prices};
-use crate::commands::run::council::Seated;
+use crate::commands::run::council::ReadyCouncil;
 use crate::error::CommandError;
 
 /// What the clients of a run are made of, besides the models that it asks.
@@ -34,7 +34,7 @@ pub(crate) struct RunClient<'a> {
     limits: BudgetLimits,
     clock: Box<dyn Clock>,
     /// The council that serves roles, where one does.
-    council: Option<Seated>,
+    council: Option<ReadyCouncil>,
     /// What several runs may spend together, where this is one of them.
     pool: Option<Arc<CallPool>>,
 }
@@ -62,7 +62,7 @@ impl<'a> RunClient<'a> {
     }
 
     /// The same with a council that serves roles, where there is one.
-    pub(crate) fn with_council(self, council: Option<Seated>) -> Self {
+    pub(crate) fn with_council(self, council: Option<ReadyCouncil>) -> Self {
         Self { council, ..self }
     }
 

@@ -29,10 +29,10 @@ const FEWEST_CALLS: u64 = 2;
 const NO_LIMITS: BudgetLimits =
     BudgetLimits { calls: Limit::Unlimited, tokens: Limit::Unlimited, micro_dollars: Limit::Unlimited };
 
-/// The council that serves roles of a run.
-pub(crate) struct Seated(Bench);
+/// The council that serves roles of a run, checked and not yet asked.
+pub(crate) struct ReadyCouncil(Bench);
 
-impl Seated {
+impl ReadyCouncil {
     /// Makes it ready, where the dispatch of a run names one; `provider` is the run's own.
     pub(crate) fn of(
         app: &App,

@@ -18,7 +18,7 @@ use crucible_secrets::Scanner;
 
 use crate::app::App;
 use crate::commands::model;
-use crate::commands::run::council::Seated;
+use crate::commands::run::council::ReadyCouncil;
 use crate::error::CommandError;
 
 /// The largest dispatch configuration that is read.
@@ -28,20 +28,20 @@ const MAX_FILE: ByteLimit = ByteLimit(64 * 1024);
 const REPLAY: &str = "replay";
 
 /// Whom a new run asks.
-pub(crate) struct Cast {
+pub(crate) struct RoleBackends {
     /// Who serves which role; nothing where nobody says anything, and the provider alone is asked.
     pub(crate) dispatch: Option<DispatchConfig>,
     /// The model providers that serve roles, each made ready, by name. No other is needed, or looked at.
     pub(crate) models: BTreeMap<String, Backend>,
     /// The council that serves roles, made ready, where one does.
-    pub(crate) council: Option<Seated>,
+    pub(crate) council: Option<ReadyCouncil>,
     /// That a fallback is used for the configured provider.
     pub(crate) fell_back: Option<FellBack>,
     /// Where the answers come from.
     pub(crate) answers: AnswersFrom,
 }
 
-impl Cast {
+impl RoleBackends {
     /// Looks who serves which role, and makes the models among them ready. `cassette` is the recording that the command line
     /// names.
     pub(crate) fn of(
@@ -90,7 +90,7 @@ impl Cast {
             }
         }
         let council = match &dispatch {
-            Some(dispatch) => Seated::of(app, config, dispatch, provider)?,
+            Some(dispatch) => ReadyCouncil::of(app, config, dispatch, provider)?,
             None => None,
         };
         Ok(Self { dispatch, models, council, fell_back, answers })

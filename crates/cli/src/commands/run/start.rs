@@ -12,8 +12,9 @@ use crucible_llm::{Backend, CallPool, Origin, ReceiptWarning};
 use crucible_model::{EditFormat, ExitStatus};
 use crucible_repo::TrackedFile;
 use crucible_run::{
-    FindMode, NamedPlaces, Opening, PackLimits, RunDir, RunError, RunOptions, RunSettings, RunState, Witness,
-    World, advance, check_subject, create, is_definition_name, named_places, parameters_of_recording,
+    FindMode, NamedPlaces, Opening, PackLimits, RunDir, RunError, RunObserver, RunOptions, RunSettings,
+    RunState, World, advance, check_subject, create, is_definition_name, named_places,
+    parameters_of_recording,
 };
 use crucible_sandbox::Sandbox;
 
@@ -23,8 +24,8 @@ use crate::commands::gates::settings::{GateChoice, default_timeout};
 use crate::commands::model;
 use crate::commands::patch::patch_limits;
 use crate::commands::run::clients::RunClient;
-use crate::commands::run::council::Seated;
-use crate::commands::run::dispatch::{self, Cast, Proposer};
+use crate::commands::run::council::ReadyCouncil;
+use crate::commands::run::dispatch::{self, Proposer, RoleBackends};
 use crate::commands::run::find::find_settings;
 use crate::commands::run::{ENDS, conclude, shared_sandbox, world};
 use crate::error::CommandError;
@@ -142,7 +143,7 @@ pub(crate) struct Begun {
     pub(crate) config: Config,
     pub(crate) sandbox: Arc<Sandbox>,
     models: BTreeMap<String, Backend>,
-    council: Option<Seated>,
+    council: Option<ReadyCouncil>,
     pub(crate) dir: RunDir,
     pub(crate) ledger: Ledger,
 }
@@ -154,7 +155,7 @@ impl Begun {
         app: &App,
         world: &World<'_>,
         pool: Option<Arc<CallPool>>,
-        witness: &mut dyn Witness,
+        witness: &mut dyn RunObserver,
     ) -> Result<(RunDir, Ledger, Result<RunState, RunError>), CommandError> {
         let Self { config, mut models, council, dir, mut ledger, .. } = self;
         let ledger_path = app.ledger_path()?;
@@ -174,7 +175,7 @@ pub(crate) async fn begin(
     app: &App,
     options: &Options,
     adjust: impl FnOnce(&mut RunOptions),
-    witness: &mut dyn Witness,
+    witness: &mut dyn RunObserver,
 ) -> Result<Begun, CommandError> {
     let repo = app.absolute(&options.repo);
     if options.goal.len() > MAX_GOAL {
@@ -191,7 +192,8 @@ pub(crate) async fn begin(
     require_controlled(&config)?;
     let sandbox = shared_sandbox(app);
     model::check_budget(&config)?;
-    let cast = Cast::of(app, &config, &sandbox, options.dispatch.as_deref(), options.cassette.as_deref())?;
+    let cast =
+        RoleBackends::of(app, &config, &sandbox, options.dispatch.as_deref(), options.cassette.as_deref())?;
     let world = world(app, &sandbox, &config)?;
     let git = world.repository(&repo).await?;
     let named = match options.files.is_empty() {
@@ -273,7 +275,7 @@ fn run_options(
     options: &Options,
     named: NamedPlaces,
     config: &Config,
-    cast: &Cast,
+    cast: &RoleBackends,
 ) -> Result<RunOptions, CommandError> {
     let proposer = proposer(app, options, config, cast);
     let start = app.absolute(&options.repo);
@@ -332,7 +334,7 @@ fn run_options(
 
 /// Who proposes the changes, and which model each role asks. A model that the command line names is asked by every role of the
 /// configured provider, and means nothing to another one: where it has no effect, that is said.
-fn proposer<'c>(app: &App, options: &Options, config: &Config, cast: &'c Cast) -> Proposer<'c> {
+fn proposer<'c>(app: &App, options: &Options, config: &Config, cast: &'c RoleBackends) -> Proposer<'c> {
     let provider = config.text("llm.provider").unwrap_or_default();
     let (provider, chosen) = match &cast.fell_back {
         Some(fell_back) => (fell_back.fallback.as_str(), None),

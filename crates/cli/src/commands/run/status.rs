@@ -31,7 +31,7 @@ pub(crate) struct Status {
 
 /// One event, as `--watch --json` prints it: a JSON object a line.
 #[derive(Serialize)]
-struct EventSeen<'a> {
+struct EventLine<'a> {
     schema_version: &'static str,
     run_id: &'a RunId,
     seq: u64,
@@ -152,7 +152,7 @@ fn show(app: &App, event: &EventRecord) -> Result<(), CommandError> {
         app.output.line(&one_line(&format!("{} {}: {name}  {path}", event.ts, event.role)));
         return Ok(());
     }
-    let seen = EventSeen {
+    let seen = EventLine {
         schema_version: "crucible-run-event-v1",
         run_id: &event.run,
         seq: event.seq,

@@ -54,7 +54,7 @@ pub(crate) struct Research {
 }
 
 /// Who is asked for advice.
-enum Asked {
+enum AdviceModel {
     Nobody,
     Model(Box<ModelClient>, AdviceLimits),
     Unavailable(AdviceError),
@@ -71,14 +71,14 @@ impl Research {
         let mut ledger = app.ledger()?;
         let outcome = app.block_on(async {
             let looked = match asked {
-                Asked::Nobody => {
+                AdviceModel::Nobody => {
                     research(&world, &project, &self.name, &mut ledger, AdviceSource::NotAsked).await
                 }
-                Asked::Unavailable(error) => {
+                AdviceModel::Unavailable(error) => {
                     let none = AdviceSource::Unavailable(error);
                     research(&world, &project, &self.name, &mut ledger, none).await
                 }
-                Asked::Model(client, limits) => {
+                AdviceModel::Model(client, limits) => {
                     app.output.remark(&format!("asking {} for advice", client.provider()));
                     let advisor = Advisor::new(&client, limits);
                     research(&world, &project, &self.name, &mut ledger, AdviceSource::Of(&advisor)).await
@@ -101,7 +101,7 @@ impl Research {
         config: &Config,
         sandbox: &Arc<Sandbox>,
         record: Option<&Record>,
-    ) -> Result<Asked, CommandError> {
+    ) -> Result<AdviceModel, CommandError> {
         let configured = match config.text("forge.advise") {
             Some("on") => true,
             Some("off") | None => false,
@@ -110,7 +110,7 @@ impl Research {
             }
         };
         if !self.advice && !configured {
-            return Ok(Asked::Nobody);
+            return Ok(AdviceModel::Nobody);
         }
         let named = config.text("llm.provider").ok_or_else(|| {
             CommandError::usage(format!("{UNSPECIFIED}: advice is asked of a model"))
@@ -129,7 +129,7 @@ impl Research {
         let context = model::context(app, config, sandbox)?;
         let selected = match select(model::named(app, config, named), Fallback::None, &context) {
             Ok(selected) => selected,
-            Err(error) => return Ok(Asked::Unavailable(error.into())),
+            Err(error) => return Ok(AdviceModel::Unavailable(error.into())),
         };
         let mut limits = model::limits(config)?;
         limits.calls = Limit::At(config.number("llm.budget.calls"));
@@ -143,7 +143,7 @@ impl Research {
             max_prompt_chars: usize::try_from(chars).unwrap_or(usize::MAX),
             timeout: Duration::from_secs(seconds),
         };
-        Ok(Asked::Model(Box::new(ModelClient::new(selected.backend, options)), bounds))
+        Ok(AdviceModel::Model(Box::new(ModelClient::new(selected.backend, options)), bounds))
     }
 
     fn document(&self, outcome: &ResearchOutcome) -> Value {

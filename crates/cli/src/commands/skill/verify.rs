@@ -44,9 +44,9 @@ pub(crate) struct Verify {
 }
 
 /// Tells of each gate on standard error.
-struct Told<'a>(&'a App);
+struct GateProgress<'a>(&'a App);
 
-impl SkillGateObserver for Told<'_> {
+impl SkillGateObserver for GateProgress<'_> {
     fn started(&self, _: SkillGate) {}
 
     fn ended(&self, outcome: &SkillGateOutcome) {
@@ -85,7 +85,7 @@ impl Verify {
             Ok(SkillVerification::prepare(&world, &mut ledger, &project, request).await?)
         })?;
         tell_omitted(app, verification.omitted());
-        let verified = app.block_on(async { Ok(verification.run(&mut ledger, &Told(app)).await?) });
+        let verified = app.block_on(async { Ok(verification.run(&mut ledger, &GateProgress(app)).await?) });
         // Where it was interrupted it stopped in the middle, and nobody has said so yet.
         verification.abort(&mut ledger)?;
         let verified = verified?;

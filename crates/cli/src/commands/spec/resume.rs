@@ -7,7 +7,7 @@ use crucible_spec::{IDEA, PhaseId, ResumeOverview, SpecId, SpecState, phases_to_
 use super::place;
 use super::sources::{GivenIdea, Unnamed};
 use super::start::{ENDS, phase};
-use super::work::{Applying, Desk, PhaseFlags, Work};
+use super::work::{Applying, PhaseFlags, SpecSession, Work};
 use crate::app::App;
 use crate::error::CommandError;
 
@@ -35,9 +35,9 @@ pub(crate) struct Resume {
 
 impl Resume {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let desk = Desk::new(app, &self.spec, &self.phases)?;
-        if !desk.store.exists()? {
-            return Err(desk.store.unknown().into());
+        let session = SpecSession::new(app, &self.spec, &self.phases)?;
+        if !session.store.exists()? {
+            return Err(session.store.unknown().into());
         }
         self.phases.check_applying(&self.spec)?;
         // What is named is looked at before the lock is taken. Which phase comes next can only be told under it: what a killed process
@@ -47,11 +47,11 @@ impl Resume {
             (None, true) => Some(PhaseId::Fixup),
             (None, false) => None,
         };
-        let prepared = named.map(|phase| self.prepared(app, &desk, phase)).transpose()?;
-        let mut work = Work::begin(app, &desk, &self.phases)?;
+        let prepared = named.map(|phase| self.prepared(app, &session, phase)).transpose()?;
+        let mut work = Work::begin(app, &session, &self.phases)?;
         let (phase, through, idea) = match prepared {
             Some(prepared) => prepared,
-            None => self.prepared(app, &desk, next_phase(&work.state()?))?,
+            None => self.prepared(app, &session, next_phase(&work.state()?))?,
         };
         work.idea = idea;
         let applying = work.applying(through)?;
@@ -67,8 +67,8 @@ impl Resume {
             work.run(&phases)?;
         }
         if app.output.is_json() {
-            let overview = ResumeOverview::new(work.status()?, phase, desk.summary(), work.ran().to_vec());
-            let overview = if desk.store.read(IDEA)?.is_some() { overview.with_idea() } else { overview };
+            let overview = ResumeOverview::new(work.status()?, phase, session.summary(), work.ran().to_vec());
+            let overview = if session.store.read(IDEA)?.is_some() { overview.with_idea() } else { overview };
             app.output.json(&if self.phases.dry_run { overview.of_a_dry_run(packet) } else { overview })?;
         } else {
             work.conclude()?;
@@ -80,7 +80,7 @@ impl Resume {
     fn prepared(
         &self,
         app: &App,
-        desk: &Desk,
+        session: &SpecSession,
         phase: PhaseId,
     ) -> Result<(PhaseId, PhaseId, Option<GivenIdea>), CommandError> {
         let through = self.through.unwrap_or(phase);
@@ -91,7 +91,7 @@ impl Resume {
         self.phases.check_fixups(phase, through)?;
         let idea = match phase {
             PhaseId::Requirements => {
-                Some(self.phases.sources.idea(app, &desk.store, desk.idea_limit(), Unnamed::Kept)?)
+                Some(self.phases.sources.idea(app, &session.store, session.idea_limit(), Unnamed::Kept)?)
             }
             _ if self.phases.sources.names_an_idea() => {
                 return Err(CommandError::usage(format!("the phase {phase} reads no idea"))

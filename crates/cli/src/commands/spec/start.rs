@@ -6,7 +6,7 @@ use crucible_spec::{IDEA, PhaseId, PhaseIdError, SpecError, SpecId, SpecOverview
 
 use super::place;
 use super::sources::{GivenIdea, IdeaOrigin, Unnamed};
-use super::work::{Applying, Desk, PhaseFlags, Work, nothing_waits};
+use super::work::{Applying, PhaseFlags, SpecSession, Work, nothing_waits};
 use crate::app::App;
 use crate::error::CommandError;
 
@@ -40,21 +40,22 @@ pub(crate) struct Spec {
 
 impl Spec {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let desk = Desk::new(app, &self.spec, &self.phases)?;
+        let session = SpecSession::new(app, &self.spec, &self.phases)?;
         self.phases.check_applying(&self.spec)?;
         self.phases.check_fixups(PhaseId::Requirements, self.through)?;
         // Of a spec that is not there nothing waits, and no directory is made for a command that makes no sense.
-        if self.phases.applies() && self.through < PhaseId::Fixup && !desk.store.exists()? {
+        if self.phases.applies() && self.through < PhaseId::Fixup && !session.store.exists()? {
             return Err(nothing_waits(&self.spec));
         }
-        let idea = self.phases.sources.idea(app, &desk.store, desk.idea_limit(), Unnamed::StandardInput)?;
-        let is_new = is_new(&desk, &idea)?;
+        let idea =
+            self.phases.sources.idea(app, &session.store, session.idea_limit(), Unnamed::StandardInput)?;
+        let is_new = is_new(&session, &idea)?;
         // A new idea is worth more than to be lost because nobody can be asked.
         let asked = match is_new && !self.phases.dry_run {
-            true => Some(desk.asked(app, &self.phases)?),
+            true => Some(session.asked(app, &self.phases)?),
             false => None,
         };
-        let mut work = Work::begin(app, &desk, &self.phases)?;
+        let mut work = Work::begin(app, &session, &self.phases)?;
         work.asked = asked;
         work.idea = Some(idea);
         let applying = work.applying(self.through)?;
@@ -71,7 +72,7 @@ impl Spec {
             work.run(&phases)?;
         }
         if app.output.is_json() {
-            let overview = SpecOverview::new(work.status()?, desk.summary(), work.ran().to_vec());
+            let overview = SpecOverview::new(work.status()?, session.summary(), work.ran().to_vec());
             app.output.json(&if self.phases.dry_run { overview.of_a_dry_run() } else { overview })?;
             return Ok(ExitStatus::Success);
         }
@@ -99,10 +100,12 @@ impl Spec {
 }
 
 /// Whether the idea is another one than the one that is kept.
-fn is_new(desk: &Desk, given: &GivenIdea) -> Result<bool, SpecError> {
+fn is_new(session: &SpecSession, given: &GivenIdea) -> Result<bool, SpecError> {
     Ok(match given.origin {
         IdeaOrigin::Kept => false,
-        IdeaOrigin::Given => desk.store.read(IDEA)?.as_deref() != Some(given.idea.text.as_str().as_bytes()),
+        IdeaOrigin::Given => {
+            session.store.read(IDEA)?.as_deref() != Some(given.idea.text.as_str().as_bytes())
+        }
     })
 }
 

@@ -86,19 +86,19 @@ pub(crate) struct PhaseFlags {
 pub(crate) struct Work<'a> {
     app: &'a App,
     flags: &'a PhaseFlags,
-    desk: &'a Desk,
+    session: &'a SpecSession,
     lock: SpecLock,
     ledger: Ledger,
     /// What was settled of an application that was broken off.
     recovered: RecoveredEdit,
     pub(crate) idea: Option<GivenIdea>,
-    pub(crate) asked: Option<Asked>,
+    pub(crate) asked: Option<PhaseModel>,
     /// What was run, in order.
     ran: Vec<PhaseId>,
 }
 
 /// What is known before the lock is taken.
-pub(crate) struct Desk {
+pub(crate) struct SpecSession {
     pub(crate) config: Config,
     pub(crate) project: SpecProject,
     pub(crate) store: SpecStore,
@@ -117,7 +117,7 @@ struct Bounds {
 }
 
 /// Who is asked.
-pub(crate) struct Asked {
+pub(crate) struct PhaseModel {
     backend: Backend,
     /// Who shows what is waited for.
     progress: Option<Arc<PhaseProgress>>,
@@ -208,7 +208,7 @@ fn applies_nothing(why: &str, spec: &SpecId) -> CommandError {
     ))
 }
 
-impl Desk {
+impl SpecSession {
     /// Reads the configuration and looks at what the command line names. Nothing is changed.
     pub(crate) fn new(app: &App, spec: &SpecId, flags: &PhaseFlags) -> Result<Self, CommandError> {
         let project = place::project(app, flags.workspace.as_deref())?;
@@ -243,7 +243,7 @@ impl Desk {
     }
 
     /// Makes whoever is asked ready. Nothing is changed.
-    pub(crate) fn asked(&self, app: &App, flags: &PhaseFlags) -> Result<Asked, CommandError> {
+    pub(crate) fn asked(&self, app: &App, flags: &PhaseFlags) -> Result<PhaseModel, CommandError> {
         let config = &self.config;
         let provider = config.text("llm.provider").ok_or_else(nobody)?;
         let Selected { backend, fell_back, .. } = model::selected(app, config, &self.sandbox, provider)?;
@@ -261,7 +261,7 @@ impl Desk {
         });
         let limits =
             BudgetLimits { calls: Limit::At(config.number("llm.budget.calls")), ..model::limits(config)? };
-        Ok(Asked {
+        Ok(PhaseModel {
             backend,
             progress,
             model,
@@ -279,18 +279,22 @@ impl Desk {
 
 impl<'a> Work<'a> {
     /// Takes the spec's lock.
-    pub(crate) fn begin(app: &'a App, desk: &'a Desk, flags: &'a PhaseFlags) -> Result<Self, CommandError> {
+    pub(crate) fn begin(
+        app: &'a App,
+        session: &'a SpecSession,
+        flags: &'a PhaseFlags,
+    ) -> Result<Self, CommandError> {
         let mut ledger = app.ledger()?;
         // Found before anybody is asked: what cannot be recorded must not be paid for.
         ledger.check_writable()?;
         let claim = if flags.force { LockClaim::Force } else { LockClaim::IfFree };
-        let lock = desk.store.lock(&format!("crucible spec {}", desk.store.spec()), claim)?;
-        keep_out_of_git(desk.project.root())?;
+        let lock = session.store.lock(&format!("crucible spec {}", session.store.spec()), claim)?;
+        keep_out_of_git(session.project.root())?;
         // Whatever looks at the project's files from here on sees all of a fixup or nothing of it.
-        let recovered = recover_fixup(&desk.project, &lock)?;
+        let recovered = recover_fixup(&session.project, &lock)?;
         show_recovered(app, &recovered);
         let (idea, ran) = (None, Vec::new());
-        Ok(Self { app, flags, desk, lock, ledger, recovered, idea, asked: None, ran })
+        Ok(Self { app, flags, session, lock, ledger, recovered, idea, asked: None, ran })
     }
 
     /// What is known of the spec now, as the ledger sees it, too.
@@ -307,7 +311,7 @@ impl<'a> Work<'a> {
             && !state.has_idea
             && let Some(next) = status.next.as_mut().filter(|next| next.phase_id == PhaseId::Requirements)
         {
-            next.command = self.flags.sources.again(self.desk.store.spec());
+            next.command = self.flags.sources.again(self.session.store.spec());
         }
         Ok(status)
     }
@@ -327,7 +331,7 @@ impl<'a> Work<'a> {
         match applying {
             Applying::Applied => {}
             Applying::Settled | Applying::Missing if last < PhaseId::Fixup => {
-                return Err(nothing_waits(self.desk.store.spec()));
+                return Err(nothing_waits(self.session.store.spec()));
             }
             Applying::Settled => self.tell("no fixup waits; none was applied"),
             Applying::Missing => {
@@ -363,9 +367,10 @@ impl<'a> Work<'a> {
         let given = self.idea.as_ref().filter(|_| phase == PhaseId::Requirements);
         warn_of_sources(&mut run, given);
         let idea = self.idea.as_ref().map(|given| &given.idea);
-        if let Err(error) = run.gather(idea, self.desk.files.clone()) {
-            let fail =
-                |told: Told<'_>| run.fail(told.class, told.message, told.exit, &mut self.ledger).map(drop);
+        if let Err(error) = run.gather(idea, self.session.files.clone()) {
+            let fail = |told: FailureNote<'_>| {
+                run.fail(told.class, told.message, told.exit, &mut self.ledger).map(drop)
+            };
             return Err(ended(self.app, fail, error, Hooked::No));
         }
         let receipt = run.tried_dry(&mut self.ledger)?;
@@ -383,11 +388,12 @@ impl<'a> Work<'a> {
             WaitingFixup::Settled => return Ok(Applying::Settled),
             WaitingFixup::Missing => return Ok(Applying::Missing),
         };
-        let spec = self.desk.store.spec();
+        let spec = self.session.store.spec();
         let again = format!("`crucible resume {spec} --phase fixup --apply-fixups`");
         let hooked = self.hooked_by([HookMoment::PrePhase], PhaseId::Fixup);
         let unapplied = |run: &FixupRun<'_>, ledger: &mut Ledger, stopped: Stopped| {
-            let fail = |told: Told<'_>| run.fail(told.class, told.message, told.exit, ledger).map(drop);
+            let fail =
+                |told: FailureNote<'_>| run.fail(told.class, told.message, told.exit, ledger).map(drop);
             stopped.ended(self.app, fail, hooked)
         };
         let mut subject = HookSubject {
@@ -400,7 +406,7 @@ impl<'a> Work<'a> {
         }
         let choice = self.fixups().map_err(Stopped::Interrupted);
         let applied =
-            choice.and_then(|choice| run.apply(&self.desk.project, &choice).map_err(Stopped::Failed));
+            choice.and_then(|choice| run.apply(&self.session.project, &choice).map_err(Stopped::Failed));
         let applied = match (applied, hooked) {
             (Ok(applied), _) => applied,
             (Err(stopped), Hooked::Yes) => return Err(unapplied(&run, &mut self.ledger, stopped)),
@@ -438,7 +444,7 @@ impl<'a> Work<'a> {
 
     /// What fixups may touch now.
     fn fixups(&self) -> Result<FixupChoice, CommandError> {
-        let Desk { config, project, sandbox, .. } = self.desk;
+        let SpecSession { config, project, sandbox, .. } = self.session;
         let choice = self.flags.fixups.choice(self.app, config, sandbox, project)?;
         Ok(FixupChoice { recovered: self.recovered.clone(), ..choice })
     }
@@ -450,7 +456,8 @@ impl<'a> Work<'a> {
         moment: HookMoment,
         subject: &HookSubject,
     ) -> Result<(), Stopped> {
-        let hooks = async { Ok(self.desk.hooks.run(self.app, &self.desk.sandbox, moment, subject).await) };
+        let hooks =
+            async { Ok(self.session.hooks.run(self.app, &self.session.sandbox, moment, subject).await) };
         let outcome = self.app.block_on(hooks).map_err(Stopped::Interrupted)?;
         run.hooked(outcome.receipts, outcome.consequence).map_err(Stopped::Failed)
     }
@@ -479,13 +486,14 @@ impl<'a> Work<'a> {
         };
         let hooked = self.hooked_by([HookMoment::PrePhase, HookMoment::PostPhase], phase);
         let ended = promoted.map_err(|stopped| {
-            let fail =
-                |told: Told<'_>| run.fail(told.class, told.message, told.exit, &mut self.ledger).map(drop);
+            let fail = |told: FailureNote<'_>| {
+                run.fail(told.class, told.message, told.exit, &mut self.ledger).map(drop)
+            };
             stopped.ended(self.app, fail, hooked)
         });
         warn_unfinished(self.app, phase, run.unfinished());
         // The phase has its receipt, and with it the code of this process: a recording that fails changes neither.
-        let copied = self.desk.record.as_ref().map(|record| record.copy(&asked.backend, run.calls()));
+        let copied = self.session.record.as_ref().map(|record| record.copy(&asked.backend, run.calls()));
         if let Some(Err(error)) = copied {
             self.app.output.remark(&one_line(&format!(
                 "warning: the calls of {phase} are not in the recording of --record: {}",
@@ -496,11 +504,15 @@ impl<'a> Work<'a> {
     }
 
     /// Everything of a phase but its receipt. The outer error is an interruption.
-    fn worked(&self, run: &mut PhaseRun<'_>, asked: &Asked) -> Result<Result<(), SpecError>, CommandError> {
+    fn worked(
+        &self,
+        run: &mut PhaseRun<'_>,
+        asked: &PhaseModel,
+    ) -> Result<Result<(), SpecError>, CommandError> {
         let phase = run.phase();
         let subject = HookSubject {
             receipt_id: Some(run.id().as_str().to_owned()),
-            ..HookSubject::before(self.desk.store.spec().clone(), phase)
+            ..HookSubject::before(self.session.store.spec().clone(), phase)
         };
         let before = match self.kept_before_hooks(phase) {
             Ok(()) => {
@@ -513,7 +525,7 @@ impl<'a> Work<'a> {
             Ok(client) => self.app.block_on(async { Ok(run.ask(&client).await) })?,
             Err(error) => Err(error),
         };
-        if !self.desk.hooks.any(HookMoment::PostPhase, phase) {
+        if !self.session.hooks.any(HookMoment::PostPhase, phase) {
             return Ok(done);
         }
         let status = if done.is_ok() { PhaseStatus::Success } else { PhaseStatus::Failed };
@@ -530,7 +542,7 @@ impl<'a> Work<'a> {
 
     /// Whether hooks of one of these moments run around the phase.
     fn hooked_by<const N: usize>(&self, moments: [HookMoment; N], phase: PhaseId) -> Hooked {
-        match moments.iter().any(|moment| self.desk.hooks.any(*moment, phase)) {
+        match moments.iter().any(|moment| self.session.hooks.any(*moment, phase)) {
             true => Hooked::Yes,
             false => Hooked::No,
         }
@@ -543,7 +555,7 @@ impl<'a> Work<'a> {
         moment: HookMoment,
         subject: &HookSubject,
     ) -> Result<(), SpecError> {
-        let outcome = self.desk.hooks.run(self.app, &self.desk.sandbox, moment, subject).await;
+        let outcome = self.session.hooks.run(self.app, &self.session.sandbox, moment, subject).await;
         run.hooked(outcome.receipts, outcome.consequence)
     }
 
@@ -553,7 +565,7 @@ impl<'a> Work<'a> {
         let Some(GivenIdea { idea, origin: IdeaOrigin::Given }) = &self.idea else {
             return Ok(());
         };
-        if phase != PhaseId::Requirements || !self.desk.hooks.any(HookMoment::PrePhase, phase) {
+        if phase != PhaseId::Requirements || !self.session.hooks.any(HookMoment::PrePhase, phase) {
             return Ok(());
         }
         let text = idea.text.as_str();
@@ -561,7 +573,7 @@ impl<'a> Work<'a> {
             let (entry, line) = idea.place_of(found.line).unwrap_or_else(|| (IDEA.to_owned(), found.line));
             return Err(SpecError::SecretInPacket { entry, rule: found.rule.to_string(), line });
         }
-        let PacketLimits { max_bytes, max_lines } = packet_limits(&self.desk.config);
+        let PacketLimits { max_bytes, max_lines } = packet_limits(&self.session.config);
         let fits = |count: usize, most: u64| u64::try_from(count).is_ok_and(|count| count <= most);
         if text.contains('\0') || !fits(text.len(), max_bytes) || !fits(text.lines().count(), max_lines) {
             return Ok(());
@@ -573,14 +585,14 @@ impl<'a> Work<'a> {
     fn prepared(&self, run: &mut PhaseRun<'_>) -> Result<(), SpecError> {
         let given = self.idea.as_ref().filter(|_| run.phase() == PhaseId::Requirements);
         warn_of_sources(run, given);
-        run.gather(given.map(|given| &given.idea), self.desk.files.clone())?;
+        run.gather(given.map(|given| &given.idea), self.session.files.clone())?;
         match given {
             Some(GivenIdea { idea, origin: IdeaOrigin::Given }) => keep(&self.lock, &idea.text),
             Some(_) | None => Ok(()),
         }
     }
 
-    fn client(&self, run: &mut PhaseRun<'_>, asked: &Asked) -> Result<ModelClient, SpecError> {
+    fn client(&self, run: &mut PhaseRun<'_>, asked: &PhaseModel) -> Result<ModelClient, SpecError> {
         let shown = asked.progress.clone().map(|progress| progress as Arc<dyn CallWatch>);
         let speaker = asked.backend.speaker();
         let header = CassetteHeader::new(
@@ -605,17 +617,17 @@ impl<'a> Work<'a> {
         model: String,
         warnings: Vec<ReceiptWarning>,
     ) -> PhaseOrder {
-        let bounds = &self.desk.bounds;
+        let bounds = &self.session.bounds;
         PhaseOrder {
             phase,
             trial: Trial::Real,
-            limits: packet_limits(&self.desk.config),
+            limits: packet_limits(&self.session.config),
             attempts: bounds.attempts,
             phase_time: bounds.phase_time,
             call_time: bounds.call_time,
             model,
             edit_format,
-            fixups: FixupChoice::unguarded(self.flags.fixups.policy(&self.desk.config)),
+            fixups: FixupChoice::unguarded(self.flags.fixups.policy(&self.session.config)),
             warnings,
         }
     }
@@ -623,7 +635,7 @@ impl<'a> Work<'a> {
     /// Makes whoever is asked ready, once.
     fn choose(&mut self) -> Result<(), CommandError> {
         if self.asked.is_none() {
-            self.asked = Some(self.desk.asked(self.app, self.flags)?);
+            self.asked = Some(self.session.asked(self.app, self.flags)?);
         }
         Ok(())
     }
@@ -639,7 +651,7 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         match store.read(crucible_spec::FIXUP_DIFF)? {
-            Some(diff) => show_pending(self.app, &self.desk.project, &diff),
+            Some(diff) => show_pending(self.app, &self.session.project, &diff),
             None => Ok(()),
         }
     }
@@ -677,7 +689,7 @@ enum Stopped {
 }
 
 /// What the receipt of a failure tells.
-struct Told<'a> {
+struct FailureNote<'a> {
     class: &'a str,
     message: &'a str,
     exit: ExitStatus,
@@ -695,7 +707,7 @@ impl Stopped {
     fn ended(
         self,
         app: &App,
-        fail: impl FnOnce(Told<'_>) -> Result<(), SpecError>,
+        fail: impl FnOnce(FailureNote<'_>) -> Result<(), SpecError>,
         hooked: Hooked,
     ) -> CommandError {
         match self {
@@ -734,7 +746,7 @@ fn warn_unfinished(app: &App, phase: PhaseId, unfinished: &[String]) {
 /// never does.
 fn ended(
     app: &App,
-    fail: impl FnOnce(Told<'_>) -> Result<(), SpecError>,
+    fail: impl FnOnce(FailureNote<'_>) -> Result<(), SpecError>,
     error: SpecError,
     hooked: Hooked,
 ) -> CommandError {
@@ -747,7 +759,7 @@ fn ended(
         _ => true,
     };
     if is_told {
-        told(app, fail, Told { class, message: &message, exit: command.status });
+        told(app, fail, FailureNote { class, message: &message, exit: command.status });
     }
     command
 }
@@ -755,19 +767,19 @@ fn ended(
 /// Ends a try that was interrupted with its receipt.
 fn interrupted(
     app: &App,
-    fail: impl FnOnce(Told<'_>) -> Result<(), SpecError>,
+    fail: impl FnOnce(FailureNote<'_>) -> Result<(), SpecError>,
     error: CommandError,
 ) -> CommandError {
     let class = if error.status == ExitStatus::Interrupted { "interrupted" } else { "internal" };
     let message = app.env.without_home(&error.message);
-    told(app, fail, Told { class, message: &message, exit: error.status });
+    told(app, fail, FailureNote { class, message: &message, exit: error.status });
     match error.status {
         ExitStatus::Interrupted => error.hint("Phases that were done are kept; the same command goes on, and answers that were paid for are not asked for again."),
         _ => error,
     }
 }
 
-fn told(app: &App, fail: impl FnOnce(Told<'_>) -> Result<(), SpecError>, told: Told<'_>) {
+fn told(app: &App, fail: impl FnOnce(FailureNote<'_>) -> Result<(), SpecError>, told: FailureNote<'_>) {
     if let Err(second) = fail(told) {
         app.output.remark(&format!("warning: no receipt of this could be written: {second}"));
     }

@@ -13,12 +13,12 @@ use crate::answer_body::{model_name, reason};
 use crate::budget::REPORTED_COST;
 use crate::client_program::{AGAIN, broken_connection, no_key};
 use crate::error::{AnswerFault, LlmError};
-use crate::http_fault::Asked;
+use crate::http_fault::CallTarget;
 use crate::invocation::LlmResult;
 use crate::price::micro_dollars;
 
 /// Reads the program's output after it ended by itself with this code.
-pub(super) fn read(asked: Asked<'_>, code: i32, stdout: &[u8]) -> Result<LlmResult, LlmError> {
+pub(super) fn read(asked: CallTarget<'_>, code: i32, stdout: &[u8]) -> Result<LlmResult, LlmError> {
     let Some(result) = last_object(stdout) else {
         let what = if stdout.trim_ascii().is_empty() {
             format!("the program ended with code {code} and printed nothing")
@@ -77,7 +77,7 @@ fn last_object(stdout: &[u8]) -> Option<Map<String, Value>> {
     object(stdout).or_else(|| stdout.rsplit(|&byte| byte == b'\n').find_map(object))
 }
 
-fn api_error(asked: Asked<'_>, status: &Value) -> LlmError {
+fn api_error(asked: CallTarget<'_>, status: &Value) -> LlmError {
     let number = status.as_u64().or_else(|| status.as_str()?.parse().ok());
     match number.and_then(|number| u16::try_from(number).ok()) {
         Some(status) => asked.on_status(status, &BTreeMap::new()),
@@ -92,7 +92,7 @@ fn asks_for_login(text: &str) -> bool {
 }
 
 fn answer(
-    asked: Asked<'_>,
+    asked: CallTarget<'_>,
     text: &str,
     result: &Map<String, Value>,
     by_model: &Map<String, Value>,
@@ -140,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    const ASKED: Asked<'static> = Asked { provider: "claude-cli", model: "sonnet" };
+    const ASKED: CallTarget<'static> = CallTarget { provider: "claude-cli", model: "sonnet" };
 
     fn success() -> Value {
         json!({

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::client_program::{AGAIN, broken_connection, no_key};
 use crate::error::LlmError;
-use crate::http_fault::{Asked, Silence};
+use crate::http_fault::{CallTarget, Silence};
 use crate::invocation::LlmResult;
 
 /// What the events of a turn say.
@@ -27,7 +27,7 @@ struct Turn {
 }
 
 /// Reads the program's output after it ended by itself with this code.
-pub(super) fn read(asked: Asked<'_>, code: i32, stdout: &[u8]) -> Result<LlmResult, LlmError> {
+pub(super) fn read(asked: CallTarget<'_>, code: i32, stdout: &[u8]) -> Result<LlmResult, LlmError> {
     let Turn { text, usage, failure, began } = turn(stdout);
     let text = text.filter(|text| !text.trim().is_empty());
     if let Some(reason) = failure {
@@ -73,7 +73,12 @@ fn turn(stdout: &[u8]) -> Turn {
     turn
 }
 
-fn result(asked: Asked<'_>, text: String, usage: Option<&Value>, finish: Option<&'static str>) -> LlmResult {
+fn result(
+    asked: CallTarget<'_>,
+    text: String,
+    usage: Option<&Value>,
+    finish: Option<&'static str>,
+) -> LlmResult {
     let count = |name: &str| usage.and_then(|usage| usage.get(name)?.as_u64());
     let finish = finish.map(|reason| (LlmResult::FINISH_REASON.to_owned(), Value::from(reason)));
     LlmResult {
@@ -93,7 +98,7 @@ fn cut_by(reason: &str) -> &'static str {
 }
 
 /// What a turn that failed means.
-fn failed(asked: Asked<'_>, reason: &str) -> LlmError {
+fn failed(asked: CallTarget<'_>, reason: &str) -> LlmError {
     if let Some(status) = status(reason) {
         return asked.on_status(status, &BTreeMap::new());
     }
@@ -139,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    const ASKED: Asked<'static> = Asked { provider: "codex-cli", model: "m" };
+    const ASKED: CallTarget<'static> = CallTarget { provider: "codex-cli", model: "m" };
 
     #[test]
     fn only_the_beginning_of_a_reason_holds_a_status() {

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::answer_body::model_name;
 use crate::client_program::{AGAIN, Ended, broken_connection, no_key};
 use crate::error::{AnswerFault, LlmError};
-use crate::http_fault::Asked;
+use crate::http_fault::CallTarget;
 use crate::invocation::LlmResult;
 
 /// How far below its limit an answer may end and still count as cut off, in tokens; what the API counts is not always
@@ -78,7 +78,7 @@ struct Reported {
 }
 
 /// Reads what the program printed when it ended with 0. The text may be empty.
-pub(super) fn answer(asked: Asked<'_>, stdout: &[u8]) -> Result<LlmResult, LlmError> {
+pub(super) fn answer(asked: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, LlmError> {
     if stdout.trim_ascii().is_empty() {
         return Err(asked.unreadable("the program ended with code 0 and printed nothing", AGAIN));
     }
@@ -118,7 +118,7 @@ pub(super) fn answer(asked: Asked<'_>, stdout: &[u8]) -> Result<LlmResult, LlmEr
 }
 
 /// Reads an answer without statistics. What begins like the program's JSON and is not, was cut off or is an error.
-fn plain_text(asked: Asked<'_>, stdout: &[u8]) -> Result<LlmResult, LlmError> {
+fn plain_text(asked: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, LlmError> {
     let text = std::str::from_utf8(stdout).ok().filter(|text| !text.trim_start().starts_with('{'));
     let Some(text) = text else {
         return Err(asked.unreadable(
@@ -143,7 +143,7 @@ pub(super) fn fills(result: &LlmResult, max_tokens: u64) -> bool {
 }
 
 /// What it means that the program ended with another code than 0.
-pub(super) fn failure(asked: Asked<'_>, ended: &Ended) -> LlmError {
+pub(super) fn failure(asked: CallTarget<'_>, ended: &Ended) -> LlmError {
     let envelope = envelope(&ended.complaint);
     let stated = envelope.as_ref().and_then(|reported| status(reported.code.as_u64()?));
     let broken = |reported: &Reported| {
@@ -167,7 +167,7 @@ pub(super) fn failure(asked: Asked<'_>, ended: &Ended) -> LlmError {
 }
 
 /// The program's own exit codes.
-fn own_code(asked: Asked<'_>, code: i32) -> Option<LlmError> {
+fn own_code(asked: CallTarget<'_>, code: i32) -> Option<LlmError> {
     Some(match code {
         41 => no_key(asked, "gemini"),
         42 => LlmError::Unsupported(asked.fault("the program found no prompt", "ask something")),
@@ -229,7 +229,7 @@ mod tests {
 
     use super::*;
 
-    const ASKED: Asked<'static> = Asked { provider: "gemini-cli", model: "m" };
+    const ASKED: CallTarget<'static> = CallTarget { provider: "gemini-cli", model: "m" };
 
     #[test]
     fn the_last_json_of_the_programs_own_form_is_taken() {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pointers::{Pointers, imports_of};
 use super::portion::show_parts;
-use super::survey::{Listed, Look, Seen, survey};
+use super::survey::{Listed, Look, ReadExtent, survey};
 use super::{NotAskedFile, RANK_READ_ALL, UNREAD, asked, fit, room_beside, withhold_secret_names};
 use crate::contract::ContextSettings;
 use crate::document::versions;
@@ -147,10 +147,10 @@ pub async fn request_for_goal(
     let (mandatory_files, mandatory_bytes) = (room.paths.len() as u64, room.bytes);
     let free = room.paths.into_iter().collect();
     let looks = survey(git.top(), &goal, &listed, RANK_READ_ALL, &free);
-    let mut seen: HashMap<RepoPath, (u64, Seen)> = HashMap::with_capacity(looks.len());
+    let mut seen: HashMap<RepoPath, (u64, ReadExtent)> = HashMap::with_capacity(looks.len());
     let mut candidates = Vec::with_capacity(looks.len());
     for Look { candidate, size, seen: how } in looks {
-        if how == Seen::Gone {
+        if how == ReadExtent::Gone {
             unfit.push(NotAskedFile { path: candidate.path().to_string(), reason: GONE.to_owned() });
         } else {
             seen.insert(candidate.path().clone(), (size, how));
@@ -165,7 +165,7 @@ pub async fn request_for_goal(
     let withheld: Vec<&str> =
         needs.iter().skip(ranking.chosen.len()).map(|need| need.path.as_str()).collect();
     let sizes = |path: &RepoPath| match seen.get(path) {
-        Some((size, Seen::Text(searched))) => (*size, *searched),
+        Some((size, ReadExtent::Text(searched))) => (*size, *searched),
         Some((size, _)) => (*size, 0),
         None => (0, 0),
     };
@@ -186,7 +186,7 @@ pub async fn request_for_goal(
         files.push(RankedFile { reason: choice.reason.clone(), ..row });
     }
     for file in &ranking.left_out {
-        let is_unread = matches!(seen.get(&file.path), Some((_, Seen::Unread)));
+        let is_unread = matches!(seen.get(&file.path), Some((_, ReadExtent::Unread)));
         let why = if is_unread { UNREAD } else { file.reason };
         let is_withheld = withheld.contains(&file.path.as_str());
         let outcome = if is_withheld { RankedOutcome::Withheld } else { RankedOutcome::LeftOut };

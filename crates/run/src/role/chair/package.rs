@@ -1,14 +1,21 @@
-//! The package of the best-ranked source: where a goal names no file for certain, the fix may need any source of it.
+//! The packages of the best-ranked sources: where a goal names no file for certain, the fix may need any source of them.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use crucible_model::{RepoPath, SourcePlace, is_source};
 use crucible_pack::{area_of, is_beside};
 
 use super::is_plain;
+use crate::scope::Tree;
 
 /// A place with more sources than this is too large to be opened; a directory in it may be.
 const MAX_SOURCES: usize = 400;
+
+/// How many of the best files have their packages opened.
+const MAX_FILES: usize = 6;
+
+/// A repository with more manifests than this is not searched for packages that depend on another.
+const MAX_MANIFESTS: usize = 200;
 
 /// What describes a package, and not a tool's work in some directory of it.
 const MANIFESTS: [&str; 11] = [
@@ -25,59 +32,128 @@ const MANIFESTS: [&str; 11] = [
     "setup.py",
 ];
 
-/// The sources of the package of the best of these files, which are sorted: those of the directory below the nearest manifest
-/// (`src/**`, `crates/a/src/**`), or else those of the file's own directory, with what lies below it or without where it is the top of the
-/// repository or holds too many. A goal that begins with an area, as in `globset: …` or `fix(globset): …`, means the best file in a
-/// directory of that name. Nothing where no source there `is_new` to the scope.
-pub(super) fn package_of(
+/// The sources of the packages that the best of these files, which are sorted, are about: the package of the best one, then those that depend
+/// on it in the same repository, since a change of what it offers changes its callers, then those of the other files. All of them together hold
+/// no more than [`MAX_SOURCES`].
+///
+/// A package's sources are those of the directory below the nearest manifest (`src/**`, `crates/a/src/**`), or else those of the file's own directory,
+/// with what lies below it or without where it is the top of the repository or holds too many. A goal that begins with an area, as in
+/// `globset: …` or `fix(globset): …`, means the best file in a directory of that name. A place without a source that `is_new` to the scope is left out.
+pub(super) fn packages_of(
     goal: &str,
     best: &[RepoPath],
-    tracked: &[(RepoPath, u64)],
+    tree: &Tree<'_>,
     is_new: impl Fn(&RepoPath) -> bool,
-) -> Option<SourcePlace> {
-    let mut best = best.iter().filter(|path| is_source(path));
+) -> Vec<SourcePlace> {
+    let sources: Vec<&RepoPath> = best.iter().filter(|path| is_source(path)).collect();
     let of_area = area_of(goal).and_then(|area| {
-        let is_in = |path: &&RepoPath| {
+        let is_in = |path: &&&RepoPath| {
             let directories = path.as_str().rsplit_once('/').map_or("", |(directories, _)| directories);
             directories.split('/').any(|name| name.eq_ignore_ascii_case(area))
         };
-        best.clone().find(is_in)
+        sources.iter().find(is_in)
     });
-    let best = of_area.or_else(|| best.clone().find(|path| !is_beside(path))).or_else(|| best.next())?;
-    let directory = |path: &str| {
-        let directory: Option<RepoPath> =
-            path.rsplit_once('/').map(|(directory, _)| directory.parse()).transpose().ok()?;
-        directory.as_ref().is_none_or(is_plain).then_some(directory)
-    };
-    let own = directory(best.as_str())?;
-    let whole = source_root(best, tracked).and_then(|root| root.parse().ok()).filter(is_plain);
-    let places = whole.map(SourcePlace::below).into_iter().chain(own.clone().map(SourcePlace::below));
-    let place = places
-        .filter(|place| tracked.iter().filter(|(path, _)| place.contains(path)).count() <= MAX_SOURCES)
-        .chain([SourcePlace::directly_in(own)])
-        .next()?;
-    let adds = tracked.iter().any(|(path, _)| place.contains(path) && is_new(path));
-    adds.then_some(place)
+    let of_product = || sources.iter().find(|path| !is_beside(path));
+    let Some(first) = of_area.or_else(of_product).or_else(|| sources.first()) else { return Vec::new() };
+    let packages = Packages::new(tree);
+    let others = sources.iter().filter(|path| !is_beside(path)).take(MAX_FILES);
+    let others = others.filter(|path| packages.home_of(path).is_some());
+    let others = others.filter_map(|path| packages.place_of(path));
+    let mut places: Vec<SourcePlace> = Vec::new();
+    let mut room = MAX_SOURCES;
+    for place in packages.place_of(first).into_iter().chain(packages.dependents_of(first)).chain(others) {
+        let inside = || tree.paths.iter().filter(|path| place.contains(path));
+        let count = inside().count();
+        let is_first = places.is_empty();
+        if (is_first || count <= room) && !places.contains(&place) && inside().any(|path| is_new(path)) {
+            room = room.saturating_sub(count);
+            places.push(place);
+        }
+    }
+    places
 }
 
-/// The directory below that of the nearest manifest on the way to a file; nothing where the file lies beside the manifest.
-fn source_root(path: &RepoPath, tracked: &[(RepoPath, u64)]) -> Option<String> {
-    let manifests: BTreeSet<&str> = tracked
-        .iter()
-        .filter(|(path, _)| MANIFESTS.contains(&path.file_name()))
-        .map(|(path, _)| path.as_str().rsplit_once('/').map_or("", |(directory, _)| directory))
-        .collect();
-    let path = path.as_str();
-    let mut above = path;
-    while let Some((directory, _)) = above.rsplit_once('/') {
-        if manifests.contains(directory) {
-            let (first, _) = path[directory.len() + 1..].split_once('/')?;
-            return Some(format!("{directory}/{first}"));
-        }
-        above = directory;
+/// The packages of a repository, by the directories of their manifests.
+struct Packages<'a> {
+    tree: &'a Tree<'a>,
+    manifests: BTreeMap<&'a str, &'a RepoPath>,
+}
+
+impl<'a> Packages<'a> {
+    fn new(tree: &'a Tree<'a>) -> Self {
+        let manifests = tree
+            .paths
+            .iter()
+            .filter(|path| MANIFESTS.contains(&path.file_name()))
+            .map(|path| (directory_of(path), *path))
+            .collect();
+        Self { tree, manifests }
     }
-    let (first, _) = path.split_once('/')?;
-    manifests.contains("").then(|| first.to_owned())
+
+    /// The directory of the nearest manifest on the way to a file.
+    fn home_of(&self, path: &'a RepoPath) -> Option<&'a str> {
+        let mut above = path.as_str();
+        while let Some((directory, _)) = above.rsplit_once('/') {
+            if self.manifests.contains_key(directory) {
+                return Some(directory);
+            }
+            above = directory;
+        }
+        self.manifests.contains_key("").then_some("")
+    }
+
+    fn place_of(&self, path: &'a RepoPath) -> Option<SourcePlace> {
+        let own = directory_of(path);
+        let own: Option<RepoPath> = if own.is_empty() { None } else { Some(own.parse().ok()?) };
+        if own.as_ref().is_some_and(|own| !is_plain(own)) {
+            return None;
+        }
+        let whole = self.home_of(path).and_then(|home| {
+            let below = if home.is_empty() { path.as_str() } else { &path.as_str()[home.len() + 1..] };
+            let (first, _) = below.split_once('/')?;
+            path.as_str()[..path.as_str().len() - below.len() + first.len()].parse().ok()
+        });
+        let places = whole.filter(is_plain).into_iter().chain(own.clone()).map(SourcePlace::below);
+        let count = |place: &SourcePlace| self.tree.paths.iter().filter(|path| place.contains(path)).count();
+        places.filter(|place| count(place) <= MAX_SOURCES).chain([SourcePlace::directly_in(own)]).next()
+    }
+
+    /// The packages whose manifests name the package of a file: by its name, or by a path to its directory.
+    fn dependents_of(&self, path: &'a RepoPath) -> Vec<SourcePlace> {
+        let Some(home) = self.home_of(path).filter(|home| !home.is_empty()) else { return Vec::new() };
+        if self.manifests.len() > MAX_MANIFESTS {
+            return Vec::new();
+        }
+        let text = |manifest: &RepoPath| String::from_utf8_lossy(&self.tree.text(manifest)).into_owned();
+        let name = package_name(&text(self.manifests[home]));
+        let directory = home.rsplit('/').next().unwrap_or(home);
+        let names = |word: &str| {
+            name.as_deref() == Some(word)
+                || word.starts_with("..") && word.trim_end_matches('/').rsplit('/').next() == Some(directory)
+        };
+        let depends = |manifest: &RepoPath| words(&text(manifest)).any(names);
+        let others = self.manifests.iter().filter(|(at, _)| **at != home && !at.is_empty());
+        let others = others.filter(|(_, manifest)| depends(manifest));
+        others.filter_map(|(at, _)| at.parse().ok()).filter(is_plain).map(SourcePlace::below).collect()
+    }
+}
+
+fn directory_of(path: &RepoPath) -> &str {
+    path.as_str().rsplit_once('/').map_or("", |(directory, _)| directory)
+}
+
+/// The words of a manifest of any of the formats: what stands between spaces, quotes, brackets and signs.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| c.is_whitespace() || "\"'`,:;=()[]{}<>".contains(c)).filter(|word| !word.is_empty())
+}
+
+/// The name that a manifest gives its package: the word after the first `name`, `module` or `artifactId` that begins a line.
+fn package_name(manifest: &str) -> Option<String> {
+    manifest.lines().find_map(|line| {
+        let mut words = words(line);
+        let is_key = matches!(words.next(), Some("name" | "module" | "artifactId"));
+        is_key.then(|| words.next().map(str::to_owned)).flatten()
+    })
 }
 
 #[cfg(test)]
@@ -89,9 +165,70 @@ mod tests {
     }
 
     fn told_for(goal: &str, best: &[&str], tracked: &[String], is_new: impl Fn(&RepoPath) -> bool) -> String {
+        places(goal, best, tracked, &|_| Vec::new(), is_new)
+    }
+
+    fn places(
+        goal: &str,
+        best: &[&str],
+        tracked: &[String],
+        text: &dyn Fn(&RepoPath) -> Vec<u8>,
+        is_new: impl Fn(&RepoPath) -> bool,
+    ) -> String {
         let best: Vec<RepoPath> = best.iter().map(|path| path.parse().unwrap()).collect();
-        let tracked: Vec<(RepoPath, u64)> = tracked.iter().map(|path| (path.parse().unwrap(), 1)).collect();
-        package_of(goal, &best, &tracked, is_new).map_or_else(String::new, |place| place.to_string())
+        let tracked: Vec<RepoPath> = tracked.iter().map(|path| path.parse().unwrap()).collect();
+        let found = packages_of(goal, &best, &Tree::new(&tracked, text), is_new);
+        found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn packages_that_depend_on_the_best_one_and_those_of_the_next_files_are_open_too() {
+        let tracked: Vec<String> = [
+            "Cargo.toml",
+            "src/root.rs",
+            "a/Cargo.toml",
+            "a/src/a.rs",
+            "b/Cargo.toml",
+            "b/src/b.rs",
+            "c/package.json",
+            "c/index.js",
+            "d/Cargo.toml",
+            "d/src/d.rs",
+        ]
+        .map(Into::into)
+        .into();
+        let text = |path: &RepoPath| -> Vec<u8> {
+            match path.as_str() {
+                "Cargo.toml" => "[workspace]\nmembers = [\"a\", \"b\"]\n",
+                "a/Cargo.toml" => "[package]\nname = \"the-a\"\n",
+                "b/Cargo.toml" => "[package]\nname = \"b\"\n[dependencies]\nx = { path = \"../a\" }\n",
+                "c/package.json" => "{\"dependencies\": {\"the-a\": \"workspace:*\"}}",
+                "d/Cargo.toml" => "[package]\nname = \"d\"\ndescription = \"not a\"\n",
+                _ => "",
+            }
+            .into()
+        };
+        let any = |_: &RepoPath| true;
+        assert_eq!(places("fix it", &["a/src/a.rs"], &tracked, &text, any), "a/src/** b/** c/**");
+        assert_eq!(
+            places("fix it", &["d/src/d.rs", "a/src/a.rs", "a/src/b.rs"], &tracked, &text, any),
+            "d/src/** a/src/**"
+        );
+        let is_new = |path: &RepoPath| path.as_str() != "b/src/b.rs";
+        assert_eq!(places("fix it", &["a/src/a.rs"], &tracked, &text, is_new), "a/src/** c/**");
+    }
+
+    #[test]
+    fn packages_that_are_too_large_together_are_not_all_open() {
+        let mut tracked: Vec<String> = (0..MAX_SOURCES - 1).map(|at| format!("a/src/{at}.rs")).collect();
+        tracked.extend(
+            ["a/Cargo.toml", "b/Cargo.toml", "b/one.rs", "b/two.rs", "c/Cargo.toml", "c/one.rs"]
+                .map(Into::into),
+        );
+        let text = |path: &RepoPath| -> Vec<u8> {
+            if path.as_str() == "a/Cargo.toml" { "name = \"a\"" } else { "a = 1" }.into()
+        };
+        assert_eq!(places("fix it", &["a/src/0.rs"], &tracked, &text, |_| true), "a/src/** c/**");
     }
 
     #[test]

@@ -41,12 +41,12 @@ pub(crate) struct Look {
     pub(crate) candidate: Candidate,
     /// The size of the file in bytes.
     pub(crate) size: u64,
-    pub(crate) seen: Seen,
+    pub(crate) seen: ReadExtent,
 }
 
 /// How much of a file was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum ReadExtent {
     /// So many bytes from its beginning.
     Text(u64),
     /// Its path: there is no need for more.
@@ -77,12 +77,12 @@ pub(crate) fn survey(
         }
         for (look, file) in eye.look_at_all(batch, threads).into_iter().zip(batch) {
             match look.seen {
-                Seen::Text(_) if read >= most.0 => looks.push(eye.pass_over(file)),
-                Seen::Text(bytes) => {
+                ReadExtent::Text(_) if read >= most.0 => looks.push(eye.pass_over(file)),
+                ReadExtent::Text(bytes) => {
                     read = read.saturating_add(bytes);
                     looks.push(look);
                 }
-                Seen::PathOnly | Seen::Unread | Seen::Gone => looks.push(look),
+                ReadExtent::PathOnly | ReadExtent::Unread | ReadExtent::Gone => looks.push(look),
             }
         }
     }
@@ -122,30 +122,34 @@ impl Eye<'_> {
     fn look_at(&self, file: &Listed, text: &mut Vec<u8>) -> Look {
         let class = FileClass::of(&file.path);
         if !is_wanted(&file.path, class) {
-            return self.by_path(file, class, Seen::PathOnly);
+            return self.by_path(file, class, ReadExtent::PathOnly);
         }
         let read = self.reader.as_ref().map(|reader| reader.read_prefix(&file.path, READ, text));
         match read {
             Some(Ok(size)) => Look {
                 candidate: self.named(self.goal.look_at(file.path.clone(), class, size, Some(text))),
                 size,
-                seen: Seen::Text(text.len() as u64),
+                seen: ReadExtent::Text(text.len() as u64),
             },
-            Some(Err(_)) | None => self.by_path(file, class, Seen::PathOnly),
+            Some(Err(_)) | None => self.by_path(file, class, ReadExtent::PathOnly),
         }
     }
 
     /// A file that is not read because of what came before it.
     fn pass_over(&self, file: &Listed) -> Look {
         let class = FileClass::of(&file.path);
-        self.by_path(file, class, if is_wanted(&file.path, class) { Seen::Unread } else { Seen::PathOnly })
+        self.by_path(
+            file,
+            class,
+            if is_wanted(&file.path, class) { ReadExtent::Unread } else { ReadExtent::PathOnly },
+        )
     }
 
-    fn by_path(&self, file: &Listed, class: FileClass, mut seen: Seen) -> Look {
+    fn by_path(&self, file: &Listed, class: FileClass, mut seen: ReadExtent) -> Look {
         let size = file.size.unwrap_or_else(|| match self.reader.as_ref().map(|it| it.look(&file.path)) {
             Some(FoundAt::File { size } | FoundAt::Linked { size, .. }) => size,
             Some(FoundAt::Missing) => {
-                seen = Seen::Gone;
+                seen = ReadExtent::Gone;
                 0
             }
             Some(
@@ -220,8 +224,17 @@ mod tests {
         let (dir, mut listed) = tree(&files);
         listed.push(Listed { path: "gone.rs".parse().unwrap(), size: None });
         let looks = survey(dir.path(), &Goal::new("x"), &listed, ByteLimit(1000), &HashSet::new());
-        let seen: Vec<Seen> = looks.iter().map(|look| look.seen).collect();
-        assert_eq!(seen, [Seen::Text(1), Seen::PathOnly, Seen::PathOnly, Seen::PathOnly, Seen::Gone]);
+        let seen: Vec<ReadExtent> = looks.iter().map(|look| look.seen).collect();
+        assert_eq!(
+            seen,
+            [
+                ReadExtent::Text(1),
+                ReadExtent::PathOnly,
+                ReadExtent::PathOnly,
+                ReadExtent::PathOnly,
+                ReadExtent::Gone
+            ]
+        );
         assert_eq!(looks.iter().map(|look| look.size).collect::<Vec<_>>(), [1, 1, 1, 1, 0]);
     }
 }

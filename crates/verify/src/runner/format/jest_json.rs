@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::results::{TestResults, TestStatus};
-use crate::runner::Told;
+use crate::runner::CommandOutput;
 
 #[derive(Deserialize)]
 struct Report {
@@ -32,7 +32,7 @@ struct Test {
 }
 
 /// Reads the report of a gate.
-pub(in crate::runner) fn read(told: &Told<'_>) -> Option<TestResults> {
+pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> Option<TestResults> {
     let report: Report = serde_json::from_str(told.report.as_deref()?.trim()).ok()?;
     let mut results = told.new_results();
     for file in report.files {

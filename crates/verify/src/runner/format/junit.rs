@@ -2,7 +2,7 @@
 
 use super::xml::{self, Tag};
 use crate::results::{TestResults, TestStatus};
-use crate::runner::Told;
+use crate::runner::CommandOutput;
 use crate::tally::TallyBasis;
 
 /// A test as the report names it.
@@ -17,7 +17,10 @@ pub(in crate::runner) struct Case {
 }
 
 /// Reads the report of a gate; `name` puts a test's name together.
-pub(in crate::runner) fn read(told: &Told<'_>, name: impl Fn(&Case) -> String) -> Option<TestResults> {
+pub(in crate::runner) fn read(
+    told: &CommandOutput<'_>,
+    name: impl Fn(&Case) -> String,
+) -> Option<TestResults> {
     let mut results = told.new_results();
     let mut open: Option<(Case, TestStatus)> = None;
     let whole = xml::read(told.report.as_deref()?, |tag| match tag {

@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 
 use crate::results::{TestResults, TestStatus};
-use crate::runner::Told;
+use crate::runner::CommandOutput;
 
 /// The tests of one `running N tests`.
 type List = Vec<(String, TestStatus)>;
 
 /// Reads the output of a gate.
-pub(in crate::runner) fn read(told: &Told<'_>) -> TestResults {
+pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> TestResults {
     let lists = lists(&told.stdout);
     let targets = numbered(told.stderr.lines().filter_map(target).map(str::to_owned).collect());
     let (first, docs) = lists.split_at(targets.len().min(lists.len()));

@@ -7,7 +7,7 @@ pub(super) mod tap;
 pub(super) mod trx;
 pub(super) mod xml;
 
-use super::{Told, nextest, unittest};
+use super::{CommandOutput, nextest, unittest};
 use crate::results::{TestResults, TestStatus};
 use crate::text::visible;
 
@@ -15,8 +15,8 @@ use crate::text::visible;
 const MAX_NAME: usize = 1_000;
 
 /// Reads an output whose runner is not known, by the formats that show themselves.
-pub(super) fn any_stream(told: &Told<'_>) -> Option<TestResults> {
-    let readers: [fn(&Told<'_>) -> TestResults; 4] =
+pub(super) fn any_stream(told: &CommandOutput<'_>) -> Option<TestResults> {
+    let readers: [fn(&CommandOutput<'_>) -> TestResults; 4] =
         [nextest::read, libtest::read, unittest::read, |told| tap::read(&told.stdout, told)];
     readers.iter().map(|read| read(told)).find(|results| !results.tests.is_empty())
 }

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use crate::results::{TestResults, TestStatus};
-use crate::runner::Told;
+use crate::runner::CommandOutput;
 
 /// The most tests of the same name that are numbered; the others did not end worse than these.
 const MAX_SAME: usize = 100;
@@ -17,7 +17,7 @@ const MAX_SAME: usize = 100;
 const MAX_DEPTH: usize = 50;
 
 /// Reads a text in this format.
-pub(in crate::runner) fn read(text: &str, told: &Told<'_>) -> TestResults {
+pub(in crate::runner) fn read(text: &str, told: &CommandOutput<'_>) -> TestResults {
     let mut found: BTreeMap<String, Vec<TestStatus>> = BTreeMap::new();
     let mut file: Option<&str> = None;
     let mut groups: Vec<String> = Vec::new();

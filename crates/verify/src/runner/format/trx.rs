@@ -2,11 +2,11 @@
 
 use super::xml::{self, Tag};
 use crate::results::{TestResults, TestStatus};
-use crate::runner::Told;
+use crate::runner::CommandOutput;
 use crate::tally::TallyBasis;
 
 /// Reads the report of a gate.
-pub(in crate::runner) fn read(told: &Told<'_>) -> Option<TestResults> {
+pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> Option<TestResults> {
     let mut results = told.new_results();
     let whole = xml::read(told.report.as_deref()?, |tag| {
         if let Tag::Open(element) = tag

@@ -22,7 +22,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use self::board::{Board, Reaction};
 use self::draw::Palette;
-use self::pause::{Asked, Paused, Signals};
+use self::pause::{Paused, SignalRequest, Signals};
 use self::screen::Screen;
 use crate::app::App;
 use crate::error::CommandError;
@@ -62,9 +62,9 @@ impl Tui {
                 screen.draw(&mut board, palette).map_err(|error| terminal_failed(&error))?;
                 let reaction = tokio::select! {
                     asked = signals.heard() => match asked {
-                        Asked::Stop => Reaction::Pause,
-                        Asked::Quit => Reaction::Interrupt,
-                        Asked::GoOn => {
+                        SignalRequest::Stop => Reaction::Pause,
+                        SignalRequest::Quit => Reaction::Interrupt,
+                        SignalRequest::GoOn => {
                             drop(screen);
                             screen = Screen::enter().map_err(|error| terminal_failed(&error))?;
                             Reaction::Stay

@@ -17,7 +17,7 @@ pub(super) struct Signals {
 }
 
 /// What a signal asks for.
-pub(super) enum Asked {
+pub(super) enum SignalRequest {
     /// To stop for a while.
     Stop,
     /// To go on: somebody stopped the program without a word, and the terminal may have had another owner since.
@@ -43,11 +43,11 @@ impl Signals {
     }
 
     /// The next one.
-    pub(super) async fn heard(&mut self) -> Asked {
+    pub(super) async fn heard(&mut self) -> SignalRequest {
         tokio::select! {
-            _ = self.quit.recv() => Asked::Quit,
-            _ = self.stop.recv() => Asked::Stop,
-            _ = self.go_on.recv() => Asked::GoOn,
+            _ = self.quit.recv() => SignalRequest::Quit,
+            _ = self.stop.recv() => SignalRequest::Stop,
+            _ = self.go_on.recv() => SignalRequest::GoOn,
         }
     }
 

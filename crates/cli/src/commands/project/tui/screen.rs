@@ -9,7 +9,7 @@ use ratatui::DefaultTerminal;
 
 use super::board::Board;
 use super::draw::{Palette, draw};
-use crate::standstill::watched;
+use crate::blocked_write::watched;
 
 /// The terminal, ours until this is dropped.
 pub(super) struct Screen {

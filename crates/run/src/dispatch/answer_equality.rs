@@ -11,14 +11,14 @@ use crate::layout;
 
 /// What an answer says.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum AnswerContent {
     /// A change.
     Patch(Patch),
     /// Words.
     Text(String),
 }
 
-impl Said {
+impl AnswerContent {
     /// What the text at a target says.
     pub(crate) fn at(target: &str, text: &str) -> Self {
         let diff = match read_answer(EditFormat::UnifiedDiff, &Untrusted::new(text), &[]) {
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_patch_is_the_same_whatever_stands_around_it() {
-        let said = |text: &str| Said::at(layout::PATCH, text);
+        let said = |text: &str| AnswerContent::at(layout::PATCH, text);
         for same in [
             format!("{DIFF}\n"),
             format!("\u{feff}\n{DIFF}"),
@@ -70,10 +70,10 @@ mod tests {
 
     #[test]
     fn other_words_are_another_answer() {
-        let said = |text: &str| Said::at(layout::PLAN_DRAFT, text);
+        let said = |text: &str| AnswerContent::at(layout::PLAN_DRAFT, text);
         assert_eq!(said("Scope-Allow: a\n\n"), said("\u{feff}Scope-Allow: a"));
         assert_ne!(said("Scope-Allow: a\n"), said("Scope-Allow: b\n"));
         // Elsewhere a diff is text like any other.
-        assert!(matches!(said(DIFF), Said::Text(_)));
+        assert!(matches!(said(DIFF), AnswerContent::Text(_)));
     }
 }

@@ -1,4 +1,4 @@
-//! The ledger as a witness: what it knows of a spec's receipts, against what lies in the directory.
+//! The ledger as a recorded: what it knows of a spec's receipts, against what lies in the directory.
 //!
 //! A receipt that counts and that the ledger does not know may have come from another machine, where it stands behind all that the ledger knows, or
 //! was learned from the directory: that is told. At a place that the ledger is past it took the place of another one. A ledger that knows nothing
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use crucible_ledger::{Ledger, NewSpecReceipt, ReceiptWriter, SpecReceiptRow};
 use crucible_model::{ClockSource, Digest};
 
-use super::reading::Shelf;
+use super::reading::ReceiptCache;
 use super::{SpecStore, promotion};
 use crate::error::SpecError;
 use crate::project::SpecProject;
@@ -18,12 +18,12 @@ use crate::receipt::{PhaseStatus, ReadReceipt, ReceiptId};
 use crate::state::ReceiptProblemKind;
 
 /// A ledger, and what it says of the newest receipts of all specs of a project where it was asked for that.
-pub(crate) struct Witness<'a> {
+pub(crate) struct RecordedReceipts<'a> {
     ledger: &'a Ledger,
     project: Option<BTreeMap<String, Vec<SpecReceiptRow>>>,
 }
 
-impl<'a> Witness<'a> {
+impl<'a> RecordedReceipts<'a> {
     /// The ledger, asked for each spec by itself.
     pub(crate) fn of(ledger: &'a Ledger) -> Self {
         Self { ledger, project: None }
@@ -53,7 +53,7 @@ impl<'a> Witness<'a> {
     /// Tells where the ledger knows better. The receipt of an unfinished promotion is not gone: it is on its way.
     pub(super) fn compare(
         &self,
-        shelf: &mut Shelf<'_>,
+        cache: &mut ReceiptCache<'_>,
         store: &SpecStore,
         unfinished: Option<&ReceiptId>,
     ) -> Result<(), SpecError> {
@@ -62,12 +62,12 @@ impl<'a> Witness<'a> {
         if newest.is_empty() {
             return Ok(());
         }
-        compare(shelf, self.ledger, (&project, spec), newest, unfinished, promotion::marked(store))
+        compare(cache, self.ledger, (&project, spec), newest, unfinished, promotion::marked(store))
     }
 }
 
 fn compare(
-    shelf: &mut Shelf<'_>,
+    cache: &mut ReceiptCache<'_>,
     ledger: &Ledger,
     (project, spec): (&Digest, &str),
     newest: Vec<SpecReceiptRow>,
@@ -75,45 +75,45 @@ fn compare(
     ours: Option<Digest>,
 ) -> Result<(), SpecError> {
     let read: Vec<(ReceiptId, Digest)> =
-        shelf.trusted().map(|(id, read)| (id.clone(), read.digest)).collect();
+        cache.trusted().map(|(id, read)| (id.clone(), read.digest)).collect();
     let mut unknown = Vec::new();
     for (id, digest) in read {
         // Most of what was read is what was recorded last: nobody has to be asked for it again.
         let is_this = |row: &&SpecReceiptRow| row.receipt_id == id.as_str() && row.digest == digest;
         if let Some(row) = newest.iter().find(is_this) {
-            told_of(shelf, &id, row);
+            told_of(cache, &id, row);
             continue;
         }
         let known = ledger.spec_receipts_of_id(project, spec, id.as_str())?;
         match known.iter().find(is_this) {
-            Some(row) => told_of(shelf, &id, row),
+            Some(row) => told_of(cache, &id, row),
             None if known.is_empty() => unknown.push((id, digest)),
-            None => shelf.problem(&id, ReceiptProblemKind::LedgerDiffers),
+            None => cache.problem(&id, ReceiptProblemKind::LedgerDiffers),
         }
     }
-    unknown.retain(|(id, digest)| shelf.counts(id) && ours != Some(*digest));
+    unknown.retain(|(id, digest)| cache.counts(id) && ours != Some(*digest));
     if !unknown.is_empty() {
-        let last = last_place(shelf, ledger, (project, spec), &newest)?;
+        let last = last_place(cache, ledger, (project, spec), &newest)?;
         for (id, _) in unknown {
             if id.sequence() > last {
-                shelf.not_from_here.push(id.file_name());
+                cache.not_from_here.push(id.file_name());
             } else {
-                shelf.problem(&id, ReceiptProblemKind::LedgerDiffers);
+                cache.problem(&id, ReceiptProblemKind::LedgerDiffers);
             }
         }
     }
     let gone = newest.into_iter().filter_map(|row| {
         let id: ReceiptId = row.receipt_id.parse().ok()?;
-        let here = shelf.listing.of_phase(id.phase()).next();
+        let here = cache.listing.of_phase(id.phase()).next();
         let is_newer = here.is_none_or(|here| here.sequence() <= row.sequence);
-        let is_gone = shelf.listing.find(&id).is_none() && row.sequence >= shelf.listing.lowest();
+        let is_gone = cache.listing.find(&id).is_none() && row.sequence >= cache.listing.lowest();
         (is_newer && is_gone && unfinished != Some(&id)).then(|| (id, row, here.cloned()))
     });
     let gone: Vec<_> = gone.collect();
     if gone.is_empty() {
         return Ok(());
     }
-    let began = first_event(shelf, ledger, project, spec)?;
+    let began = first_event(cache, ledger, project, spec)?;
     for (id, row, here) in gone {
         if began.is_some_and(|began| row.event < began) {
             continue;
@@ -122,29 +122,29 @@ fn compare(
         if let Some(here) = in_its_place
             && ledger.spec_receipts_of_id(project, spec, here.as_str())?.is_empty()
         {
-            shelf.problem(&here, ReceiptProblemKind::LedgerDiffers);
+            cache.problem(&here, ReceiptProblemKind::LedgerDiffers);
         } else {
-            shelf.problem(&id, ReceiptProblemKind::LedgerKnowsNewer);
+            cache.problem(&id, ReceiptProblemKind::LedgerKnowsNewer);
         }
     }
     Ok(())
 }
 
 /// A receipt that the ledger knows and nobody here wrote.
-fn told_of(shelf: &mut Shelf<'_>, id: &ReceiptId, row: &SpecReceiptRow) {
-    if row.writer == ReceiptWriter::Unknown && shelf.counts(id) {
-        shelf.not_from_here.push(id.file_name());
+fn told_of(cache: &mut ReceiptCache<'_>, id: &ReceiptId, row: &SpecReceiptRow) {
+    if row.writer == ReceiptWriter::Unknown && cache.counts(id) {
+        cache.not_from_here.push(id.file_name());
     }
 }
 
 /// The last place of which the ledger knows a receipt, in this life of the spec: what stands there or before it, it was told of when that was promoted.
 pub(super) fn last_place(
-    shelf: &Shelf<'_>,
+    cache: &ReceiptCache<'_>,
     ledger: &Ledger,
     (project, spec): (&Digest, &str),
     newest: &[SpecReceiptRow],
 ) -> Result<u64, SpecError> {
-    let began = first_event(shelf, ledger, project, spec)?;
+    let began = first_event(cache, ledger, project, spec)?;
     let of_this_life = newest.iter().filter(|row| began.is_none_or(|began| row.event >= began));
     Ok(of_this_life.map(|row| row.sequence).max().unwrap_or(0))
 }
@@ -152,13 +152,13 @@ pub(super) fn last_place(
 /// The event of the oldest receipt that is there. What the ledger recorded before that belongs to an earlier life of the spec: it was removed as
 /// a whole, and all that counts now was made afterwards.
 fn first_event(
-    shelf: &Shelf<'_>,
+    cache: &ReceiptCache<'_>,
     ledger: &Ledger,
     project: &Digest,
     spec: &str,
 ) -> Result<Option<u64>, SpecError> {
-    let Some(oldest) = shelf.listing.all().next() else { return Ok(None) };
-    let Ok(read) = shelf.load(oldest) else { return Ok(None) };
+    let Some(oldest) = cache.listing.all().next() else { return Ok(None) };
+    let Ok(read) = cache.load(oldest) else { return Ok(None) };
     let known = ledger.spec_receipts_of_id(project, spec, oldest.as_str())?;
     Ok(known.iter().find(|row| row.digest == read.digest).map(|row| row.event))
 }

@@ -6,7 +6,7 @@ use crucible_model::{Code, Digest, Finding, Timestamp, Untrusted, Verdict};
 use crucible_pack::{ContextPack, FileRequest};
 
 use super::Engine;
-use super::ask::{Answer, Asked, Duty};
+use super::ask::{Answer, AskOutcome, Duty};
 use super::attempts::beginning;
 use super::prepare::Found;
 use crate::analysis::Analysis;
@@ -19,9 +19,9 @@ use crate::error::RunError;
 use crate::event_kind::{EventKind, answered_key, taken_key};
 use crate::find::{FindWeb, check_web};
 use crate::layout;
-use crate::role::asked;
 use crate::role::librarian::by_hand::read_pack;
 use crate::role::patchmaker::Brief;
+use crate::role::prompts;
 
 const ANSWER_UNUSABLE: Code = Code::new("run-answer-unusable");
 
@@ -32,7 +32,7 @@ const REFUSED: &str = "refused";
 const TRIES: u64 = 3;
 
 /// What is asked for, whoever answers.
-struct Wanted<'w> {
+struct RoleRequest<'w> {
     role: RunRole,
     action: Action,
     target: &'w str,
@@ -51,7 +51,7 @@ impl Engine<'_> {
         let refused =
             |verdict: &Verdict| verdict.errors().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         if !self.is_made("find-web", layout::FIND_WEB) {
-            let wanted = Wanted {
+            let wanted = RoleRequest {
                 role: RunRole::Researcher,
                 action: Action::FindWeb,
                 target: layout::FIND_WEB,
@@ -84,7 +84,7 @@ impl Engine<'_> {
         let (ranked, not_asked) = crate::role::chair::file_request(&self.record, analysis, &tracked);
         let record = self.record.clone();
         let listing = Listing::of(&ranked, &tracked);
-        let wanted = Wanted {
+        let wanted = RoleRequest {
             role: RunRole::Chair,
             action: Action::FileRequest,
             target: layout::FILE_REQUEST,
@@ -96,8 +96,8 @@ impl Engine<'_> {
                 ..Evidence::default()
             },
         };
-        let chat = |brief: Option<&Brief>| asked::files_question(&record, analysis, &listing, brief);
-        let read = |answer: &Untrusted, _| asked::read_files(answer, &record, &tracked);
+        let chat = |brief: Option<&Brief>| prompts::files_question(&record, analysis, &listing, brief);
+        let read = |answer: &Untrusted, _| prompts::read_files(answer, &record, &tracked);
         let request: Option<FileRequest> = self.ask_until(clients, name, &wanted, chat, read).await?;
         let Some(request) = request else { return Ok(false) };
         self.dir.write_json_recorded(layout::LEFT_OUT, &not_asked.without(&request))?;
@@ -116,7 +116,7 @@ impl Engine<'_> {
         request: &FileRequest,
     ) -> Result<Option<ContextPack>, RunError> {
         let record = self.record.clone();
-        let wanted = Wanted {
+        let wanted = RoleRequest {
             role: RunRole::Librarian,
             action: Action::ContextPack,
             target: layout::CONTEXT_PACK,
@@ -144,7 +144,7 @@ impl Engine<'_> {
         pack: &ContextPack,
     ) -> Result<Option<Plan>, RunError> {
         let record = self.record.clone();
-        let wanted = Wanted {
+        let wanted = RoleRequest {
             role: RunRole::Chair,
             action: Action::PlanDraft,
             target: layout::PLAN_DRAFT,
@@ -156,10 +156,11 @@ impl Engine<'_> {
                 ..Evidence::default()
             },
         };
-        let chat = |brief: Option<&Brief>| asked::plan_question(&record, analysis, pack, brief);
+        let chat = |brief: Option<&Brief>| prompts::plan_question(&record, analysis, pack, brief);
         let behaviors = self.behaviors(analysis);
-        let read =
-            |answer: &Untrusted, _| asked::read_plan(answer, by_code, pack, &analysis.gate_files, &behaviors);
+        let read = |answer: &Untrusted, _| {
+            prompts::read_plan(answer, by_code, pack, &analysis.gate_files, &behaviors)
+        };
         self.ask_until(clients, name, &wanted, chat, read).await
     }
 
@@ -180,7 +181,7 @@ impl Engine<'_> {
             let Some(name) = self.served_by(role) else { continue };
             let key = self.allowances.key(event.name());
             if !self.is_made(&key, path) {
-                let wanted = Wanted {
+                let wanted = RoleRequest {
                     role,
                     action: Action::Review,
                     target: path,
@@ -193,8 +194,8 @@ impl Engine<'_> {
                     },
                 };
                 let record = self.record.clone();
-                let chat = |brief: Option<&Brief>| asked::review_question(&record, role, plan, pack, brief);
-                let read = |answer: &Untrusted, _| asked::read_review(answer, role, subject);
+                let chat = |brief: Option<&Brief>| prompts::review_question(&record, role, plan, pack, brief);
+                let read = |answer: &Untrusted, _| prompts::read_review(answer, role, subject);
                 let review: Option<Review> = self.ask_until(clients, &name, &wanted, chat, read).await?;
                 let Some(review) = review else { return Ok(false) };
                 self.dir.write_recorded(path, review.render().as_bytes())?;
@@ -221,7 +222,7 @@ impl Engine<'_> {
         &mut self,
         clients: &dyn Clients,
         name: &str,
-        wanted: &Wanted<'_>,
+        wanted: &RoleRequest<'_>,
         chat: impl Fn(Option<&Brief>) -> Vec<Message>,
         read: impl Fn(&Untrusted, Timestamp) -> Result<T, Verdict>,
     ) -> Result<Option<T>, RunError> {
@@ -256,8 +257,8 @@ impl Engine<'_> {
                     (Untrusted::new(self.dir.read_text(&duty.answer_path)?), refused)
                 }
                 None => match self.ask(clients, name, &duty).await? {
-                    Asked::Waiting => return Ok(None),
-                    Asked::Answered(Answer { text, unread }) => {
+                    AskOutcome::Waiting => return Ok(None),
+                    AskOutcome::Answered(Answer { text, unread }) => {
                         let judged = match unread {
                             Some(finding) => Err(Verdict::new(vec![finding])),
                             None => read(&text, self.instant(clients, &answered_key(&duty.step))),

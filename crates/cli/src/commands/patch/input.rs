@@ -21,7 +21,7 @@ const MAX_FILE: ByteLimit = ByteLimit(16 * 1024 * 1024);
 /// A patch, and what it is measured by.
 #[derive(Args)]
 #[command(group = ArgGroup::new("measured-by").required(true).args(["plan", "policy"]))]
-pub(super) struct Yardstick {
+pub(super) struct PatchInput {
     /// A directory in the repository
     #[arg(long, default_value = ".", value_name = "DIR")]
     repo: PathBuf,
@@ -52,7 +52,7 @@ pub(super) enum Measured {
     Refused(Verdict),
 }
 
-impl Yardstick {
+impl PatchInput {
     /// Reads the patch and what it is measured by.
     pub(super) fn read(&self, app: &App) -> Result<Measured, CommandError> {
         let patch = match self.patch.to_str() {

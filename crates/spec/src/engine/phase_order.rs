@@ -7,10 +7,10 @@
 use crucible_llm::ReceiptWarning;
 
 use crate::error::SpecError;
+use crate::json_output::{Standing, standing};
 use crate::phase::{PhaseDefinition, phases};
 use crate::phase_id::PhaseId;
 use crate::state::SpecState;
-use crate::surface::{Standing, standing};
 
 /// The definition of a phase.
 pub(super) fn definition(phase: PhaseId) -> Option<&'static dyn PhaseDefinition> {

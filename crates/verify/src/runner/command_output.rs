@@ -11,7 +11,7 @@ use crate::tally::{TallyBasis, TestCounts, TestRunner, TestTally};
 use crate::text::visible;
 
 /// The output and the report of one command, without escape sequences.
-pub struct Told<'r> {
+pub struct CommandOutput<'r> {
     /// The command.
     pub run: &'r GateRun,
     /// The runner that reads it, where one is known.
@@ -27,7 +27,7 @@ pub struct Told<'r> {
     tally: OnceCell<TestTally>,
 }
 
-impl<'r> Told<'r> {
+impl<'r> CommandOutput<'r> {
     pub(super) fn of(run: &'r GateRun) -> Self {
         let named = run.report.as_ref().and_then(|report| by_id(&report.runner));
         let streams = [&run.stdout, &run.stderr];

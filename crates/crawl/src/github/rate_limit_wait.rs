@@ -10,7 +10,7 @@ use crucible_repo::LimitReset;
 use tokio::sync::OnceCell;
 use tokio::time::sleep;
 
-use crate::witness::CrawlWitness;
+use crate::witness::CrawlObserver;
 
 /// The longest time that is waited for a reset (seed 000 §2.1.6).
 const LONGEST: Duration = Duration::from_secs(120);
@@ -58,7 +58,7 @@ impl Patience {
         began: Began,
         reset: LimitReset,
         clock: &dyn Clock,
-        witness: &dyn CrawlWitness,
+        witness: &dyn CrawlObserver,
     ) -> Then {
         let left = left(reset, clock);
         let short = match left {
@@ -83,7 +83,7 @@ pub(super) fn left(reset: LimitReset, clock: &dyn Clock) -> Option<Duration> {
     })
 }
 
-async fn wait(whole: Duration, witness: &dyn CrawlWitness) {
+async fn wait(whole: Duration, witness: &dyn CrawlObserver) {
     let mut left = whole;
     while !left.is_zero() {
         witness.waiting("GitHub's rate limit is exhausted", left);
@@ -108,7 +108,7 @@ mod tests {
     #[derive(Default)]
     struct Countdown(Mutex<Vec<u64>>);
 
-    impl CrawlWitness for Countdown {
+    impl CrawlObserver for Countdown {
         fn progress(&self, _: &str) {}
 
         fn warning(&self, _: &str) {}

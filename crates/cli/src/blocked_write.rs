@@ -58,7 +58,7 @@ pub(crate) fn watch() -> io::Result<()> {
     };
     let mut failed = None;
     BEGUN.call_once(|| {
-        let named = std::thread::Builder::new().name("standstill".to_owned());
+        let named = std::thread::Builder::new().name("blocked_write".to_owned());
         failed = named.spawn(move || end_what_stands(&runtime, listeners)).err();
     });
     failed.map_or(Ok(()), Err)

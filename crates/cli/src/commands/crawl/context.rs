@@ -16,9 +16,9 @@ use crucible_repo::{CloneUrl, Gh};
 
 use super::ask;
 use super::flags::Trace;
-use super::models::OpenMinds;
+use super::models::OpenPlannerBackends;
 use super::progress::CrawlProgress;
-use super::wanted::{Aim, Wanted, picked};
+use super::wanted::{RepoSelection, RepoSource, picked};
 use crate::app::App;
 use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
@@ -60,7 +60,7 @@ pub(crate) enum LookUp {
 }
 
 /// A place to work at, while the command goes on.
-pub(crate) struct Desk<'a> {
+pub(crate) struct CrawlContext<'a> {
     pub(crate) app: &'a App,
     pub(crate) config: &'a Config,
     tools: FetchTools,
@@ -71,13 +71,13 @@ pub(crate) struct Desk<'a> {
     snapshot: ConfigSnapshot,
 }
 
-impl Desk<'_> {
+impl CrawlContext<'_> {
     /// Begins a session, works, and ends the session as the work ended.
     pub(crate) fn open(
         app: &App,
         config: &Config,
         intent: Intent,
-        work: impl FnOnce(&mut Desk<'_>) -> Result<ExitStatus, CommandError>,
+        work: impl FnOnce(&mut CrawlContext<'_>) -> Result<ExitStatus, CommandError>,
     ) -> Result<ExitStatus, CommandError> {
         let progress = CrawlProgress::new(&app.output);
         // The default is GitHub's own host; where gh is told to ask another one, that is cloned from.
@@ -100,8 +100,9 @@ impl Desk<'_> {
         };
         let pipeline = Pipeline::new(session, app.clock.now(), &progress);
         let github = OnceCell::new();
-        let mut desk = Desk { app, config, tools, progress: &progress, github, pipeline, snapshot };
-        let worked = work(&mut desk);
+        let mut context =
+            CrawlContext { app, config, tools, progress: &progress, github, pipeline, snapshot };
+        let worked = work(&mut context);
         progress.finish();
         let status = match &worked {
             Ok(ExitStatus::Success) => SessionStatus::Completed,
@@ -117,7 +118,7 @@ impl Desk<'_> {
             }
             _ => error,
         });
-        match (worked, desk.pipeline.end(status)) {
+        match (worked, context.pipeline.end(status)) {
             (Ok(_), Err(error)) => Err(error.into()),
             (worked, _) => worked,
         }
@@ -148,21 +149,21 @@ impl Desk<'_> {
     /// Finds the wanted repository, fetches it and looks at it; with how it was found, where that was asked for or a search.
     pub(crate) fn inspect(
         &mut self,
-        wanted: &Wanted,
+        wanted: &RepoSelection,
         look_up: LookUp,
     ) -> Result<(Inspected, Option<Checked<SearchV1>>), CommandError> {
-        let (target, found) = match (&wanted.aim, look_up) {
-            (Aim::Found { query, options, pick }, _) => {
+        let (target, found) = match (&wanted.source, look_up) {
+            (RepoSource::Found { query, options, pick }, _) => {
                 let found = self.search(query, options)?;
                 (picked(self.app, &found.document, *pick)?, Some(found))
             }
-            (Aim::Named(Target::GitHub(name)), LookUp::Yes) => {
+            (RepoSource::Named(Target::GitHub(name)), LookUp::Yes) => {
                 let github = github(&self.github, self.app, &self.tools, self.progress);
                 let pipeline = &mut self.pipeline;
                 let found = self.app.block_on(async { Ok(pipeline.look_up(github, name).await?) })?;
                 (Target::GitHub(name.clone()), Some(found))
             }
-            (Aim::Named(target), _) => (target.clone(), None),
+            (RepoSource::Named(target), _) => (target.clone(), None),
         };
         let inspected = self.look_at(&target, &wanted.choice, wanted.may_ask);
         self.progress.finish();
@@ -219,7 +220,7 @@ impl Desk<'_> {
     pub(crate) fn plan(
         &mut self,
         inspected: &Inspected,
-        minds: &OpenMinds,
+        minds: &OpenPlannerBackends,
     ) -> Result<PlannedCrawl, CommandError> {
         let (pipeline, planner) = (&mut self.pipeline, minds.planner());
         let planned = self.app.block_on(async { Ok(pipeline.plan(inspected, &planner).await?) });
