@@ -177,16 +177,20 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
 fn temporary_with(path: &Path, bytes: &[u8], mode: u32) -> io::Result<tempfile::NamedTempFile> {
     let mut temporary = loop {
         let temporary = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(parent_of(path))?;
-        // The lock ends with the process: a temporary file that nobody holds is stale. A file system without locks protects none.
-        let _unprotected = temporary.as_file().lock();
-        // It may have been removed as stale before it was locked.
-        if temporary.as_file().metadata()?.nlink() > 0 {
+        if hold(temporary.as_file())? {
             break temporary;
         }
     };
     temporary.write_all(bytes)?;
     temporary.as_file().set_permissions(Permissions::from_mode(mode))?;
     Ok(temporary)
+}
+
+/// Locks a temporary file until it is closed or its process ends: one that nobody holds is stale. False where it was removed as stale
+/// before it was locked. A file system without locks protects none.
+fn hold(temporary: &File) -> io::Result<bool> {
+    let _unprotected = temporary.lock();
+    Ok(temporary.metadata()?.nlink() > 0)
 }
 
 /// Flushes the name of a file: afterwards its directory has it whatever happens. Its content is another matter.
@@ -346,8 +350,7 @@ pub fn remove_file(path: &Path) -> Result<(), FsError> {
 }
 
 /// Removes the temporary files that killed writers left directly in `directory`; links and directories stay, and a
-/// directory that does not exist has none. A file of [`write_atomic`], [`write_new`] or [`write_unflushed`] stays while its writer
-/// lives. Files of [`write_beneath`] have no such protection: nobody may write them here at the same time.
+/// directory that does not exist has none. A file whose writer lives stays.
 ///
 /// # Errors
 ///

@@ -13,4 +13,10 @@ ALTER TABLE runs DROP COLUMN event;
 ALTER TABLE model_calls DROP COLUMN reserved_event;
 ALTER TABLE model_calls DROP COLUMN settled_event;
 
+-- The seventh version had another name before it was released.
+DROP TRIGGER schema_version_is_never_changed;
+UPDATE schema_version SET migration = '0007_row_events' WHERE version = 7;
+CREATE TRIGGER schema_version_is_never_changed BEFORE UPDATE ON schema_version
+BEGIN SELECT RAISE(ABORT, 'the version of the tables is never changed'); END;
+
 INSERT INTO schema_version (version, migration) VALUES (10, '0010_recorded_rows');
