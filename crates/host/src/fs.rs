@@ -374,6 +374,7 @@ pub fn remove_stale_temporaries(directory: &Path) -> Result<(), FsError> {
 }
 
 /// Whether a process holds the lock of a file.
+#[expect(clippy::disallowed_methods, reason = "the file is only read, and no link is followed")]
 fn is_locked(path: &Path) -> bool {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let file = File::options().read(true).custom_flags(flags).open(path);

@@ -1,5 +1,7 @@
 //! Somebody edits, deletes or adds a row of any table behind the ledger's back: `verify` reports it.
 
+#![expect(clippy::disallowed_methods, reason = "a test copies a database")]
+
 use std::path::Path;
 
 use crucible_ledger::{CrawlFact, Ledger};
