@@ -85,7 +85,7 @@ impl Ending {
         match answer.finish() {
             Finish::Complete | Finish::Unknown => Self::Whole,
             Finish::CutShort => {
-                Self::CutShort(format!("at its limit of tokens or by a filter of the provider (`{stated}`)"))
+                Self::CutShort(format!("by its token limit or a provider filter (`{stated}`)"))
             }
             Finish::Other(_) => Self::Other(format!("the provider's reason is `{stated}`")),
         }
@@ -103,7 +103,7 @@ pub(crate) enum NoAnswer {
     #[error("{0}")]
     Call(CallError),
     /// The answer is longer than what is taken.
-    #[error("the answer has {bytes} bytes, at most {limit} are taken")]
+    #[error("the answer has {bytes} bytes; the limit is {limit}")]
     TooLong { bytes: usize, limit: usize },
 }
 
@@ -245,7 +245,7 @@ impl<'e> Caller<'e> {
         }
         if count > 0 {
             let secrets = crucible_model::counted(count, "secret");
-            note(DegradationKind::AnswerRedacted, format!("{secrets} taken out of the answer"));
+            note(DegradationKind::AnswerRedacted, format!("{secrets} removed from the answer"));
         }
         let ending = Ending::of(&answer);
         match &ending {
@@ -253,7 +253,7 @@ impl<'e> Caller<'e> {
             // A triage that was cut off is an error, which says so itself.
             Ending::CutShort(_) if part == Part::Triage => {}
             Ending::CutShort(why) => {
-                note(DegradationKind::AnswerCutShort, format!("the answer stops after {bytes} bytes, {why}"));
+                note(DegradationKind::AnswerCutShort, format!("the answer was cut off after {bytes} bytes {why}"));
             }
             Ending::Other(why) => {
                 note(DegradationKind::AnswerCutShort, format!("the answer ends after {bytes} bytes; {why}"));
@@ -363,7 +363,7 @@ impl<'e> Caller<'e> {
         if tally.degradations.iter().all(|noted| noted.kind != kind) {
             let provider = self.client.provider();
             let detail = format!(
-                "{provider} takes no list of fallback models; only the models named first were asked"
+                "{provider} does not support fallback models; only the first model of each list was used"
             );
             tally.degradations.push(Degradation { loop_number, part, kind, detail });
         }
@@ -395,7 +395,7 @@ fn ignored_fallbacks(answer: &LlmResult) -> bool {
 
 /// An answer in which nobody can read anything is none.
 fn wordless(answer: LlmResult) -> LlmError {
-    let (what, next) = ("the answer holds no text", "try again or choose another model");
+    let (what, next) = ("the answer contains no text", "try again or choose another model");
     let fault = Fault::new(answer.provider, answer.model_used, what, next);
     LlmError::ProviderOutage(Box::new(Fault { answer: Some(AnswerFault::Empty), ..*fault }))
 }
@@ -656,7 +656,7 @@ mod tests {
             let said = caller.ask(ask(part)).await.unwrap();
             assert_eq!(said.text.as_str(), "half a");
             let Ending::CutShort(why) = said.ending else { panic!("{:?}", said.ending) };
-            assert_eq!(why, "at its limit of tokens or by a filter of the provider (`length`)");
+            assert_eq!(why, "by its token limit or a provider filter (`length`)");
             assert_eq!(noted(&caller), vec![DegradationKind::AnswerCutShort; notes]);
         }
         assert_eq!(caller.degradations()[0].part, seat());
@@ -674,7 +674,7 @@ mod tests {
         for (reason, told) in [
             (
                 "length",
-                "the answer stops after 6 bytes, at its limit of tokens or by a filter of the provider (`length`)",
+                "the answer stops after 6 bytes, by its token limit or a provider filter (`length`)",
             ),
             ("content_filter", "by a filter of the provider (`content_filter`)"),
             ("tool_calls", "the answer ends after 6 bytes; the provider's reason is `tool_calls`"),
@@ -715,7 +715,7 @@ mod tests {
         let said = caller.ask(ask(seat())).await.unwrap();
         assert!(!said.text.as_str().contains(&key));
         assert_eq!(noted(&caller), [DegradationKind::AnswerRedacted]);
-        assert_eq!(caller.degradations()[0].detail, "1 secret taken out of the answer");
+        assert_eq!(caller.degradations()[0].detail, "1 secret removed from the answer");
     }
 
     #[tokio::test]
@@ -754,7 +754,7 @@ mod tests {
         let config = gateway(&server);
         let caller = Caller::new(&config);
         let error = caller.ask(ask(seat())).await.err().unwrap();
-        assert!(error.to_string().contains("the answer holds no text"), "{error}");
+        assert!(error.to_string().contains("the answer contains no text"), "{error}");
         let NoAnswer::Call(CallError::Llm(error)) = error else { panic!("{error}") };
         assert_eq!(error.answer_fault(), Some(AnswerFault::Empty));
         assert_eq!((caller.usage().calls, caller.usage().calls_without_tokens), (1, 0));

@@ -170,7 +170,7 @@ impl EngineConfig {
             LlmError::Misconfiguration(Fault::new(
                 PROVIDER,
                 "",
-                "the key cannot be sent: it is empty, or holds a line break or other than plain ASCII",
+                "the key cannot be sent: it is empty, or contains a line break or a non-ASCII character",
                 "pass the key as OpenRouter shows it",
             ))
         })?;

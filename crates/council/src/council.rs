@@ -73,7 +73,7 @@ impl Council {
         let mut refused = Vec::new();
         for seat in self.seats.iter_mut().chain([&mut self.red_team]) {
             if !seat.model.is_empty() && !has_price(&seat.model) {
-                let why = "which has no price, and a limit in money is set";
+                let why = "which has no configured price, while a cost limit is set";
                 refused.push(hint_refused(Part::Seat(seat.id), &seat.model, why));
                 seat.model.clear();
             }
@@ -85,24 +85,24 @@ impl Council {
 /// How it is told that a hint of a model was not followed.
 pub(crate) fn hint_refused(part: Part, hint: &str, why: &str) -> Degradation {
     let hint = short_line(hint, MOST_SHOWN);
-    let detail = format!("the triage asked for the model `{hint}`, {why}; the default model is asked");
+    let detail = format!("the triage asked for the model `{hint}`, {why}; the default model is used");
     Degradation { loop_number: None, part, kind: DegradationKind::HintRefused, detail }
 }
 
 /// The model that a hint stands for, empty where it names none; or why it is not granted.
 fn granted(hint: &str, hinted: &HintedModels, role: CouncilRole) -> Result<String, &'static str> {
     match hinted {
-        _ if hint.contains(TAKEN_OUT) => Err("from which a secret was taken out"),
+        _ if hint.contains(TAKEN_OUT) => Err("from which a secret was removed"),
         HintedModels::Only(models) if hint.is_empty() || models.iter().any(|model| model == hint) => {
             Ok(hint.to_owned())
         }
         _ if stands_for_another_text(hint) => {
-            Err("which is too long for the name of a model, or holds characters that nobody sees")
+            Err("which is too long for a model name, or contains invisible characters")
         }
-        HintedModels::Only(_) => Err("which is none of the models that it may name"),
+        HintedModels::Only(_) => Err("which is not in the list of allowed models"),
         // Who is attacked must not choose a tame opponent: a question could talk the triage into it.
         HintedModels::Any if role == CouncilRole::RedTeam && !hint.is_empty() => {
-            Err("which only a list of models may grant to the red team")
+            Err("which the red team may use only if a list of models allows it")
         }
         HintedModels::Any => Ok(hint.to_owned()),
     }
@@ -180,7 +180,8 @@ mod tests {
             (
                 "b",
                 &some,
-                "the triage asked for the model `b`, which is none of the models that it may name; the default model is asked",
+                "the triage asked for the model `b`, which is not in the list of allowed models; the default \
+                model is used",
             ),
             ("A", &some, "`A`, which is none of"),
             ("a", &none, "`a`, which is none of"),

@@ -157,7 +157,7 @@ fn check_numbers(config: &EngineConfig) -> Result<(), CouncilError> {
         return Err(unfit(setting, &threshold.to_string(), "choose a number from 0 to 1"));
     }
     if limits.call_timeout.is_zero() {
-        return Err(unfit("limits.call_timeout", "0", "give each call some time"));
+        return Err(unfit("limits.call_timeout", "0", "set a time above zero"));
     }
     let amounts = [
         ("limits.query_bytes", limits.query_bytes),
@@ -207,7 +207,7 @@ fn check_fallbacks(config: &EngineConfig) -> Result<(), CouncilError> {
         return Ok(());
     }
     let value = format!("a list of {most} besides the model that is asked");
-    Err(unfit("fallback_models", &value, "OpenRouter takes three at the most: name fewer"))
+    Err(unfit("fallback_models", &value, "OpenRouter accepts at most three; name fewer"))
 }
 
 /// The models that calls may ask. An empty name stands for one that nobody knows before the triage names it.

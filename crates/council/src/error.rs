@@ -55,7 +55,7 @@ pub enum CouncilError {
     #[error("the question is empty; ask something")]
     EmptyQuery,
     /// The question is too long: shorten it, or raise [`CouncilLimits::query_bytes`](crate::CouncilLimits::query_bytes).
-    #[error("the question has {bytes} bytes, at most {limit} are taken")]
+    #[error("the question has {bytes} bytes; the limit is {limit}")]
     QueryTooLong {
         /// How many it has.
         bytes: usize,
@@ -64,7 +64,7 @@ pub enum CouncilError {
     },
     /// The context for the triage is too long: pass less, or raise
     /// [`CouncilLimits::context_bytes`](crate::CouncilLimits::context_bytes).
-    #[error("the context has {bytes} bytes as JSON, at most {limit} are taken")]
+    #[error("the context has {bytes} bytes as JSON; the limit is {limit}")]
     ContextTooLong {
         /// How many it has.
         bytes: usize,
@@ -72,7 +72,7 @@ pub enum CouncilError {
         limit: usize,
     },
     /// The question holds a secret; nothing was sent. The secret itself is nowhere in here.
-    #[error("the question holds a secret (rule {rule}, line {line}); take it out and ask again")]
+    #[error("the question holds a secret (rule {rule}, line {line}); remove it and ask again")]
     SecretInQuery {
         /// The rule that found it.
         rule: String,
@@ -81,7 +81,7 @@ pub enum CouncilError {
     },
     /// The context for the triage holds a secret; nothing was sent. The secret itself is nowhere in here.
     #[error(
-        "the context holds a secret (rule {rule}, line {line} of one of its texts); take it out and ask again"
+        "the context holds a secret (rule {rule}, line {line} of one of its texts); remove it and ask again"
     )]
     SecretInContext {
         /// The rule that found it.
@@ -101,8 +101,8 @@ pub enum CouncilError {
     },
     /// The triage's answer is not the object that was asked for. It is neither repaired nor asked for again.
     #[error(
-        "the triage of {model} cannot be used: {why}; choose a stronger triage model, or a provider that can be held to a JSON \
-         Schema"
+        "the triage of {model} is invalid: {why}; choose a stronger triage model, or a provider that supports \
+        JSON Schema"
     )]
     TriageUnreadable {
         /// The model that answered.
@@ -112,13 +112,13 @@ pub enum CouncilError {
     },
     /// The triage's answer was cut off.
     #[error(
-        "the triage of {model} was cut off {why}; raise the provider's max_tokens where it is the limit, else ask in other words or \
-         choose another triage model"
+        "the triage of {model} was cut off {why}; raise the provider's max_tokens if that is the limit; \
+        otherwise rephrase the question or choose another triage model"
     )]
     TriageCutShort {
         /// The model that answered.
         model: String,
-        /// By what, in words: `at its limit of tokens or by a filter of the provider`, with the provider's own reason.
+        /// By what, in words: `by its token limit or a provider filter`, with the provider's own reason.
         why: String,
     },
     /// The triage's answer breaks rules of the council. All of them are named.
@@ -132,7 +132,7 @@ pub enum CouncilError {
     },
     /// The council that the triage asks for takes more calls than the budget has left: raise
     /// [`CouncilLimits::budget`](crate::CouncilLimits::budget), or ask something simpler.
-    #[error("this council takes up to {needed} more calls and the budget has {left} of {limit} left")]
+    #[error("this council needs up to {needed} more calls, but the budget has only {left} of {limit} left")]
     BudgetTooSmall {
         /// The most calls that the rest of the run takes, retries aside.
         needed: u64,
@@ -142,7 +142,7 @@ pub enum CouncilError {
         limit: u64,
     },
     /// A call without which the run cannot go on has no usable answer.
-    #[error("the {} has no answer: {source}", voice(.part, *.loop_number))]
+    #[error("the {} gave no answer: {source}", voice(.part, *.loop_number))]
     Call {
         /// Whose call it was.
         part: Part,
@@ -153,7 +153,7 @@ pub enum CouncilError {
     },
     /// An answer without which the run cannot go on is too long: choose another model, or raise
     /// [`CouncilLimits::answer_bytes`](crate::CouncilLimits::answer_bytes).
-    #[error("the answer of the {} has {bytes} bytes, at most {limit} are taken", voice(.part, *.loop_number))]
+    #[error("the answer of the {} has {bytes} bytes; the limit is {limit}", voice(.part, *.loop_number))]
     AnswerTooLong {
         /// Whose answer it was.
         part: Part,
@@ -166,7 +166,8 @@ pub enum CouncilError {
     },
     /// Fewer than two deliberating seats are left: nobody is left to differ.
     #[error(
-        "loop {loop_number} cannot go on: {left} of {seats} seats answered, two are needed ({}); ask again later, or choose another \
+        "loop {loop_number} cannot continue: {left} of {seats} seats answered, but two are needed ({}); ask \
+        again later, or choose another \
          model", told(.missing)
     )]
     TooFewSeats {
@@ -181,7 +182,7 @@ pub enum CouncilError {
     },
     /// An event loop for the blocking call cannot be started.
     #[error(
-        "the event loop cannot be started: {0}; free memory and file descriptors, or await `run` in an event loop of your own"
+        "cannot start the event loop: {0}; free memory and file descriptors, or await `run` in your own event loop"
     )]
     Runtime(#[source] std::io::Error),
     /// The backend cannot be made ready.
@@ -193,26 +194,26 @@ pub enum CouncilError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// A council has 3 to 5 seats.
-    #[error("the council has {}, and 3 to 5 are allowed", counted(*.found as u64, "seat"))]
+    #[error("the council has {}; 3 to 5 are allowed", counted(*.found as u64, "seat"))]
     Seats {
         /// How many it has.
         found: usize,
     },
     /// Exactly one seat attacks.
-    #[error("{found} seats have the role red_team, and exactly one must")]
+    #[error("{found} seats have the role red_team; exactly one must")]
     RedTeams {
         /// How many do.
         found: usize,
     },
     /// There are 2 to 5 loops.
-    #[error("loop_count is {found}, and 2 to 5 are allowed")]
+    #[error("loop_count is {found}; 2 to 5 are allowed")]
     LoopCount {
         /// How many are asked for.
         found: String,
     },
     /// Only what is simple goes without a council.
     #[error(
-        "short_circuit_allowed is true where complexity is {found}, and only simple questions may go without a council"
+        "short_circuit_allowed is true but complexity is {found}; only simple questions may skip the council"
     )]
     ShortCircuit {
         /// How hard the question is said to be.

@@ -63,7 +63,7 @@ pub struct Advice {
 #[derive(Debug, thiserror::Error)]
 pub enum AdviceError {
     /// Nobody is there to ask: not set up, not reachable, or silent until the time was over.
-    #[error("no advice can be had: {0}")]
+    #[error("cannot ask for advice: {0}")]
     Unavailable(LlmError),
     /// Somebody was there and gave none.
     #[error("no advice was given: {0}")]
@@ -81,7 +81,7 @@ pub enum AdviceFailure {
     CutShort(CutShort),
     /// The task and the names of its material alone are over the limit; nothing was sent.
     #[error(
-        "without any material the prompt has {chars} characters already, the limit is {limit}; raise max_prompt_chars"
+        "the prompt has {chars} characters even without material; the limit is {limit}; raise max_prompt_chars"
     )]
     TaskTooLong {
         /// How many there are.

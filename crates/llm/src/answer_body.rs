@@ -36,7 +36,7 @@ pub(crate) fn read<T: DeserializeOwned>(
     expected: Expected,
 ) -> Result<T, LlmError> {
     let text = std::str::from_utf8(body)
-        .map_err(|_| asked.unreadable("the answer is not UTF-8", "look at the server's log"))?;
+        .map_err(|_| asked.unreadable("the answer is not UTF-8", "check the server's log"))?;
     serde_json::from_str(text).map_err(|_| {
         let what = if text.trim_start().starts_with('<') {
             format!("the answer is a web page, not {}", expected.what)

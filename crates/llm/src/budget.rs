@@ -105,7 +105,7 @@ pub struct Ticket(pub u64);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BookError {
     /// A limit does not carry it.
-    #[error("this attempt would bring the use to {attempted} {resource}, the limit is {limit}")]
+    #[error("this attempt would raise usage to {attempted} {resource}; the limit is {limit}")]
     Exhausted {
         /// What ran out.
         resource: Resource,
@@ -369,7 +369,7 @@ impl<B> Budgeted<B> {
             return Err(LlmError::Misconfiguration(Fault::new(
                 self.asks.provider,
                 model,
-                "a limit in money is set, but no price is configured for this model",
+                "a cost limit is set, but no price is configured for this model",
                 format!(
                     "add a table llm.prices.\"{}/{model}\" to your own configuration, or limit calls and tokens instead",
                     self.asks.provider
@@ -400,8 +400,8 @@ impl<B> Budgeted<B> {
             BookError::Unavailable { detail } => LlmError::Misconfiguration(Fault::new(
                 self.asks.provider,
                 &inv.model,
-                format!("nothing was sent, for what it may cost cannot be reserved: {detail}"),
-                "mend that and go on",
+                format!("nothing was sent: cannot reserve its cost in the budget: {detail}"),
+                "fix that and try again",
             )),
         }
     }

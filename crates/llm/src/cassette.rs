@@ -36,17 +36,17 @@ pub enum CassetteError {
     Canonical(#[from] CanonicalError),
     /// The bytes are something else.
     #[error(
-        "this is no recording of model calls: its first line does not name {CASSETTE_SCHEMA}; name a run's cassette.jsonl"
+        "not a recording of model calls: the first line does not name {CASSETTE_SCHEMA}; name a run's cassette.jsonl"
     )]
     NotACassette,
     /// It was written by a later version.
-    #[error("this recording has the format {found:?}, this version reads {CASSETTE_SCHEMA}; update Crucible")]
+    #[error("this recording has format {found:?}, but this version reads {CASSETTE_SCHEMA}; update Crucible")]
     Newer {
         /// The format it names.
         found: String,
     },
     /// A line is not a recorded call.
-    #[error("line {line} of the recording is damaged: {why}; take a copy that is whole, or record anew")]
+    #[error("line {line} of the recording is damaged: {why}; use an intact copy, or record again")]
     BadLine {
         /// Which line, counted from 1.
         line: u64,
@@ -274,17 +274,17 @@ fn parse_call(line: u64, bytes: &[u8]) -> Result<RecordedCall, CassetteError> {
     if call.request.key()? == call.key {
         Ok(call)
     } else {
-        Err(bad("its key is not the digest of its request, so one of them was changed".to_owned()))
+        Err(bad("its key does not match the digest of its request".to_owned()))
     }
 }
 
 /// What is wrong with a line, without quoting it.
 fn shape_of(error: &serde_json::Error) -> String {
     let class = match error.classify() {
-        serde_json::error::Category::Data => "it is JSON, but no recorded call",
+        serde_json::error::Category::Data => "it is JSON, but not a recorded call",
         serde_json::error::Category::Syntax
         | serde_json::error::Category::Eof
-        | serde_json::error::Category::Io => "it is no JSON",
+        | serde_json::error::Category::Io => "it is not JSON",
     };
     format!("{class} (column {})", error.column())
 }

@@ -171,7 +171,7 @@ impl Refusal {
         match code {
             Some(status) if status != 200 => asked.on_status(status, &BTreeMap::new()),
             Some(_) | None => {
-                asked.unreadable("the answer is an error without a status", "look at the server's log")
+                asked.unreadable("the answer is an error without a status", "check the server's log")
             }
         }
     }

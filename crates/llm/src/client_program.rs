@@ -35,7 +35,7 @@ use crate::registry::{Context, Login, ProviderSettings, named_key, required};
 pub(crate) const ADDED_TOKENS: u64 = 4096;
 
 /// What to do about an end that the program does not explain.
-pub(crate) const AGAIN: &str = "try again; if it stays, run the program by hand";
+pub(crate) const AGAIN: &str = "try again; if it persists, run the program by hand";
 
 /// The system prompt of a call that brings none; without one, a client would use its own, made for tools.
 const PLAIN_SYSTEM: &str = "Answer with text only.";
@@ -238,15 +238,15 @@ impl ClientProgram {
             End::TimedOut => return Err(asked.timeout(time)),
             End::OutputLimit if completed.stdout.extent == Extent::Cut => return Err(too_long(asked)),
             End::OutputLimit => {
-                return Err(asked.unreadable("the program complains without end", AGAIN));
+                return Err(asked.unreadable("the program wrote too much to standard error", AGAIN));
             }
             End::DiskLimit => {
-                return Err(asked.unreadable("the program wrote more to the disk than it may", "try again"));
+                return Err(asked.unreadable("the program exceeded its disk limit", "try again"));
             }
             end @ (End::Signalled(_) | End::Forbidden) => {
                 let signal = if let End::Signalled(signal) = end { signal } else { FORBIDDEN_SIGNAL };
                 return Err(
-                    asked.unreadable(format!("the program was ended by signal {signal}"), "try again")
+                    asked.unreadable(format!("the program was killed by signal {signal}"), "try again")
                 );
             }
             End::Exited(code) => code,
@@ -283,7 +283,7 @@ impl ClientProgram {
             asked.fault(self.env.without_home(&error.to_string()), format!("check [llm.{provider}] binary"));
         match error {
             SandboxError::BadArgument { .. } => {
-                LlmError::Unsupported(asked.fault(error.to_string(), "take the NUL byte out of the request"))
+                LlmError::Unsupported(asked.fault(error.to_string(), "remove the NUL byte from the request"))
             }
             SandboxError::NotFound { .. }
             | SandboxError::NotExecutable { .. }
@@ -336,7 +336,7 @@ pub(crate) fn check_size(
         return Ok(());
     }
     Err(LlmError::Unsupported(asked.fault(
-        format!("the {what} has {size} bytes, the program takes at most {limit}"),
+        format!("the {what} has {size} bytes; the program accepts at most {limit}"),
         "lower the context budget, or use a provider over HTTP",
     )))
 }
@@ -344,7 +344,7 @@ pub(crate) fn check_size(
 /// The error of a program that says that its connection failed.
 pub(crate) fn broken_connection(asked: CallTarget<'_>) -> LlmError {
     LlmError::Transport(asked.fault(
-        "the connection cannot be made, or broke",
+        "the connection failed",
         format!("check the network and [llm.{}] base_url, and try again", asked.provider),
     ))
 }

@@ -42,8 +42,8 @@ impl Endpoint {
         let asked = CallTarget { provider, model: "" };
         if base.contains(['?', '#']) {
             return Err(LlmError::Misconfiguration(asked.fault(
-                "the address cannot be used: it holds a query or a fragment",
-                format!("end [llm.{provider}] base_url with its path"),
+                "the address cannot be used: it contains a query or a fragment",
+                format!("remove it, so that [llm.{provider}] base_url ends with the path"),
             )));
         }
         if let Some((name, _)) = headers.iter().find(|(_, value)| !can_be_sent(value)) {

@@ -92,7 +92,7 @@ impl fmt::Display for Fault {
         }
         write!(f, ": {}; {}", self.what, self.next)?;
         if let Some(stderr) = self.stderr.as_deref().filter(|text| !text.is_empty()) {
-            write!(f, "\nits last words were:\n{stderr}")?;
+            write!(f, "\nits standard error ended with:\n{stderr}")?;
         }
         Ok(())
     }
@@ -157,7 +157,7 @@ pub enum LlmError {
     },
     /// The budget does not carry this attempt; nothing was sent.
     #[error(
-        "LLM budget exhausted: this attempt would bring the use to {attempted} {resource}, the limit is {limit}; \
+        "LLM budget exhausted: this attempt would raise usage to {attempted} {resource}; the limit is {limit}; \
          raise the budget or split the work"
     )]
     BudgetExceeded {

@@ -76,9 +76,9 @@ impl CallTarget<'_> {
     /// An answer without words.
     pub(crate) fn wordless(self, why: Silence) -> LlmError {
         let (what, next) = match why {
-            Silence::TokenLimit => ("the token limit was used up before the first word", "raise max_tokens"),
-            Silence::Refusal => ("the model refuses to answer", "ask in another way or choose another model"),
-            Silence::Unexplained => ("the answer holds no text", "try again or choose another model"),
+            Silence::TokenLimit => ("the token limit was reached before any text", "raise max_tokens"),
+            Silence::Refusal => ("the model refuses to answer", "rephrase the request or choose another model"),
+            Silence::Unexplained => ("the answer contains no text", "try again or choose another model"),
         };
         self.unusable(AnswerFault::Empty, what, next)
     }
@@ -89,7 +89,7 @@ impl CallTarget<'_> {
                 self.fault(error.to_string(), "check that the server runs and that base_url names it"),
             ),
             HttpError::Broken { .. } => LlmError::Transport(
-                self.fault(error.to_string(), "try again; if it stays, look at the server's log"),
+                self.fault(error.to_string(), "try again; if it persists, check the server's log"),
             ),
             HttpError::Timeout { .. } => self.timeout(time),
             HttpError::TooLarge { .. } => self.unusable(
@@ -102,7 +102,7 @@ impl CallTarget<'_> {
             }
             HttpError::BadHeader { .. } => self.unsendable(error),
             HttpError::Setup { .. } => LlmError::Misconfiguration(
-                self.fault(error.to_string(), "check that this machine has certificates installed"),
+                self.fault(error.to_string(), "install TLS certificates on this machine"),
             ),
         }
     }
@@ -111,8 +111,8 @@ impl CallTarget<'_> {
     pub(crate) fn unsendable(self, error: &HttpError) -> LlmError {
         LlmError::Misconfiguration(self.fault(
             error.to_string(),
-            "look for line breaks and for other than plain ASCII in the variable that holds the key, and in the \
-             settings that are sent as headers",
+            "remove line breaks and non-ASCII characters from the variable that holds the key, and from the \
+            settings that are sent as headers",
         ))
     }
 
@@ -124,7 +124,7 @@ impl CallTarget<'_> {
         match status {
             401 | 403 => LlmError::ProviderAuth(fault(
                 "the provider refuses the key",
-                "check the variable that api_key_env names, and what the key may do",
+                "check the variable that api_key_env names, and the key's permissions",
             )),
             402 => LlmError::ProviderQuota(fault(
                 "the provider's credit is used up",
@@ -136,7 +136,7 @@ impl CallTarget<'_> {
                     headers.get("retry-after").and_then(|value| value.trim().parse().ok());
                 let wait =
                     seconds.filter(|seconds| *seconds > 0).map(|seconds| format!(" {}", span(seconds)));
-                let what = "the provider limits the rate, or the quota is used up";
+                let what = "the provider's rate limit or quota is exhausted";
                 let next = format!("wait{} and try again, or raise it", wait.unwrap_or_default());
                 LlmError::ProviderQuota(Box::new(Fault {
                     retry_after_seconds: seconds,
@@ -145,19 +145,19 @@ impl CallTarget<'_> {
             }
             300..=399 => LlmError::Misconfiguration(fault(
                 "the server points to another address, and redirects are not followed",
-                "set base_url to the address itself",
+                "set base_url to the final address",
             )),
             404 => LlmError::Misconfiguration(fault(
                 "the server does not know this address or this model",
-                "check base_url, which ends before what the provider's API adds to it (/chat/completions, /messages), \
-                 and the model's name; a router answers so, too, when nobody takes every hint given",
+                "check the model's name, and that base_url omits the API path (/chat/completions, /messages); \
+                a router also answers so when no server supports every hint",
             )),
             408 => LlmError::ProviderOutage(fault(
                 "the provider gave up before the model had answered",
                 "try again, ask for less, or choose a faster model",
             )),
             400..=499 => LlmError::Unsupported(fault(
-                "the provider refuses this request as it stands",
+                "the provider rejects this request",
                 "check that the prompt fits into the model's context and that the model takes the hints given",
             )),
             500..=599 => LlmError::ProviderOutage(fault(
@@ -165,7 +165,7 @@ impl CallTarget<'_> {
                 "try again later, or look at the provider's status page",
             )),
             _ => LlmError::ProviderOutage(fault(
-                "the server answers with a status that means nothing here",
+                "the server answered with an unexpected status",
                 "check that base_url names a model server",
             )),
         }

@@ -120,8 +120,8 @@ impl LlmInvocation {
         let names: Option<Vec<&str>> =
             hint.as_array().and_then(|list| list.iter().map(Value::as_str).collect());
         names.filter(|names| names.iter().all(|name| !name.is_empty())).ok_or_else(|| {
-            let what = "the hint models is no list of names of models";
-            LlmError::Unsupported(Fault::new(provider, &self.model, what, "name each model, or leave it out"))
+            let what = "the hint models is not a list of model names";
+            LlmError::Unsupported(Fault::new(provider, &self.model, what, "name each model, or omit the hint"))
         })
     }
 
@@ -135,8 +135,8 @@ impl LlmInvocation {
             return Ok(default);
         };
         hint.as_u64().filter(|tokens| *tokens > 0).ok_or_else(|| {
-            let what = "the hint max_tokens is no whole number from 1";
-            LlmError::Unsupported(Fault::new(provider, &self.model, what, "give it one, or leave it out"))
+            let what = "the hint max_tokens is not a whole number of at least 1";
+            LlmError::Unsupported(Fault::new(provider, &self.model, what, "set a whole number, or omit the hint"))
         })
     }
 }
@@ -180,7 +180,8 @@ pub enum Finish {
 /// The answer stops in the middle: the token limit was reached, or a filter of the provider stopped it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the answer of {provider} ({model}) was cut off, at its token limit or by a filter; raise max_tokens or ask for less at once"
+    "the answer of {provider} ({model}) was cut off by its token limit or a filter; raise max_tokens or ask \
+    for less at once"
 )]
 pub struct CutShort {
     /// Who was asked.

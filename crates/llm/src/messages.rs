@@ -59,7 +59,7 @@ pub(crate) fn request(
     }
     if turns.is_empty() {
         return Err(LlmError::Unsupported(
-            asked.fault("the request holds no words of a user", "ask something, besides the instructions"),
+            asked.fault("the request contains no user message", "add a question to the instructions"),
         ));
     }
     let turns = turns.iter().map(|(role, text)| json!({"role": role.as_str(), "content": text})).collect();
@@ -136,7 +136,7 @@ impl Refusal {
             Some("overloaded_error") => 529,
             Some(_) | None => {
                 return asked
-                    .unreadable("the answer is an error of no known type", "look at the server's log");
+                    .unreadable("the answer is an error of an unknown type", "check the server's log");
             }
         };
         asked.on_status(status, &BTreeMap::new())

@@ -129,7 +129,7 @@ impl ReceiptWarning {
     pub fn exhausted_budget(calls: &LlmReceipt) -> Option<Self> {
         (calls.budget_exhausted == Some(true)).then(|| Self {
             kind: "llm_budget_exhausted".to_owned(),
-            message: "a budget allowed no further call; `[llm.budget]` holds the limits".to_owned(),
+            message: "the budget is exhausted; `[llm.budget]` sets the limits".to_owned(),
         })
     }
 }

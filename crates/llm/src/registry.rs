@@ -69,8 +69,8 @@ pub trait ProviderKind: Sync {
         Err(LlmError::Unsupported(Fault::new(
             self.name(),
             "",
-            "it has no list of the models it offers",
-            "look into its documentation for their names",
+            "this provider does not list its models",
+            "see its documentation for model names",
         )))
     }
 }
@@ -239,7 +239,7 @@ impl Context {
                 "llm",
                 "",
                 error.to_string(),
-                "look at the system's TLS certificates",
+                "check the system's TLS certificates",
             ))
         })?;
         Ok(Self {
@@ -279,7 +279,7 @@ pub fn provider(name: &str) -> Result<&'static dyn ProviderKind, LlmError> {
         LlmError::Unsupported(Fault::new(
             shown,
             "",
-            "there is no such provider",
+            "unknown provider",
             format!("choose one of {}", known()),
         ))
     })
@@ -320,10 +320,11 @@ pub(crate) fn check_address(kind: &dyn ProviderKind, settings: &ProviderSettings
         provider,
         "",
         format!(
-            "its address is set by the project's file, which may come from somebody else: {sends} is not sent there"
+            "its address is set by the project's file, which may be untrusted: {sends} is not sent there"
         ),
         format!(
-            "take [llm.{provider}] base_url out of the project's file, or set it yourself: in your own configuration, or by a variable"
+            "remove [llm.{provider}] base_url from the project's file, or set it in your own configuration or \
+            environment"
         ),
     )))
 }
@@ -363,10 +364,10 @@ pub(crate) fn named_key(provider: &str, variable: &str, env: &Environment) -> Re
     };
     match key {
         Some(key) if key.trim().contains(char::is_control) => {
-            Err(bad("holds a line break or another character that no key has"))
+            Err(bad("contains a line break or another character that no key contains"))
         }
         Some(key) => Ok(Secret::new(key.to_owned())),
-        None => Err(bad("is not set, empty, or no text")),
+        None => Err(bad("is not set, empty, or not UTF-8")),
     }
 }
 

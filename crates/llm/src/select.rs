@@ -87,7 +87,7 @@ pub fn select(primary: NamedProvider, fallback: Fallback, context: &Context) -> 
             "llm",
             "",
             format!("neither the provider nor its fallback can be used:\n  {error}\n  {second}"),
-            "mend one of them; `crucible doctor` shows what each needs",
+            "fix one of them; `crucible doctor` shows what each needs",
         ))),
     }
 }

@@ -26,7 +26,7 @@ pub enum StrategyError {
     #[error("{EXTERNAL_TOOL_REFUSED}; set execution_strategy to \"controlled\"")]
     NotSupported,
     /// There is none of this name.
-    #[error("there is no execution strategy {name:?}; the one there is, is \"controlled\"")]
+    #[error("unknown execution strategy {name:?}; use \"controlled\"")]
     Unknown {
         /// What was asked for, at most 64 characters of it.
         name: String,

@@ -52,7 +52,7 @@ pub(super) fn verdict(answer: &str) -> DeltaVerdict {
     } else if first.eq_ignore_ascii_case("no") {
         DeltaVerdict::Unchanged
     } else if first.is_empty() {
-        DeltaVerdict::Unclear("the judge's answer holds no word".to_owned())
+        DeltaVerdict::Unclear("the judge's answer contains no word".to_owned())
     } else {
         let shown = short_line(answer.trim(), MOST_SHOWN);
         DeltaVerdict::Unclear(format!("the judge's answer begins with neither YES nor NO: {shown}"))

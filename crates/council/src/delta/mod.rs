@@ -99,7 +99,7 @@ async fn ask_strategy(
         // One that blocks its thread can be late all the same.
         Ok(Ok(verdict)) if begun.elapsed() <= patience => verdict,
         Ok(Ok(_)) | Err(_) => {
-            DeltaVerdict::Unclear(format!("the strategy said nothing within {} ms", patience.as_millis()))
+            DeltaVerdict::Unclear(format!("the strategy did not answer within {} ms", patience.as_millis()))
         }
     }
 }
@@ -129,7 +129,7 @@ async fn ask_judge(
     match caller.ask(ask).await {
         Ok(said) => Ok(judge::verdict(said.text.as_str())),
         Err(last @ NoAnswer::Final(_)) => Err(last.fatal(Part::Judge, Some(loop_number))),
-        Err(none) => Ok(DeltaVerdict::Unclear(format!("the judge has no answer: {none}"))),
+        Err(none) => Ok(DeltaVerdict::Unclear(format!("the judge gave no answer: {none}"))),
     }
 }
 
@@ -188,7 +188,7 @@ mod tests {
         let (verdict, noted) = detected(&config).await;
         let Ok(DeltaVerdict::Unclear(reason)) = verdict else { panic!("{verdict:?}") };
         assert_eq!(begun.elapsed().as_secs(), 7);
-        assert_eq!(reason, "the strategy said nothing within 7000 ms");
+        assert_eq!(reason, "the strategy did not answer within 7000 ms");
         assert_eq!(noted.len(), 1);
     }
 
@@ -212,7 +212,7 @@ mod tests {
     async fn a_strategy_that_panics_or_blocks_its_thread_for_too_long_counts_as_unclear() {
         for (strategy, told) in [
             (Unruly::Panics, "the strategy panicked"),
-            (Unruly::Blocks, "the strategy said nothing within 5 ms"),
+            (Unruly::Blocks, "the strategy did not answer within 5 ms"),
         ] {
             let mut config = unreachable();
             config.limits.call_timeout = Duration::from_millis(5);

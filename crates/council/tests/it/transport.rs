@@ -337,7 +337,8 @@ fn more_fallback_models_than_openrouter_takes_are_refused_before_anything_is_sen
     assert_eq!(refused(with(&four[1..])), "fine");
     assert_eq!(refused(with(&four)), "fine", "the model that is asked is no fallback of itself");
     let five = [four.clone(), vec!["maker/5".to_owned()]].concat();
-    let told = "fallback_models is a list of 4 besides the model that is asked; OpenRouter takes three at the most: name fewer";
+    let told = "fallback_models is a list of 4 besides the model that is asked; OpenRouter accepts at most \
+    three; name fewer";
     assert_eq!(refused(with(&five)), told);
     let other = || "maker/other".to_owned();
     assert_eq!(
@@ -374,7 +375,7 @@ async fn a_run_that_fails_tells_in_which_loop_what_it_took_and_what_was_worse() 
         call => (*call == seat("creative")).then_some(Reply::Status(400)),
     });
     let failure = engine(config(&server)).run(QUESTION, &TriageContext::none()).await.unwrap_err();
-    assert!(failure.to_string().starts_with("the seat red_team in loop 2 has no answer: "), "{failure}");
+    assert!(failure.to_string().starts_with("the seat red_team in loop 2 gave no answer: "), "{failure}");
     assert!(std::error::Error::source(&failure).is_some_and(|source| source.is::<CallError>()));
     assert!(matches!(*failure.error, CouncilError::Call { loop_number: Some(2), .. }));
     assert_eq!(failure.usage.calls, 1 + 2 * 4);

@@ -199,7 +199,7 @@ async fn a_triage_that_was_cut_off_is_refused_even_where_it_could_be_read() {
 
     let error = refused(ended("content_filter")).await.to_string();
     assert!(
-        error.contains("at its limit of tokens or by a filter of the provider (`content_filter`)"),
+        error.contains("by its token limit or a provider filter (`content_filter`)"),
         "{error}"
     );
     assert!(error.contains("else ask in other words or choose another triage model"), "{error}");
@@ -235,7 +235,8 @@ async fn a_long_question_that_is_handed_on_as_a_short_one_is_told() {
             .filter(|it| it.kind == DegradationKind::QuestionShortened && it.part == Part::Triage)
             .map(|it| it.detail.as_str())
             .collect();
-        let detail = format!("the question has {asked} characters, and what the council works on {kept}");
+        let detail = format!("the question has {asked} characters, but its rewording for the council has only \
+        {kept}");
         assert_eq!(told, if is_told { vec![detail.as_str()] } else { Vec::new() }, "{asked} {kept}");
     }
 }
@@ -507,8 +508,8 @@ async fn a_triage_that_may_name_any_model_does_not_choose_who_attacks() {
     let asked = models(&server.completions());
     assert_eq!(asked[&CouncilCall::Seat("domain_expert".to_owned())], "dear/model");
     assert_eq!(asked[&CouncilCall::RedTeam], "fake-model");
-    let detail = "the triage asked for the model `tiny/agreeable`, which only a list of models may grant to the red team; the \
-                  default model is asked";
+    let detail = "the triage asked for the model `tiny/agreeable`, which the red team may use only if a list \
+    of models allows it; the default model is used";
     assert_eq!(refused_hints(&result), [("red_team".to_owned(), detail.to_owned())]);
 }
 
@@ -606,7 +607,7 @@ async fn a_secret_that_escapes_hide_in_the_triage_is_never_shown_and_never_ends_
         assert!(!shown.contains(&key) && shown.contains("[secret:"), "{shown}");
         let redacted =
             result.degradations.iter().find(|it| it.kind == DegradationKind::AnswerRedacted).unwrap();
-        assert_eq!((redacted.part, &*redacted.detail), (Part::Triage, "1 secret taken out of the answer"));
+        assert_eq!((redacted.part, &*redacted.detail), (Part::Triage, "1 secret removed from the answer"));
         for request in server.requests() {
             assert!(!request.body.to_string().contains(&key));
             assert!(!request.body["model"].as_str().unwrap().contains("secret"), "{}", request.body["model"]);

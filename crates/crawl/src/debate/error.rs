@@ -34,7 +34,7 @@ pub enum DebateError {
     /// holds its digest alone.
     #[error(
         "the {phase} of {owner} holds what looks like a secret, so it is not used; a model quotes what it was shown or makes \
-         one up: look for it in the repository's build files and README, or try again"
+         one up: check the repository's build files and README, or try again"
     )]
     Secret {
         /// Who answered.
@@ -74,7 +74,7 @@ pub enum ReplyFault {
     },
     /// It is not the one JSON object that was asked for. Of another shape: a failure of the schema; no JSON, or far longer than its
     /// budget can make it: a failure of the provider.
-    #[error("{0}; choose a stronger model, or a provider that can be held to a JSON Schema")]
+    #[error("{0}; choose a stronger model, or a provider that supports JSON Schema")]
     Strict(StrictFault),
 }
 

@@ -65,7 +65,7 @@ fn mute(program: &ProgramCheck, level: Level) -> Option<Finding> {
     let place = program.path.as_ref().unwrap_or(&program.name);
     let subject = format!("{place}: {problem}");
     let hint =
-        format!("Run `{place} --version` yourself; what it needs may lie where the sandbox shows nothing.");
+        format!("Run `{place} --version` yourself; it may need files that the sandbox hides.");
     Some(Finding { code: Code::new("doctor-program-mute"), level, subject, hint })
 }
 
@@ -88,7 +88,7 @@ fn candidate<'a>(name: &str, seen: &'a Diagnosis) -> Result<&'a ProviderCheck, P
             next: "see its settings".to_owned(),
         })),
         None => Err(provider(name).err().as_ref().map_or_else(
-            || Problem { what: "it was not looked at".to_owned(), next: "try again".to_owned() },
+            || Problem { what: "it was not checked".to_owned(), next: "try again".to_owned() },
             Problem::from,
         )),
     }

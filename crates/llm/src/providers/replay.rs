@@ -176,11 +176,11 @@ impl ReplayBackend {
     }
 
     fn miss(&self, phase: &str, asked: &RecordedRequest, key: &Digest) -> LlmError {
-        const NEXT: &str = "record again with the provider that made the recording, or go back to the version and \
-                            input it was made with";
+        const NEXT: &str = "record again with the same provider, or use the version and input that the \
+        recording was made with";
         if let Some(recorded) = self.outcomes.get(key) {
             let what = format!(
-                "this request was recorded {} times and is now asked once more than that (key {})",
+                "this request was recorded {} times and is now made once more (key {})",
                 recorded.len(),
                 key.short()
             );
@@ -191,7 +191,7 @@ impl ReplayBackend {
         let same_phase = || self.requests.iter().filter(|(of, _)| of == phase).map(|(_, request)| request);
         let what = match nearest(&shown, same_phase()) {
             Some(nearest) => format!(
-                "the recording does not hold this request (key {}); against the nearest recorded one it reads:\n{}",
+                "the recording does not contain this request (key {}); compared with the nearest recorded one:\n{}",
                 key.short(),
                 short_diff(&nearest, &shown)
             ),
@@ -201,12 +201,13 @@ impl ReplayBackend {
                 phases.dedup();
                 let named: Vec<&str> = phases.into_iter().take(PHASES).collect();
                 format!(
-                    "the recording does not hold this request (key {}); it holds other questions, and none of {phase:?}: only of {}",
+                    "the recording does not contain this request (key {}); it holds other questions, and none \
+                    of {phase:?}: only of {}",
                     key.short(),
                     named.join(", ")
                 )
             }
-            None => format!("the recording holds no call at all (key {})", key.short()),
+            None => format!("the recording contains no calls (key {})", key.short()),
         };
         misconfigured(&asked.model, what, NEXT)
     }

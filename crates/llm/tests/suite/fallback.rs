@@ -132,7 +132,7 @@ fn what_is_written_down_of_a_fallback_does_not_name_the_users_home() {
 fn without_a_name_or_with_a_wrong_one_there_is_nothing_to_fall_back_from() {
     let room = room();
     let fallback = Fallback::To(Box::new(candidate("gateway", Fault::None, &room)));
-    for (name, says) in [("", "LLM provider must be specified"), ("claud-cli", "there is no such provider")] {
+    for (name, says) in [("", "LLM provider must be specified"), ("claud-cli", "unknown provider")] {
         let nobody = NamedProvider { name: name.to_owned(), settings: ProviderSettings::default() };
         let error = select(nobody, fallback.clone(), &context(&[("A_KEY", "k")])).err().unwrap();
         assert!(error.to_string().contains(says), "{error}");

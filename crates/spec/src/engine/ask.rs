@@ -168,7 +168,7 @@ impl PhaseRun<'_> {
         if redactions > 0 {
             self.warn(ReceiptWarning {
                 kind: "answer_redacted".to_owned(),
-                message: format!("{} taken out of the answer", counted(redactions, "secret")),
+                message: format!("{} removed from the answer", counted(redactions, "secret")),
             });
         }
         let fault = match result.finish() {

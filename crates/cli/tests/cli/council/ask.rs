@@ -232,7 +232,7 @@ fn the_trace_of_a_debate_tells_who_was_attacked_and_why_it_ended() {
         pragmatist: one program is enough for five people.
       red_team, attack on pragmatist (gpt-oss-20b)
         The costs of waiting are left out.
-      - pragmatist gave no defence, so its position stands as it was: gateway (gpt-oss-20b): the provider refuses the key (HTTP 401); check the variable that api_key_env names, and what the key may do
+      - pragmatist gave no defence, so its position stands as it was: gateway (gpt-oss-20b): the provider refuses the key (HTTP 401); check the variable that api_key_env names, and the key's permissions
       - after the attack: domain_expert was not attacked, pragmatist gave no answer, creative was not attacked, creative#2 was not attacked
       - 4 seats, 1 model; positions resemble each other 0.71 on average
 
@@ -247,7 +247,7 @@ fn the_trace_of_a_debate_tells_who_was_attacked_and_why_it_ended() {
         pragmatist: one program is enough for five people.
       red_team, attack on pragmatist (gpt-oss-20b)
         The costs of waiting are left out.
-      - pragmatist gave no defence, so its position stands as it was: gateway (gpt-oss-20b): the provider refuses the key (HTTP 401); check the variable that api_key_env names, and what the key may do
+      - pragmatist gave no defence, so its position stands as it was: gateway (gpt-oss-20b): the provider refuses the key (HTTP 401); check the variable that api_key_env names, and the key's permissions
       - after the attack: domain_expert was not attacked, pragmatist gave no answer, creative was not attacked, creative#2 was not attacked
       - resemblance to the loop before: domain_expert 1.00, pragmatist 1.00, creative 1.00, creative#2 1.00
       - nothing of substance changed: the loops end here
@@ -268,8 +268,8 @@ fn the_trace_of_a_debate_tells_who_was_attacked_and_why_it_ended() {
     ");
     let warnings: Vec<&str> = ran.stderr.lines().filter(|line| line.starts_with("warning:")).collect();
     insta::assert_snapshot!(warnings.join("\n"), @"
-    warning: loop 1: pragmatist gave no defence, so its position stands as it was: gateway (gpt-oss-20b): the provider refuses the key (HTTP 401); check the variable that api_key_env names, and what the key may do
-    warning: loop 2: pragmatist gave no defence, so its position stands as it was: gateway (gpt-oss-20b): the provider refuses the key (HTTP 401); check the variable that api_key_env names, and what the key may do
+    warning: loop 1: pragmatist gave no defence, so its position stands as it was: gateway (gpt-oss-20b): the provider refuses the key (HTTP 401); check the variable that api_key_env names, and the key's permissions
+    warning: loop 2: pragmatist gave no defence, so its position stands as it was: gateway (gpt-oss-20b): the provider refuses the key (HTTP 401); check the variable that api_key_env names, and the key's permissions
     ");
 }
 

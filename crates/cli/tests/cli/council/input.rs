@@ -53,7 +53,7 @@ fn a_question_that_is_no_text_or_too_long_is_refused_before_anybody_is_asked() {
     let short = |args: &[&str]| desk.call(args).env("CRUCIBLE_COUNCIL_MAX_QUERY_BYTES", "20");
     let ran = short(&["ask", "a question of 30 bytes in all."]).run().exits(7);
     insta::assert_snapshot!(ran.stderr, @"
-    error: the question has 30 bytes, at most 20 are taken
+    error: the question has 30 bytes; the limit is 20
       hint: Shorten it, or raise council.max_query_bytes (CRUCIBLE_COUNCIL_MAX_QUERY_BYTES).
     ");
     // Space around a question is no part of it, wherever the question comes from.
@@ -64,7 +64,7 @@ fn a_question_that_is_no_text_or_too_long_is_refused_before_anybody_is_asked() {
     let ran = run_with(short(&["chat"]), b"  12345678901234567890 \r\n 123456789012345678901 \n").ok();
     assert_eq!(ran.stdout.matches("[Processing... short-circuited]").count(), 1, "{}", ran.stdout);
     assert!(
-        ran.stdout.contains("> error: the question has 21 bytes, at most 20 are taken"),
+        ran.stdout.contains("> error: the question has 21 bytes; the limit is 20"),
         "{}",
         ran.stdout
     );

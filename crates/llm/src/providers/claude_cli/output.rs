@@ -58,7 +58,7 @@ pub(super) fn read(asked: CallTarget<'_>, code: i32, stdout: &[u8]) -> Result<Ll
     }
     if text.trim().is_empty() {
         let next = "try again or choose another model";
-        return Err(asked.unusable(AnswerFault::Empty, "the answer holds no text", next));
+        return Err(asked.unusable(AnswerFault::Empty, "the answer contains no text", next));
     }
     let Some(by_model) =
         result.get("modelUsage").and_then(Value::as_object).filter(|usage| !usage.is_empty())

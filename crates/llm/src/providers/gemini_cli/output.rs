@@ -93,17 +93,17 @@ pub(super) fn answer(asked: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, 
         return Err(if text.trim().is_empty() {
             asked.unusable(AnswerFault::Empty, "the answer broke off before any text came", "try again")
         } else {
-            asked.unreadable("the answer broke off, and what came of it is not used", "try again")
+            asked.unreadable("the answer broke off; the partial text is not used", "try again")
         });
     }
     if models.is_empty() || requests == 0 {
-        return Err(asked.unreadable("the program sent nothing and reports success", AGAIN));
+        return Err(asked.unreadable("the program reports success but sent no request", AGAIN));
     }
     let mut speakers = models.iter().filter(|(_, model)| model.api.total_requests == 1);
     let (1, Some((speaker, ModelStats { tokens, .. }))) = (requests, speakers.next()) else {
         return Err(asked.unreadable(
-            format!("the program made {requests} requests for one answer, whose text may be glued together"),
-            "try again; name a model itself and not an alias for several",
+            format!("the program made {requests} requests for one answer; its text may be several answers joined"),
+            "try again; name one model, not an alias for several",
         ));
     };
     Ok(LlmResult {
@@ -122,7 +122,7 @@ fn plain_text(asked: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, LlmErro
     let text = std::str::from_utf8(stdout).ok().filter(|text| !text.trim_start().starts_with('{'));
     let Some(text) = text else {
         return Err(asked.unreadable(
-            "the program ended with code 0, and what it printed is neither its JSON nor plain text",
+            "the program ended with code 0, but its output is neither its JSON nor plain text",
             AGAIN,
         ));
     };
