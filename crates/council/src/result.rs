@@ -225,7 +225,7 @@ pub enum DegradationKind {
     HintRefused,
     /// The backend knows no list of fallback models.
     FallbackIgnored,
-    /// The synthesis was shown the deliberation in part.
+    /// The synthesis was shown only part of the deliberation.
     SummaryCut,
     /// The triage handed on less than half of a long question, and the council sees nothing else of it.
     QuestionShortened,

@@ -81,7 +81,7 @@ pub enum FetchError {
     #[error(transparent)]
     Name(#[from] TargetError),
     /// The ref is none.
-    #[error("{text:?} names no ref: {why}; write a tag, a branch or a whole commit id")]
+    #[error("{text:?} is not a ref: {why}; write a tag, a branch or a whole commit id")]
     Ref {
         /// What was asked for.
         text: String,
@@ -100,20 +100,20 @@ pub enum FetchError {
         host: String,
     },
     /// There is nothing at the path.
-    #[error("there is no {}; name a directory that is there, or owner/repo for a repository of GitHub", path.display())]
+    #[error("{} does not exist; name an existing directory, or owner/repo for a GitHub repository", path.display())]
     NoSuchPath {
         /// The path.
         path: PathBuf,
     },
     /// The path is none of a directory.
-    #[error("{} is no directory; name the directory of the repository that it lies in", path.display())]
+    #[error("{} is not a directory; name the directory of its repository", path.display())]
     NotADirectory {
         /// The path.
         path: PathBuf,
     },
     /// The local repository has no work tree.
     #[error(
-        "{} is a bare repository, which a crawl does not look into; `git clone` it, and name the clone", path.display()
+        "{} is a bare repository, which a crawl cannot read; `git clone` it, and name the clone", path.display()
     )]
     Bare {
         /// The repository.
@@ -121,7 +121,7 @@ pub enum FetchError {
     },
     /// The local repository has no commit.
     #[error(
-        "{} has no commit yet, and a crawl looks at what is committed; commit its files, and ask again", path.display()
+        "{} has no commits, and a crawl reads only committed files; commit its files, and try again", path.display()
     )]
     Unborn {
         /// The top of its work tree.
@@ -132,7 +132,7 @@ pub enum FetchError {
     Clone(#[from] CloneError),
     /// A commit of a local repository was asked for by its id.
     #[error(
-        "a local repository is cloned at a branch or a tag, and {id} is a commit id; give it a tag: git tag NAME {id}"
+        "a local repository can be cloned only at a branch or tag, but {id} is a commit id; tag it: git tag NAME {id}"
     )]
     LocalCommit {
         /// The id.
@@ -140,7 +140,8 @@ pub enum FetchError {
     },
     /// The archive cannot be used.
     #[error(
-        "{source}\nthe archive was the one of {reference} in {repo}; name a branch or tag with --ref to have it cloned instead"
+        "{source}\nthe archive was for {reference} in {repo}; name a branch or tag with --ref to have it \
+        cloned instead"
     )]
     Archive {
         /// The repository.
@@ -152,7 +153,8 @@ pub enum FetchError {
     },
     /// The archive is of another commit.
     #[error(
-        "the archive of {reference} in {repo} is not of the commit {commit} that GitHub names: {found}; try again, or name a \
+        "the archive of {reference} in {repo} is not for the commit {commit} that GitHub reports: {found}; \
+        try again, or name a \
          branch or tag with --ref to have it cloned"
     )]
     OtherCommit {
@@ -191,7 +193,7 @@ pub async fn fetch(
     let candidate = github.repository(repo).await?;
     if !candidate.full_name.eq_ignore_ascii_case(&repo.full_name()) {
         witness.warning(&format!(
-            "{} was asked for, and GitHub answers with {}, which is looked at: it was renamed or handed over",
+            "{} was renamed or transferred; GitHub answers with {}, which is used",
             repo.full_name(),
             candidate.full_name
         ));
@@ -302,7 +304,7 @@ async fn warn_of_changes(git: &Git, witness: &dyn CrawlObserver) {
         Ok(entries) => entries.iter().filter(|entry| entry.kind != DirtyKind::Hidden).count(),
         Err(error) => {
             let why = format!(
-                "what is not committed is not looked at, and whether there is any is unknown: {error}"
+                "cannot check for uncommitted changes, which are ignored: {error}"
             );
             return witness.warning(&why);
         }
@@ -310,7 +312,7 @@ async fn warn_of_changes(git: &Git, witness: &dyn CrawlObserver) {
     if left_out > 0 {
         let what = if left_out == 1 { "1 path is".to_owned() } else { format!("{left_out} paths are") };
         witness.warning(&format!(
-            "{what} changed or untracked in {}: only what is committed is looked at; commit first where it matters",
+            "{what} changed or untracked in {}: only committed files are read; commit first if it matters",
             git.top().display()
         ));
     }
@@ -355,7 +357,7 @@ impl Remote<'_> {
         // An archive says nothing of submodules; their directories are empty in it.
         if unpacked.tree.join(".gitmodules").symlink_metadata().is_ok() {
             self.witness.warning(
-                "the repository has submodules (.gitmodules names them), whose files are not looked at",
+                "the repository has submodules (see .gitmodules), whose files are not read",
             );
         }
         Ok(self.fetched(unpacked.tree, reference, commit, FetchMethod::Tarball))
@@ -405,7 +407,7 @@ async fn shallow_clone(
     let request = CloneRequest { url, at, into, limits: CloneLimits::DEFAULT };
     let cloned = clone(Arc::clone(&tools.sandbox), &tools.env, &request).await?;
     if cloned.submodules > 0 {
-        witness.warning(&format!("submodules, whose files are not looked at: {}", cloned.submodules));
+        witness.warning(&format!("submodules, whose files are not read: {}", cloned.submodules));
     }
     Ok(cloned)
 }
@@ -415,7 +417,7 @@ fn disagreement(unpacked: &Unpacked, commit: &str) -> Option<String> {
     if let Some(own) = &unpacked.commit
         && own.as_str() != commit
     {
-        return Some(format!("it says that it is of {own}"));
+        return Some(format!("it names the commit {own}"));
     }
     let short = unpacked.top.rsplit('-').next().unwrap_or_default();
     let agrees = short.len() >= SHORTEST && commit.starts_with(short);

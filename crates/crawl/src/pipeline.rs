@@ -154,7 +154,7 @@ pub enum CrawlError {
     #[error(transparent)]
     Canonical(#[from] CanonicalError),
     /// A piece of work ended before it was done.
-    #[error("looking at the files ended early: {why}; try again")]
+    #[error("the inspection ended early: {why}; try again")]
     Interrupted {
         /// How.
         why: String,
@@ -283,7 +283,7 @@ impl<'a> Pipeline<'a> {
         fetched: &Fetched,
         subpath: Option<&RepoPath>,
     ) -> Result<Inspection, CrawlError> {
-        self.witness.progress("looking at the files");
+        self.witness.progress("inspecting the files");
         let (files, part, now) = (fetched.clone(), subpath.cloned(), self.now);
         // Beside the loop, so that an interruption is heard while a large tree is walked.
         let looked = tokio::task::spawn_blocking(move || inspect(&files, part.as_ref(), now)).await;

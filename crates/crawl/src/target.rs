@@ -123,7 +123,7 @@ impl RefChoice {
 pub enum TargetError {
     /// No repository.
     #[error(
-        "{text:?} names no repository; write owner/repo, https://github.com/owner/repo, or ./path for a local one"
+        "{text:?} is not a repository; write owner/repo, https://github.com/owner/repo, or ./path for a local one"
     )]
     Name {
         /// What was written.
@@ -131,7 +131,7 @@ pub enum TargetError {
     },
     /// No ref.
     #[error(
-        "{text:?} names no ref: {why}; write a tag, a branch or a whole commit id, with :PATH for a sub-project"
+        "{text:?} is not a ref: {why}; write a tag, a branch or a whole commit id, with :PATH for a sub-project"
     )]
     Ref {
         /// What was written.
@@ -141,7 +141,7 @@ pub enum TargetError {
     },
     /// No place inside of the repository.
     #[error(
-        "{text:?} names no sub-project: {why}; write REF:PATH with its directory from the repository's top"
+        "{text:?} is not a sub-project: {why}; write REF:PATH with its directory relative to the repository's root"
     )]
     Subpath {
         /// What was written.

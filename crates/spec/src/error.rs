@@ -30,8 +30,8 @@ pub enum SpecError {
     },
     /// Another spec is named like it but for capitals.
     #[error(
-        "the id {spec} differs from {other} only in capital letters, and on many disks the two are one directory; \
-         name the spec as it is written there, or choose another id"
+        "the id {spec} differs from {other} only in letter case, and many file systems treat the two as one \
+        directory; use the existing spelling, or choose another id"
     )]
     SpelledOtherwise {
         /// The id.
@@ -41,7 +41,7 @@ pub enum SpecError {
     },
     /// There is nothing to start from.
     #[error(
-        "there is no idea to start from; say what is wanted on standard input, or name a file with --source"
+        "no idea to start from; pass it on standard input, or name a file with --source"
     )]
     EmptyIdea,
     /// A source of the idea or of the context cannot be used.
@@ -61,7 +61,7 @@ pub enum SpecError {
         error: GhError,
     },
     /// The phase may not run now.
-    #[error("{phase} cannot run now: {why}; next can come: {}", names(valid))]
+    #[error("{phase} cannot run now: {why}; valid next phases: {}", names(valid))]
     Transition {
         /// The spec.
         spec: SpecId,
@@ -74,7 +74,7 @@ pub enum SpecError {
     },
     /// What the model has to see is too large. Nothing was sent.
     #[error(
-        "the packet of {} bytes and {} lines is over its limits of {} bytes and {} lines; nothing was sent",
+        "the packet has {} bytes and {} lines, but its limits are {} bytes and {} lines; nothing was sent",
         manifest.bytes, manifest.lines, manifest.limits.max_bytes, manifest.limits.max_lines
     )]
     PacketOverLimit {
@@ -92,19 +92,19 @@ pub enum SpecError {
         line: u64,
     },
     /// A living process is at work on the spec.
-    #[error("another process is at work on this spec ({owner})")]
+    #[error("another process is working on this spec ({owner})")]
     Locked {
         /// What the holder says of itself.
         owner: String,
     },
     /// Somebody took the lock by force while this process worked; from then on it changed nothing.
-    #[error("another process took this spec's lock with --force, and this run kept nothing after that")]
+    #[error("another process took this spec's lock with --force; this run saved nothing after that")]
     LockLost,
     /// The model cannot be asked, or its answer cannot be recorded.
     #[error(transparent)]
     Call(#[from] CallError),
     /// The time of the phase, for all its calls together, is over.
-    #[error("the phase {phase} took longer than the {seconds} s that it has for all its calls together")]
+    #[error("the phase {phase} exceeded its limit of {seconds} s for all its calls together")]
     PhaseTimedOut {
         /// The phase.
         phase: PhaseId,
@@ -112,7 +112,7 @@ pub enum SpecError {
         seconds: u64,
     },
     /// The answer is not the document that was asked for, nor was its correction.
-    #[error("the model's answer is not the document of the phase {phase}")]
+    #[error("the model's answer is not a valid document of the phase {phase}")]
     Answer {
         /// The phase.
         phase: PhaseId,
@@ -120,19 +120,19 @@ pub enum SpecError {
         verdict: Verdict,
     },
     /// The patch gate refuses the fixup.
-    #[error("the fixup is refused; no file was changed by it")]
+    #[error("the fixup was refused; no file was changed")]
     FixupRefused {
         /// Why.
         verdict: Verdict,
     },
     /// The project's files are no longer what the fixup was made for, or cannot be changed.
-    #[error("the fixup cannot be applied: {why}; no file was changed by it")]
+    #[error("the fixup cannot be applied: {why}; no file was changed")]
     FixupBlocked {
         /// Why, and what to do.
         why: String,
     },
     /// An application of fixups was broken off, and what it left can be neither finished nor taken back, or cannot be told.
-    #[error("an application of fixups was broken off: {why}")]
+    #[error("applying fixups was interrupted: {why}")]
     FixupBrokenOff {
         /// What stands in the way, and what to do.
         why: String,
@@ -187,9 +187,9 @@ impl fmt::Display for SpecAbsence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => Ok(()),
-            Self::NotBegun => f.write_str(" yet: workspace.yaml lists it, and no command has begun it"),
+            Self::NotBegun => f.write_str(" yet: workspace.yaml lists it, but no command has started it"),
             Self::NoDirectory(path) => {
-                write!(f, ": {} has to be a directory and no link; move it away", path.display())
+                write!(f, ": {} must be a directory, not a link; move it away", path.display())
             }
         }
     }
@@ -206,7 +206,7 @@ fn names(phases: &[PhaseId]) -> String {
 fn secret_told(entry: &str, rule: &str, line: u64) -> String {
     match line {
         0 if rule == crate::packet::SECRET_FILE => {
-            format!("{entry} holds secrets, as its name says (rule {rule})")
+            format!("{entry} contains secrets, judging by its name (rule {rule})")
         }
         0 => format!("the name of {entry} is a secret (rule {rule})"),
         line => format!("{entry} holds a secret (rule {rule}, line {line})"),

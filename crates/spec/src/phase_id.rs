@@ -25,7 +25,7 @@ pub enum PhaseId {
 
 /// There is no phase of this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} is no phase; they are {}", PhaseId::ALL.map(PhaseId::as_str).join(", "))]
+#[error("{name:?} is not a phase; use one of {}", PhaseId::ALL.map(PhaseId::as_str).join(", "))]
 pub struct PhaseIdError {
     name: String,
 }

@@ -17,8 +17,8 @@ pub enum DebateError {
     Call(#[from] CallError),
     /// A model answered, and the answer is not what was asked for. Nothing is guessed from it.
     #[error(
-        "the {phase} of {owner} cannot be used: {why}; the reply has the digest {digest}, and a recorded session holds it: \
-         `crucible crawl history` lists them, `crucible crawl history SESSION` shows who said what"
+        "the {phase} of {owner} is invalid: {why}; if the session was recorded, `crucible crawl history \
+        SESSION` shows the reply (digest {digest})"
     )]
     Reply {
         /// Who answered.
@@ -33,8 +33,8 @@ pub enum DebateError {
     /// A model's answer holds what looks like a secret, in plain sight or behind escapes. The answer is not used, and the record
     /// holds its digest alone.
     #[error(
-        "the {phase} of {owner} holds what looks like a secret, so it is not used; a model quotes what it was shown or makes \
-         one up: check the repository's build files and README, or try again"
+        "the {phase} of {owner} holds what looks like a secret, so it is not used; the model may quote one \
+        from the repository: check its build files and README, or try again"
     )]
     Secret {
         /// Who answered.
@@ -43,7 +43,7 @@ pub enum DebateError {
         phase: DebatePhase,
     },
     /// The record could not be kept.
-    #[error("the debate ends here, for its record cannot be kept: {why}")]
+    #[error("the debate was stopped because its record cannot be written: {why}")]
     Transcript {
         /// Why not.
         why: String,
@@ -58,14 +58,14 @@ pub enum DebateError {
 pub enum ReplyFault {
     /// The provider cut it off: a failure of the provider.
     #[error(
-        "it was cut off, at its budget of {budget} tokens or by a filter of the provider; choose a model that says less"
+        "it was cut off by its limit of {budget} tokens or a provider filter; choose a less verbose model"
     )]
     CutShort {
         /// Tokens that it may take.
         budget: u64,
     },
     /// The provider did not hold it to its budget: a failure of the provider.
-    #[error("it took {tokens} tokens and may take {budget}; choose a provider that can be held to a limit")]
+    #[error("it used {tokens} tokens, but its limit is {budget}; choose a provider that enforces token limits")]
     OverBudget {
         /// Tokens that it took.
         tokens: u64,

@@ -132,7 +132,7 @@ impl<'d> DebateFloor<'d> {
         let ignored = result.extensions.get(LlmResult::IGNORED_METADATA).and_then(Value::as_array);
         if ignored.is_some_and(|names| names.iter().any(|name| name == MAX_TOKENS)) {
             self.note(format!(
-                "{} cannot be told a limit of tokens: the budget of {}'s answers was checked only after they came",
+                "{} does not support a token limit: the budget of {}'s answers was checked only afterwards",
                 result.provider,
                 phase.owner()
             ));

@@ -76,7 +76,7 @@ pub(crate) fn check<'a>(export: &Export<'a>) -> Result<Vec<(&'static str, &'a st
 
 fn judge_plan(artifact: &CheckedArtifact) -> Result<(), ExportError> {
     let wrong = |why: &str| ExportError::Contents { why: why.to_owned() };
-    let plan: PlanV1 = serde_json::from_str(artifact.json()).map_err(|_| wrong("its plan is no plan"))?;
+    let plan: PlanV1 = serde_json::from_str(artifact.json()).map_err(|_| wrong("its plan document is not a plan"))?;
     if !plan.safety_validated || !plan.safety_violations.is_empty() {
         return Err(ExportError::UnsafePlan { violations: plan.safety_violations });
     }
@@ -89,13 +89,13 @@ fn judge_plan(artifact: &CheckedArtifact) -> Result<(), ExportError> {
 fn judge_manifest(artifact: &CheckedArtifact, others: &[&CheckedArtifact]) -> Result<(), ExportError> {
     let wrong = |why: &str| ExportError::Contents { why: why.to_owned() };
     let manifest: ManifestV1 =
-        serde_json::from_str(artifact.json()).map_err(|_| wrong("its manifest is no manifest"))?;
+        serde_json::from_str(artifact.json()).map_err(|_| wrong("its manifest is invalid"))?;
     let is_hashed =
         |artifact: &&CheckedArtifact| ShortHash::of(artifact.json().as_bytes()) == *artifact.content_hash();
     let listed: Vec<ManifestArtifact> = others.iter().map(|artifact| manifest_entry(artifact)).collect();
     if manifest.artifacts == listed && others.iter().all(is_hashed) {
         Ok(())
     } else {
-        Err(wrong("the manifest does not list the documents beside it, in their order and with their hashes"))
+        Err(wrong("the manifest does not match the order or the hashes of the documents"))
     }
 }

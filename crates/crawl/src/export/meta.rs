@@ -12,7 +12,7 @@ const SCHEMAS: [(&str, &str); 2] = [
 
 /// Checks a file by its name. A problem is told with its place; no value of the file is repeated.
 pub(super) fn check_meta(name: &str, json: &str) -> Result<(), String> {
-    let file: Value = serde_json::from_str(json).map_err(|_| format!("{name} is no JSON"))?;
+    let file: Value = serde_json::from_str(json).map_err(|_| format!("{name} is not JSON"))?;
     let schema = SCHEMAS.iter().find(|(of, _)| *of == name).ok_or_else(|| format!("{name} has no schema"))?.1;
     let schema: Value = serde_json::from_str(schema).map_err(|error| error.to_string())?;
     let validator = jsonschema::options()

@@ -74,13 +74,13 @@ pub enum ExportError {
     #[error(transparent)]
     Fs(#[from] FsError),
     /// The directory is not named from the root on.
-    #[error("the output directory {} is not absolute; write it from / on", path.display())]
+    #[error("the output directory {} is not absolute; give an absolute path", path.display())]
     Relative {
         /// As it was named.
         path: PathBuf,
     },
     /// The directory belongs to the system.
-    #[error("the output directory {} is, or lies in, the system directory {system}{}; choose one of your own",
+    #[error("the output directory {} is or is inside the system directory {system}{}; choose one of your own",
             path.display(), by_way_of(path, real))]
     System {
         /// As it was named.
@@ -91,19 +91,19 @@ pub enum ExportError {
         system: &'static str,
     },
     /// The directory lies in the `.git` of a repository.
-    #[error("the output directory {} lies in a .git directory, which is git's own; choose another one", path.display())]
+    #[error("the output directory {} is inside a .git directory, which belongs to git; choose another one", path.display())]
     InsideGit {
         /// As it was named.
         path: PathBuf,
     },
     /// Something else stands there.
-    #[error("{} is no directory, so nothing can be exported there; choose another one", path.display())]
+    #[error("{} is not a directory, so nothing can be exported there; choose another one", path.display())]
     NotADirectory {
         /// What stands there.
         path: PathBuf,
     },
     /// A link stands where a directory or a file of the export belongs.
-    #[error("{} is a link, or something else that an export does not write over; remove it, or choose another directory",
+    #[error("{} is a link or another kind of file that an export does not overwrite; remove it, or choose another directory",
             path.display())]
     Link {
         /// Where.
@@ -116,7 +116,7 @@ pub enum ExportError {
         path: PathBuf,
     },
     /// Files are there that no export of ours wrote.
-    #[error("the output directory {} holds files of somebody else ({entry}); choose another directory, or empty it",
+    #[error("the output directory {} contains files that no export wrote ({entry}); choose another directory, or empty it",
             path.display())]
     Occupied {
         /// The directory.
@@ -131,7 +131,7 @@ pub enum ExportError {
         path: PathBuf,
     },
     /// Somebody replaced the directory, or a part of its path, meanwhile.
-    #[error("{} leads somewhere else than a moment ago; see who changes it, and choose another directory", path.display())]
+    #[error("{} changed while it was in use; find out what changes it, and choose another directory", path.display())]
     Moved {
         /// The directory.
         path: PathBuf,
@@ -143,14 +143,14 @@ pub enum ExportError {
         violations: Vec<String>,
     },
     /// The documents do not make an export.
-    #[error("these documents make no export: {why}; this is a fault of the program, please report it")]
+    #[error("the export documents are invalid: {why}; this is a bug in Crucible, please report it")]
     Contents {
         /// What is wrong.
         why: String,
     },
     /// A file would hold a secret.
     #[error(
-        "{file} would hold a secret ({}), so nothing is exported; take the secret out of what it was made from",
+        "{file} would contain a secret ({}), so nothing is exported; remove the secret from its source",
         rules.join(", ")
     )]
     Secret {

@@ -18,7 +18,8 @@ pub enum GitHubError {
     },
     /// It is not there, or not shown.
     #[error(
-        "GitHub has no {what}, or does not show it to you; is it spelled right, and if it is private, does your login see it?"
+        "GitHub has no {what}, or does not show it to you; check the spelling, and that your login can see it \
+        if it is private"
     )]
     NotFound {
         /// What was asked for.
@@ -26,7 +27,7 @@ pub enum GitHubError {
     },
     /// GitHub answered with something that cannot be true.
     #[error(
-        "GitHub's answer about {what} makes no sense: {why}; try again, and name another repository if it stays so"
+        "GitHub's answer about {what} is invalid: {why}; try again, or name another repository if it persists"
     )]
     Odd {
         /// What was asked for.

@@ -115,7 +115,7 @@ impl<'a> GitHub<'a> {
         }
         if items.len() > PAGE as usize {
             self.witness.warning(&format!(
-                "GitHub sent {} results where {PAGE} were asked for; the rest is left out",
+                "GitHub sent {} results instead of {PAGE}; the rest is ignored",
                 items.len()
             ));
         }
@@ -128,7 +128,7 @@ impl<'a> GitHub<'a> {
                         item["full_name"].as_str().unwrap_or("a repository without a name"),
                         100,
                     );
-                    self.witness.warning(&format!("a search result is left out, {name}: {why}"));
+                    self.witness.warning(&format!("search result ignored, {name}: {why}"));
                 }
             }
         }
@@ -176,7 +176,7 @@ impl<'a> GitHub<'a> {
             Some(tag) if repo_metadata::is_ref(tag) => Ok(Some(tag.to_owned())),
             _ => Err(odd(
                 &what,
-                "its latest release has no tag that could be one, so ask for a branch or tag with --ref NAME",
+                "its latest release has no valid tag; name a branch or tag with --ref NAME",
             )),
         }
     }

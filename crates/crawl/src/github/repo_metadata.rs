@@ -36,17 +36,17 @@ pub(super) fn candidate(told: &Value, host: &str) -> Result<FoundRepo, String> {
         return Err(format!("its address is not {url}"));
     }
     let stars =
-        told["stargazers_count"].as_u64().filter(|stars| *stars <= MOST).ok_or("its stars are no number")?;
+        told["stargazers_count"].as_u64().filter(|stars| *stars <= MOST).ok_or("its star count is not a number")?;
     // A repository that nobody ever pushed to is as old as it is.
     let pushed = if told["pushed_at"].is_null() { &told["created_at"] } else { &told["pushed_at"] };
     let pushed_at: Timestamp = pushed
         .as_str()
         .and_then(|instant| instant.parse().ok())
-        .ok_or("its last push is no instant in UTC")?;
+        .ok_or("its last push is not a UTC timestamp")?;
     let owner_type = match told["owner"]["type"].as_str() {
         Some("Organization") => OwnerType::Organization,
         Some(_) => OwnerType::User,
-        None => return Err("its owner has no kind".to_owned()),
+        None => return Err("its owner has no type".to_owned()),
     };
     let flag = |name: &str| told[name].as_bool().ok_or_else(|| format!("`{name}` is neither true nor false"));
     let default_branch = told["default_branch"].as_str().filter(|branch| is_ref(branch));
@@ -60,7 +60,7 @@ pub(super) fn candidate(told: &Value, host: &str) -> Result<FoundRepo, String> {
         owner_type,
         archived: flag("archived")?,
         fork: flag("fork")?,
-        default_branch: default_branch.ok_or("its default branch is no name")?.to_owned(),
+        default_branch: default_branch.ok_or("its default branch is not a valid name")?.to_owned(),
         language: told["language"].as_str().filter(|language| is_word(language)).map(|name| line(name, WORD)),
         topics: topics(&told["topics"]),
         has_releases: None,

@@ -82,7 +82,8 @@ pub enum InspectError {
     },
     /// Several projects, none at the top, and nobody to ask.
     #[error(
-        "the repository holds several projects and builds none at its top: {known}; choose one with --ref REF:PATH"
+        "the repository contains several projects, none of them at its top level: {known}; choose one with \
+        --ref REF:PATH"
     )]
     ChooseSubProject {
         /// The first ones there are, for people.

@@ -131,7 +131,7 @@ impl<'a> Desk<'a> {
     /// Tells that findings were left out, if any; this weighs as much as the heaviest of them.
     pub(super) fn close(self) {
         let Some(level) = self.cut else { return };
-        let hint = "there is more about this step than is told here; mend what is told, then look again";
+        let hint = "this step has more findings than are shown; fix these, then check again";
         let subject = self.subject("and more");
         self.findings.push(Finding { code: FINDINGS_CUT, level, subject, hint: hint.to_owned() });
     }

@@ -25,7 +25,7 @@ pub fn judge_plan(bytes: &[u8], workspace: &Workspace) -> Result<PlanSafety, Ver
         safety.verdict.push(Finding::warning(
             HASH_DIFFERS,
             plan.plan_hash.as_str(),
-            "the plan's hash is not that of its steps; somebody edited them, or another program wrote it",
+            "the plan's hash does not match its steps; the plan was edited, or another program wrote it",
         ));
     }
     let claims_safe = plan.safety_validated && plan.safety_violations.is_empty();
@@ -33,7 +33,7 @@ pub fn judge_plan(bytes: &[u8], workspace: &Workspace) -> Result<PlanSafety, Ver
         safety.verdict.push(Finding::warning(
             CLAIM_DIFFERS,
             format!("safety_validated: {}", plan.safety_validated),
-            "the plan says something else of its own safety; only this verdict counts",
+            "the plan states another verdict about its own safety; only this one counts",
         ));
     }
     Ok(safety)
@@ -50,10 +50,10 @@ fn read(bytes: &[u8]) -> Result<PlanV1, Vec<Finding>> {
         return Err(refused(&TOO_LARGE, &format!("{} bytes", bytes.len()), "a plan has at most 8 MiB"));
     }
     let UniqueJson(value) = serde_json::from_slice(bytes).map_err(|error| {
-        refused(&NO_JSON, &error.to_string(), "a plan is one JSON object in which no key stands twice")
+        refused(&NO_JSON, &error.to_string(), "a plan is one JSON object without repeated keys")
     })?;
     let hint =
-        "the document is no viv-git-plan.v1; write it as docs/contracts/viv-git-plan.v1.schema.json says";
+        "the document is not a viv-git-plan.v1; follow docs/contracts/viv-git-plan.v1.schema.json";
     let problems = check_json(ArtifactType::Plan, &value);
     if !problems.is_empty() {
         return Err(problems

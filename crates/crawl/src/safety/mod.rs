@@ -137,7 +137,7 @@ fn judge_frame(plan: &PlanV1, findings: &mut Vec<Finding>) -> Option<BuildSystem
         Some(BuildSystem::Unknown) => findings.push(Finding::warning(
             finding::SYSTEM_UNKNOWN,
             &name,
-            "no build system was detected, so a plan can hardly do anything; say what builds the repository",
+            "no build system was detected, so the plan can do little; name the build system of the repository",
         )),
         Some(_) => {}
     }
@@ -147,7 +147,7 @@ fn judge_frame(plan: &PlanV1, findings: &mut Vec<Finding>) -> Option<BuildSystem
         findings.push(Finding::warning(
             finding::CONFIDENCE_LOW,
             format!("{name}, {:.2}", plan.detected.confidence),
-            "the detection of the build system is below 0.80; make sure that it is the right one",
+            "the confidence of the build system detection is below 0.80; check that it is correct",
         ));
     }
     if plan.steps.is_empty() {
@@ -155,7 +155,7 @@ fn judge_frame(plan: &PlanV1, findings: &mut Vec<Finding>) -> Option<BuildSystem
     }
     if plan.steps.len() > MANY_STEPS {
         let count = format!("{} steps", plan.steps.len());
-        let hint = "more than 10 steps are suspiciously many; read each before you run them";
+        let hint = "more than 10 steps are unusual; read each one before you run it";
         findings.push(Finding::warning(finding::STEPS_MANY, count, hint));
     }
     system
@@ -171,7 +171,7 @@ fn judge_step(
 ) {
     for (what, text) in [("name", &step.name), ("note", &step.note)] {
         if text.chars().any(|c| is_hidden(c) && !(what == "note" && matches!(c, '\n' | '\t'))) {
-            let hint = format!("the {what} holds characters that nobody sees; write it in plain text");
+            let hint = format!("the {what} contains invisible characters; write it in plain text");
             desk.refuse(finding::TEXT_HIDDEN, text, hint);
         }
     }
@@ -228,7 +228,7 @@ fn judge_command(command: &str, system: Option<BuildSystem>, place: Place<'_>, d
         return;
     }
     if command.chars().nth(LONG_COMMAND).is_some() {
-        let hint = "more than 500 characters are suspiciously many for a command; read it before you run it";
+        let hint = "more than 500 characters are unusual for a command; read it before you run it";
         desk.warn(finding::COMMAND_LONG, command, hint);
     }
     warn_of_path_options(command, desk);
@@ -287,10 +287,10 @@ fn warn_of_path_options(command: &str, desk: &mut Desk<'_>) {
     // These two want an absolute place, and there is none that a plan may name.
     let is_absolute_wanted = lower.starts_with("./configure") || lower.starts_with("meson setup");
     let hint = if is_absolute_wanted {
-        "this says where files are installed, and the program takes no relative place; leave it out, and write \
+        "this sets the install location, which cannot be relative here; omit it, and write \
          `make install DESTDIR=stage` or `meson install --destdir stage` later"
     } else {
-        "this says where files are installed; make sure that it is inside the workspace"
+        "this sets the install location; make sure that it is inside the workspace"
     };
     for (word, lower) in command.split_whitespace().zip(lower.split_whitespace()) {
         let option = lower.split('=').next().unwrap_or(lower);

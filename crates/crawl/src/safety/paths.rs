@@ -93,35 +93,37 @@ const PARENT: PathRefusal =
     PathRefusal::new(PATH_PARENT, "`..` may lead out of the workspace; set `cwd` instead");
 const IN_PROTECTED: PathRefusal = PathRefusal::new(
     PATH_PROTECTED,
-    "this folder steers other tools and is no part of a build; leave it alone",
+    "this folder configures other tools and is not part of a build; do not touch it",
 );
 const IN_INSTALLED: PathRefusal = PathRefusal::new(
     PATH_PROTECTED,
-    "installed packages are no part of the repository and may lead out of it; leave the folder to its package manager",
+    "installed packages are not part of the repository and may link out of it; leave the folder to its \
+    package manager",
 );
 const HIDDEN: PathRefusal = PathRefusal::new(
     PATH_PROTECTED,
-    "a hidden name may be settings of a tool; write to a name without the leading dot",
+    "a hidden file may configure a tool; write to a name without the leading dot",
 );
 const THROUGH_LINK: PathRefusal = PathRefusal::new(
     PATH_LINK,
-    "the path leads through a symbolic link of the repository; name the real place",
+    "the path leads through a symbolic link of the repository; name the real path",
 );
 const HOLDS_LINK: PathRefusal = PathRefusal::new(
     PATH_LINK,
-    "the directory holds a symbolic link of the repository, and what is written could go through it; name a new directory",
+    "the directory contains a symbolic link of the repository, and writes could follow it; name a new directory",
 );
 const NO_OWN: PathRefusal = PathRefusal::new(
     PATH_INVALID,
-    "what is there would be overwritten or cleared; name a directory of its own such as `build` or `stage`",
+    "existing files would be overwritten or deleted; name a separate directory such as `build` or `stage`",
 );
 const NO_ENVIRONMENT: PathRefusal = PathRefusal::new(
     PATH_INVALID,
-    "a virtual environment holds links out of the workspace, so it is made where no other step goes: `.venv`, `venv` or `.virtualenv`",
+    "a virtual environment contains links out of the workspace, so only these names are allowed: `.venv`, \
+    `venv` or `.virtualenv`",
 );
 const NO_PATH: PathRefusal = PathRefusal::new(
     PATH_INVALID,
-    "this is no plain path; paths are letters, digits and - _ . + @ /, and begin with none of - and @",
+    "this is not a plain path; paths consist of letters, digits and - _ . + @ /, and do not begin with - or @",
 );
 const TOO_DEEP: PathRefusal = PathRefusal::new(PATH_INVALID, "the path has more than 64 parts");
 

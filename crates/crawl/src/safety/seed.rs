@@ -159,19 +159,19 @@ pub(super) fn begins_as_allowed(command: &str, system: BuildSystem) -> bool {
 pub(super) fn how_to_rephrase(token: &str) -> &'static str {
     match token {
         "&&" | "||" | ";" | "|" | "|sh" | "|bash" | "|zsh" | "curl|" | "wget|" => {
-            "a step is one command; make each command a step of its own"
+            "a step is one command; write a separate step for each command"
         }
         ">" | ">>" => "a step cannot redirect; let the program write its file by an option",
         "$(" | "`" | "$HOME" | "$USER" | "$PATH" | "~" => "nothing is expanded; write the value itself",
         _ if token.starts_with('/') => {
-            "the token counts also inside a relative path; enter the directory with `cwd`, or leave out a leading `./`, so that \
-             it is not written"
+            "this token is also forbidden inside a relative path; enter the directory with `cwd`, or omit a \
+            leading `./`"
         }
         _ if token.ends_with(' ') => {
-            "the token counts also where a longer word ends with it; write that word last, or choose another one"
+            "this token is also forbidden at the end of a longer word; write that word last, or choose another one"
         }
         _ => {
-            "the token counts wherever it stands, also inside a longer word; choose another word or leave the step out"
+            "this token is forbidden everywhere, even inside a longer word; choose another word or omit the step"
         }
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn words<'c>(command: &'c str, desk: &mut Desk<'_>) -> Option<Vec<&'c
         return None;
     }
     if words.iter().any(|word| word.is_empty()) {
-        let hint = "words are separated by one blank, and none stands at the beginning or the end";
+        let hint = "separate words by one space, without spaces at the beginning or the end";
         desk.refuse(BLANKS_REFUSED, command, hint);
         return None;
     }
@@ -55,7 +55,7 @@ fn how_to_say(command: &str, c: char) -> String {
     let unquoted = command.replace(['\'', '"'], "");
     let words: Vec<&str> = unquoted.split(' ').collect();
     if matches!(c, '\'' | '"') && strange(&words).is_none() && !words.contains(&"") {
-        return format!("nothing is quoted; write `{unquoted}`");
+        return format!("quoting is not supported; write `{unquoted}`");
     }
     why_not(c).to_owned()
 }
@@ -68,7 +68,7 @@ fn is_plain(c: char) -> bool {
 fn why_not(c: char) -> &'static str {
     match c {
         '\'' | '"' | '\\' => {
-            "nothing is quoted; use words without blanks and signs, or a script of the repository"
+            "quoting is not supported; use words without spaces and special characters, or a script of the repository"
         }
         '$' | '`' => "nothing is expanded; write the value itself",
         '[' | ']' => {
@@ -76,13 +76,13 @@ fn why_not(c: char) -> &'static str {
              letters, digits and `_` only"
         }
         '*' | '?' | '{' | '}' => "no pattern is expanded; name the file or directory itself",
-        '&' | ';' | '|' | '(' | ')' => "a step is one command; make each command a step of its own",
+        '&' | ';' | '|' | '(' | ')' => "a step is one command; write a separate step for each command",
         '<' | '>' => "a step cannot redirect; use an option of the program",
-        '\n' | '\r' | '\t' => "a command is one line of words between single blanks",
+        '\n' | '\r' | '\t' => "a command is one line of words separated by single spaces",
         c if c.is_ascii() => {
-            "a command is made of letters, digits and - _ . / , : = + @; say it without this character"
+            "a command may contain only letters, digits and - _ . / , : = + @; remove this character"
         }
-        _ => "a command is plain ASCII; say it without this character",
+        _ => "a command must be plain ASCII; remove this character",
     }
 }
 

@@ -61,7 +61,7 @@ impl PageOf<'_> {
         match session.cached(&self.key(), now) {
             Ok(content) => self.parse(&content?),
             Err(error) => {
-                witness.warning(&format!("the cache of searches cannot be read: {error}"));
+                witness.warning(&format!("cannot read the search cache: {error}"));
                 None
             }
         }
@@ -86,7 +86,7 @@ impl PageOf<'_> {
             session.cache(&self.key(), &content, now, FRESH).map_err(|error| error.to_string())
         });
         if let Err(why) = kept {
-            witness.warning(&format!("the cache of searches cannot be written: {why}"));
+            witness.warning(&format!("cannot write the search cache: {why}"));
         }
     }
 

@@ -84,14 +84,14 @@ pub enum SearchError {
     #[error(transparent)]
     GitHub(#[from] GitHubError),
     /// The query cannot be asked.
-    #[error("the query {why}; write up to {} characters that can be seen", MOST_QUERY)]
+    #[error("the query {why}; write up to {} visible characters", MOST_QUERY)]
     Query {
         /// What is wrong with it.
         why: &'static str,
     },
     /// The query holds a secret, so nobody is asked.
     #[error(
-        "the query holds a secret ({}), so it is not sent; take it out, and replace the secret where it is used",
+        "the query holds a secret ({}), so it is not sent; remove it, and revoke the secret",
         rules.join(", ")
     )]
     Secret {
@@ -150,7 +150,8 @@ pub async fn search(
                     None => {}
                     Some(GitHubError::RateLimited { .. }) => rate_limited = true,
                     Some(error) => witness.warning(&format!(
-                        "not every repository could be asked for its releases, and counts as one without: {error}"
+                        "cannot get the releases of every repository; the others are ranked as if they had \
+                        none: {error}"
                     )),
                 }
                 found
@@ -184,7 +185,7 @@ fn check_query(query: &str) -> Result<(), SearchError> {
     } else if query.chars().count() > MOST_QUERY {
         "is too long"
     } else if query.chars().any(is_hidden) {
-        "holds a character that cannot be seen"
+        "contains an invisible character"
     } else {
         let rules = secrets_in(query);
         return if rules.is_empty() { Ok(()) } else { Err(SearchError::Secret { rules }) };

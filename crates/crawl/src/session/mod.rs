@@ -60,8 +60,7 @@ pub enum SessionError {
     #[error(transparent)]
     Canonical(#[from] CanonicalError),
     /// An artifact holds a secret.
-    #[error("the {artifact} artifact holds a secret ({}), so it is not kept; take the secret out of what it was made from, \
-             and replace it where it is used", rules.join(", "))]
+    #[error("the {artifact} artifact holds a secret ({}), so it is not saved; remove the secret from its source, and revoke it", rules.join(", "))]
     Secret {
         /// `search`, `inspect`, `plan`, `recipe` or `manifest`.
         artifact: &'static str,

@@ -457,7 +457,7 @@ async fn submodules_are_left_out_and_said() {
     }
     let warnings = scene.warnings();
     assert_eq!(warnings.len(), 2, "{warnings:?}");
-    assert_eq!(warnings[0], "submodules, whose files are not looked at: 1");
+    assert_eq!(warnings[0], "submodules, whose files are not read: 1");
     assert!(warnings[1].contains(".gitmodules"), "{warnings:?}");
 }
 

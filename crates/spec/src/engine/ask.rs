@@ -150,10 +150,10 @@ impl PhaseRun<'_> {
     /// What deserves a look about where an answer comes from, said once.
     fn tell_origin(&mut self, origin: Origin, sent: u64) {
         let (kind, message) = match origin {
-            Origin::Recording => (LLM_REPLAYED, "answered out of a recording; no model was asked"),
+            Origin::Recording => (LLM_REPLAYED, "answered from a recording; no model was called"),
             Origin::Live | Origin::Unpaid if sent == 0 => (
                 ANSWER_REUSED,
-                "an answer that an earlier try was given was taken; it was not asked for again",
+                "an answer that an earlier attempt received was reused",
             ),
             Origin::Live | Origin::Unpaid => return,
         };
@@ -177,7 +177,8 @@ impl PhaseRun<'_> {
                 self.warn(ReceiptWarning {
                     kind: "answer_end_unclear".to_owned(),
                     message: format!(
-                        "the provider ended this answer with {reason:?}, which does not say that it is whole; look at the document's end"
+                        "the provider ended this answer with {reason:?}, so it may be incomplete; check the \
+                        end of the document"
                     ),
                 });
                 None

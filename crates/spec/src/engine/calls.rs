@@ -224,7 +224,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, SpecError> {
         Ok(meta) if meta.is_file() => fs::read_regular_up_to(path, MAX_CASSETTE).map(Some).map_err(fail),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Ok(_) => {
-            let source = io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file");
+            let source = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
             Err(fail(FsError::Io { action: "read", path: path.to_owned(), source }))
         }
         Err(source) => Err(fail(FsError::Io { action: "look at", path: path.to_owned(), source })),

@@ -89,7 +89,7 @@ fn previous(
             Ok(None)
         }
         Err(SpecError::Source { source_name, .. }) => {
-            let why = "it is not UTF-8; mend it, or put it away to begin anew".to_owned();
+            let why = "it is not UTF-8; fix it, or move it away to start over".to_owned();
             Err(SpecError::Source { source_name, why })
         }
         Err(error) => Err(error),
@@ -97,7 +97,7 @@ fn previous(
 }
 
 fn unused(phase: PhaseId, why: &str) -> ReceiptWarning {
-    let message = format!("artifacts/{} of the last time is not gone on from: {why}", phase.artifact());
+    let message = format!("artifacts/{} of the last run is not reused: {why}", phase.artifact());
     ReceiptWarning { kind: "previous_unused".to_owned(), message }
 }
 
@@ -121,7 +121,7 @@ fn fixed_entries(
     for before in made_from(phase) {
         let path = format!("artifacts/{}", before.artifact());
         let Some(content) = text(store, &path)? else {
-            let why = format!("it is gone; make it again with --phase {before}");
+            let why = format!("it is missing; recreate it with --phase {before}");
             return Err(SpecError::Source { source_name: path, why });
         };
         let (kind, name) = (EntryKind::Artifact(*before), before.as_str().to_owned());
@@ -155,7 +155,7 @@ fn selectors_of(
             let named = review_targets(&Untrusted::new(text(PhaseId::Review)));
             let (include, gone) = there(&given, named);
             if !gone.is_empty() {
-                let message = format!("the review names files that are not there: {}", gone.join(", "));
+                let message = format!("the review names files that do not exist: {}", gone.join(", "));
                 warnings.push(ReceiptWarning { kind: "review_target_missing".to_owned(), message });
             }
             FileSelectors { include, ..given }
@@ -181,7 +181,7 @@ fn text(store: &SpecStore, path: &str) -> Result<Option<Untrusted>, SpecError> {
         Ok(text) => Ok(Some(Untrusted::new(text))),
         Err(error) => {
             let at = error.utf8_error().valid_up_to() + 1;
-            let why = format!("it is not UTF-8 (at byte {at}); convert it, or make it again");
+            let why = format!("it is not UTF-8 (at byte {at}); convert it, or recreate it");
             Err(SpecError::Source { source_name: path.to_owned(), why })
         }
     }

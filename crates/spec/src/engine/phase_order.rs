@@ -84,12 +84,12 @@ fn obstacle(state: &SpecState, phase: PhaseId) -> Option<String> {
         match found {
             Standing::Success | Standing::Stale => None,
             Standing::NotRun => Some(format!("{before} has not run yet")),
-            Standing::DryRun => Some(format!("{before} has only been tried dry")),
+            Standing::DryRun => Some(format!("{before} has only had a dry run")),
             Standing::Failed => Some(format!("the last run of {before} failed")),
             Standing::Changed => {
-                Some(format!("artifacts/{} is not what {before} wrote, or is gone", before.artifact()))
+                Some(format!("artifacts/{} was changed or deleted since {before} wrote it", before.artifact()))
             }
-            Standing::Damaged => Some(format!("a receipt of {before} cannot be believed")),
+            Standing::Damaged => Some(format!("a receipt of {before} cannot be trusted")),
         }
     })
 }
@@ -195,11 +195,11 @@ mod tests {
         use Made::{Changed, Done, Dry, Failed, Never};
         assert_eq!(
             why([Done, Failed, Never, Never, Never, Never], PhaseId::Tasks),
-            "tasks cannot run now: the last run of design failed; next can come: requirements, design"
+            "tasks cannot run now: the last run of design failed; valid next phases: requirements, design"
         );
         assert_eq!(
             why([Dry, Never, Never, Never, Never, Never], PhaseId::Design),
-            "design cannot run now: requirements has only been tried dry; next can come: requirements"
+            "design cannot run now: requirements has only had a dry run; valid next phases: requirements"
         );
         assert!(
             why([Changed, Done, Done, Never, Never, Never], PhaseId::Review)

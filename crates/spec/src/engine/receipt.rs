@@ -113,7 +113,7 @@ pub(super) fn bounded(mut entry: PhaseEntry, untold: u64) -> PhaseEntry {
     if untold > 0
         && let Some(last) = entry.findings.last_mut()
     {
-        last.hint = format!("{untold} more findings are not told here; the refused answers lie in context/.");
+        last.hint = format!("{untold} more findings are not listed here; the refused answers are in context/.");
     }
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
     let mut told = Vec::new();
@@ -126,7 +126,7 @@ pub(super) fn bounded(mut entry: PhaseEntry, untold: u64) -> PhaseEntry {
     }
     let more = kinds.into_iter().filter_map(|(kind, count)| {
         let over = count.checked_sub(MOST_WARNINGS).filter(|over| *over > 0)?;
-        Some(ReceiptWarning { kind, message: format!("{over} more of these are not told here") })
+        Some(ReceiptWarning { kind, message: format!("{over} more of these are not listed here") })
     });
     told.extend(more);
     entry.warnings = told;
@@ -295,7 +295,7 @@ mod tests {
         assert!(to_canonical_json(&made).unwrap().len() < 100_000);
         assert_eq!(made.warnings.len(), 22);
         assert_eq!(made.warnings[20].kind, "hook_failed");
-        assert_eq!(made.warnings[21], warning("file_passed_over", "9880 more of these are not told here"));
+        assert_eq!(made.warnings[21], warning("file_passed_over", "9880 more of these are not listed here"));
         assert_eq!(bounded(made.clone(), 0).warnings[..20], made.warnings[..20]);
     }
 }

@@ -197,7 +197,8 @@ impl<'a> PhaseRun<'a> {
         self.entry.warnings.extend(unreadable.into_iter().map(|name| ReceiptWarning {
             kind: "calls_unreadable".to_owned(),
             message: format!(
-                "the recorded calls of an earlier try cannot be read and are asked for again; Crucible's own directory keeps them as {name}"
+                "the recorded calls of an earlier attempt cannot be read, so they are made again; Crucible's \
+                own directory keeps the recording as {name}"
             ),
         }));
         Ok(Recording::To(Arc::new(writer)))
@@ -327,7 +328,7 @@ impl<'a> PhaseRun<'a> {
             self.entry.warnings.push(ReceiptWarning {
                 kind: "artifact_edited".to_owned(),
                 message: format!(
-                    "{path} was not as any receipt says that it was written; what stood there is kept in context/{name}"
+                    "{path} did not match any receipt; its content is kept in context/{name}"
                 ),
             });
         }
@@ -404,7 +405,7 @@ impl<'a> PhaseRun<'a> {
             self.unfinished.push(format!("a draft is left: {error}"));
         }
         if let PromotionEnd::CleanUpPending { why } = promoted.end {
-            self.unfinished.push(format!("its files are promoted and not in their places yet: {why}"));
+            self.unfinished.push(format!("its files are promoted but not in place yet: {why}"));
         }
         Ok(promoted.receipt)
     }
@@ -437,12 +438,12 @@ fn is_written(receipts: &[SpecReceipt], path: &str, bytes: &[u8]) -> bool {
 /// Requirements whose document of the last time is gone.
 fn begins_anew(highest: u32) -> ReceiptWarning {
     let ids = match highest {
-        0 => "ids that it had can come back".to_owned(),
-        given => format!("new ids come behind {}, the last that was given", RequirementId(given)),
+        0 => "its ids can be reused".to_owned(),
+        given => format!("new ids follow {}, the last one given", RequirementId(given)),
     };
-    let gone = format!("artifacts/{} of the last time is gone", PhaseId::Requirements.artifact());
+    let gone = format!("artifacts/{} of the last run is missing", PhaseId::Requirements.artifact());
     ReceiptWarning {
         kind: "previous_gone".to_owned(),
-        message: format!("{gone}, so the requirements begin anew; {ids}"),
+        message: format!("{gone}, so the requirements start over; {ids}"),
     }
 }

@@ -86,10 +86,10 @@ fn apply_in_turn(
         let held: Vec<&str> = fixup.files.iter().filter(holds).map(|file| file.path.as_str()).collect();
         let held = match held.as_slice() {
             [] => String::new(),
-            held => format!(", and the fixup is in {} already", held.join(", ")),
+            held => format!(", and the fixup is already applied to {}", held.join(", ")),
         };
         return Err(advice
-            .blocked(&format!("{} is not what the fixup was made for: it changed since{held}", file.path)));
+            .blocked(&format!("{} has changed since the fixup was made{held}", file.path)));
     }
 
     let after = apply(&Proposal::Diff(fixup.diff.clone()), &present.files)
@@ -101,7 +101,7 @@ fn apply_in_turn(
     recovered(&left).into_iter().for_each(|finding| verdict.push(finding));
     let is_another = |file: &&FixedFile| digest(&after, &file.path) != file.after;
     if let Some(file) = fixup.files.iter().find(is_another) {
-        return Err(advice.blocked(&format!("{} would not become what the receipt says", file.path)));
+        return Err(advice.blocked(&format!("{} would not match the receipt", file.path)));
     }
     judge_places(&present.places, &present.files, &after, choice)
         .map_err(|verdict| SpecError::FixupRefused { verdict })?;
@@ -115,7 +115,7 @@ fn apply_in_turn(
             new_file: NewFile::Plain,
         });
         if place != path {
-            let hint = format!("it is a link or lies behind one; what changed is {place}");
+            let hint = format!("it is a link or is reached through one; the changed file is {place}");
             verdict.push(Finding::warning(Code::new("fixup-link-followed"), path.as_str(), hint));
         }
     }

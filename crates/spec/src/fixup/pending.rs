@@ -35,7 +35,7 @@ pub fn pending_fixup(state: &SpecState, store: &SpecStore) -> Result<Option<Pend
         return Err(blocked("is gone"));
     };
     if Digest::of(&diff) != patch.sha256 {
-        return Err(blocked("is not what its receipt names: it was changed since"));
+        return Err(blocked("was changed after its receipt was written"));
     }
     let receipt_id = receipt.receipt_id.clone();
     Ok(Some(PendingFixup { receipt_id, diff, files: fixup.files.clone() }))

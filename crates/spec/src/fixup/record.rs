@@ -1,4 +1,4 @@
-//! The record of a fixup that is being applied, by which the next process finishes it or takes it back.
+//! The record of a fixup that is being applied, by which the next process completes it or rolls it back.
 //!
 //! It lies in a directory of Crucible's own and not in the project: a project may come from anybody, and a record says which files change
 //! without any gate. And it is believed only as far as the spec's receipts bear it out: it has to be of the very diff that they name, each file of
@@ -147,10 +147,10 @@ pub(super) fn recovered(recovered: &RecoveredEdit) -> Vec<Finding> {
     let hint = match recovered.outcome {
         EditRecovery::Nothing => return Vec::new(),
         EditRecovery::Finished => {
-            "a process was killed while it applied the fixup; what it had begun is finished now"
+            "a process was killed while it applied the fixup; the application is now complete"
         }
         EditRecovery::TakenBack => {
-            "a process was killed while it applied the fixup; what it had begun was taken back first"
+            "a process was killed while it applied the fixup; the partial application was rolled back first"
         }
     };
     let finding = |path: &RepoPath| Finding::warning(Code::new("fixup-recovered"), path.as_str(), hint);
@@ -160,7 +160,7 @@ pub(super) fn recovered(recovered: &RecoveredEdit) -> Vec<Finding> {
 
 /// What is told of those of the files that somebody went on with.
 pub(super) fn went_on(recovered: &RecoveredEdit) -> impl Iterator<Item = Finding> {
-    let hint = "somebody changed it after a process was killed that applied the fixup; it stays as it is, so look whether that is well";
+    let hint = "it was changed after a process that applied the fixup was killed; it is left as it is, so check it";
     recovered
         .went_on
         .iter()

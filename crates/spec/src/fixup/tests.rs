@@ -499,8 +499,8 @@ fn a_file_that_changed_since_blocks_all_and_says_what_to_do() {
     let error = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap_err().to_string();
     assert_eq!(
         error,
-        "the fixup cannot be applied: b.rs is not what the fixup was made for: it changed since; run `crucible resume x --phase \
-         fixup` for a new one; no file was changed by it"
+        "the fixup cannot be applied: b.rs has changed since the fixup was made; run `crucible resume x --phase \
+         fixup` for a new one; no file was changed"
     );
     assert_eq!(desk.tree(), before);
     std::fs::remove_file(desk.root().join("b.rs")).unwrap();

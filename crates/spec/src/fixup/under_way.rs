@@ -49,8 +49,9 @@ impl FixupUnderWay {
     #[must_use]
     pub fn finding(&self) -> GateFinding {
         let hint = format!(
-            "An application of fixups was begun and is not over, so files may be half changed: {}. Where no process is at work on it, \
-             `crucible resume {} --phase fixup --apply-fixups` finishes it or takes it back.",
+            "Applying fixups started and has not finished, so files may be partly changed: {}. If no process \
+            is working on it, \
+             `crucible resume {} --phase fixup --apply-fixups` completes it or rolls it back.",
             self.told().join(", "),
             self.spec
         );

@@ -17,10 +17,10 @@ pub enum AgeError {
         number: String,
     },
     /// Nothing is as young.
-    #[error("no phase can be as young as nothing; ask for an age such as 90s, 30m, 12h, 7d or 2w")]
+    #[error("an age of zero can never pass; use an age such as 90s, 30m, 12h, 7d or 2w")]
     Zero,
     /// It cannot be counted.
-    #[error("the age is longer than time itself; ask for one such as 90s, 30m, 12h, 7d or 2w")]
+    #[error("the age is too large; use one such as 90s, 30m, 12h, 7d or 2w")]
     TooLong,
     /// It is no number with a unit.
     #[error("not an age: {text:?}; it is a whole number with a unit, such as 90s, 30m, 12h, 7d or 2w")]

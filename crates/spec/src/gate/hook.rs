@@ -19,7 +19,8 @@ pub fn gate_hook_findings(hooks: &[HookReceipt]) -> Vec<GateFinding> {
             HookEnd::Passed => None,
             HookEnd::TimedOut => {
                 let hint = format!(
-                    "The {} hook took longer than hooks.{name}.timeout_s allows and was ended. Make it quicker, or allow it more.",
+                    "The {} hook took longer than hooks.{name}.timeout_s allows and was killed. Make it \
+                    faster, or raise the limit.",
                     hook.moment.as_str()
                 );
                 Some(Finding::error(TIMED_OUT, name, hint))

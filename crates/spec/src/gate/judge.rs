@@ -66,12 +66,12 @@ impl<'a> Judge<'a> {
         else {
             let hint = match known.map(|known| standing(self.state, known)) {
                 Some(Standing::Damaged) => {
-                    format!("Its newest receipt cannot be believed; {}.", self.run(phase))
+                    format!("Its newest receipt cannot be trusted; {}.", self.run(phase))
                 }
                 stands => {
                     let dry = stands == Some(Standing::DryRun);
                     let why = if dry {
-                        "It was only tried dry, which counts for nothing"
+                        "It has only had a dry run, which does not count"
                     } else {
                         "It has not run"
                     };
@@ -98,8 +98,8 @@ impl<'a> Judge<'a> {
         }
         if self.clock == ClockSource::System && receipt.emitted_at.is_some_and(|at| at > self.now) {
             let hint = format!(
-                "It says that it was written later than now: a clock is wrong. Where it is this machine's, set it right; where it \
-                was the one of whoever wrote it, {}.",
+                "Its time lies in the future, so a clock is wrong. If it is the clock of this machine, \
+                correct it; if it was the clock of the machine that wrote the receipt, {}.",
                 self.run(phase)
             );
             self.add(&file, Finding::error(Code::new("gate-receipt-from-future"), &file, hint));
@@ -113,15 +113,15 @@ impl<'a> Judge<'a> {
         let claims = claims_success(receipt, phase);
         let dry = receipt.claims_dry_run(receipt.phase(phase.as_str()));
         let (code, subject, hint) = if dry && !claims {
-            let hint = format!("It says that it is a dry run and tells of a real one; {}.", self.run(phase));
+            let hint = format!("It is marked as a dry run but records a real one; {}.", self.run(phase));
             (Code::new("gate-evidence-contradictory"), file.clone(), hint)
         } else if claims {
             let other = entries(receipt, phase).find_map(contradicts).unwrap_or("another end of the command");
-            let hint = format!("It claims a success and tells of {other}; {}.", self.run(phase));
+            let hint = format!("It claims success but records {other}; {}.", self.run(phase));
             (Code::new("gate-evidence-contradictory"), file.clone(), hint)
         } else {
             let why = failure.map(|failure| format!(" ({})", brief(&failure.class))).unwrap_or_default();
-            let hint = format!("The newest time that it ran, it failed{why}; {}.", self.run(phase));
+            let hint = format!("Its newest run failed{why}; {}.", self.run(phase));
             (Code::new("gate-phase-failed"), phase.as_str().to_owned(), hint)
         };
         self.add(&file, Finding::error(code, subject, hint));
@@ -130,7 +130,7 @@ impl<'a> Judge<'a> {
     /// Whether the receipt says what a success has to say.
     fn evidence(&mut self, phase: PhaseId, receipt: &SpecReceipt, file: &str) {
         if receipt.spec_id != self.state.spec.as_str() {
-            let hint = "It is the receipt of another spec. Put the right one back from version control.";
+            let hint = "It is the receipt of another spec. Restore the right one from version control.";
             self.add(file, Finding::error(Code::new("gate-receipt-misplaced"), file, hint));
         }
         let names = |of: fn(&PhaseEntry) -> &[FileRecord], artifact: &str| {
@@ -162,19 +162,19 @@ impl<'a> Judge<'a> {
         let lacks: Vec<&str> = lacks.filter_map(|(lacks, field)| lacks.then_some(field)).collect();
         if !lacks.is_empty() {
             let hint = format!(
-                "It does not say: {}; so it proves no success. {}.",
+                "It lacks {}, so it does not prove success. {}.",
                 lacks.join(", "),
                 capital(&self.run(phase))
             );
             self.add(file, Finding::error(Code::new("gate-evidence-missing"), file, hint));
         }
         if let Some(odd) = instants(receipt, phase).err() {
-            let hint = format!("It cannot be that {odd}; {}.", self.run(phase));
+            let hint = format!("Its times contradict each other: {odd}; {}.", self.run(phase));
             self.add(file, Finding::error(Code::new("gate-evidence-contradictory"), file, hint));
         }
         let strategy = receipt.pipeline.map(|pipeline| pipeline.execution_strategy);
         if strategy.is_some_and(|strategy| strategy != ExecutionStrategy::Controlled) {
-            let hint = format!("A model acted through tools of its own; {}.", self.run(phase));
+            let hint = format!("A model used its own tools; {}.", self.run(phase));
             self.add(file, Finding::error(Code::new("gate-strategy-uncontrolled"), file, hint));
         }
     }
@@ -187,13 +187,13 @@ impl<'a> Judge<'a> {
             let (code, hint) = match on_disk.get(&name(record)) {
                 Some(FileState::Same) => continue,
                 Some(FileState::Differs) => {
-                    (Code::new("gate-artifact-differs"), "It is not what the phase wrote")
+                    (Code::new("gate-artifact-differs"), "It differs from what the phase wrote")
                 }
                 Some(FileState::Missing) | None => {
-                    (Code::new("gate-artifact-missing"), "The phase wrote it, and it is not there")
+                    (Code::new("gate-artifact-missing"), "The phase wrote it, but it is missing")
                 }
             };
-            let hint = format!("{hint}. Put it back from version control, or {}.", self.run(phase));
+            let hint = format!("{hint}. Restore it from version control, or {}.", self.run(phase));
             self.add(&record.path, Finding::error(code, &record.path, hint));
         }
         for input in known.inputs.iter().filter(|input| input.found != FileState::Same) {
@@ -211,14 +211,15 @@ impl<'a> Judge<'a> {
         let phase = self.policy.min_phase;
         let Some(limit) = self.policy.max_phase_age else {
             if self.clock == ClockSource::Pinned {
-                let hint = "The gate's own clock is pinned, so it cannot tell a receipt that was written later than now; unset CRUCIBLE_CLOCK.";
+                let hint = "The gate's own clock is pinned, so it cannot detect a receipt from the future; \
+                unset CRUCIBLE_CLOCK.";
                 let code = Code::new("gate-clock-pinned");
                 self.add(&artifact(phase), Finding::warning(code, "CRUCIBLE_CLOCK", hint));
             }
             return;
         };
         if self.clock == ClockSource::Pinned {
-            let hint = "An age cannot be told under a pinned clock; unset CRUCIBLE_CLOCK.";
+            let hint = "An age cannot be computed with a pinned clock; unset CRUCIBLE_CLOCK.";
             self.add(
                 &artifact(phase),
                 Finding::error(Code::new("gate-clock-pinned"), "CRUCIBLE_CLOCK", hint),
@@ -237,14 +238,14 @@ impl<'a> Judge<'a> {
             Ok(None) => return,
             Err(_) => {
                 // Where it counts, what contradicts itself is told already; the receipt of a success before a failure tells no age either.
-                let hint = format!("Its instants contradict each other; {}.", self.run(phase));
+                let hint = format!("Its times contradict each other; {}.", self.run(phase));
                 self.add(&file, Finding::error(Code::new("gate-phase-age-unknown"), phase.as_str(), hint));
                 return;
             }
         };
         if let Some(age) = age(at, self.now).filter(|age| *age > limit) {
             let (age, most) = (age_words(age), limit_words(limit));
-            let hint = format!("Its last success is {age} old, and {most} is allowed; {}.", self.run(phase));
+            let hint = format!("Its last success is {age} old, but at most {most} is allowed; {}.", self.run(phase));
             self.add(&file, Finding::error(Code::new("gate-phase-too-old"), phase.as_str(), hint));
         }
     }
@@ -260,11 +261,12 @@ impl<'a> Judge<'a> {
         let stands = self.state.phase(PhaseId::Fixup).map(|known| standing(self.state, known));
         let hint = match stands {
             Some(Standing::Success) => format!(
-                "Changes are proposed and not applied: `crucible resume {} --phase fixup --apply-fixups`.",
+                "Proposed changes are not applied: `crucible resume {} --phase fixup --apply-fixups`.",
                 self.state.spec
             ),
             _ => format!(
-                "Changes are proposed and not applied, by a run that is not the newest or is out of date; {}.",
+                "Proposed changes are not applied, and the run that proposed them is not the newest or is out \
+                of date; {}.",
                 self.run(PhaseId::Fixup)
             ),
         };
@@ -285,8 +287,8 @@ impl<'a> Judge<'a> {
             files => format!("{} and {} more", brief(first), files - 1),
         };
         let hint = format!(
-            "A fixup was applied to it, and it is again as it was before: the change was taken back, or never came along. Put it back from \
-             version control, or {}.",
+            "A fixup was applied to it, but it has its old content: the change was reverted or never copied \
+            here. Restore it from version control, or {}.",
             self.run(PhaseId::Fixup)
         );
         let finding = match self.policy.pending_fixups {
@@ -300,7 +302,8 @@ impl<'a> Judge<'a> {
     fn origins(&mut self) {
         for file in &self.state.not_from_here {
             let file = format!("receipts/{}", brief(file));
-            let hint = "The ledger of this machine, which knows the spec, did not see it written: it comes from another machine, or somebody made it up. Look at who committed it.";
+            let hint = "The ledger of this machine knows the spec but did not record this receipt: it comes \
+            from another machine, or it is forged. Check who committed it.";
             let finding = Finding::warning(Code::new("gate-receipt-not-from-here"), &file, hint);
             self.found.push(GateFinding { finding, file });
         }
@@ -311,12 +314,12 @@ impl<'a> Judge<'a> {
                 (
                     LLM_REPLAYED,
                     Code::new("gate-answers-recorded"),
-                    "Its answers come out of a recording, and no model was asked for them.",
+                    "Its answers come from a recording, not from a model call.",
                 ),
                 (
                     ANSWER_REUSED,
                     Code::new("gate-answers-reused"),
-                    "An answer of it was given to an earlier try that did not use it, and was not asked for again.",
+                    "It reused an answer that an earlier attempt received and did not use.",
                 ),
             ] {
                 let is_told = |entry: &PhaseEntry| entry.warnings.iter().any(|warning| warning.kind == kind);
@@ -356,13 +359,13 @@ fn asks_somebody(entry: &PhaseEntry) -> bool {
 /// clock that was set right meanwhile may have gone back a little.
 fn instants(receipt: &SpecReceipt, phase: PhaseId) -> Result<Option<Timestamp>, &'static str> {
     let id: Option<ReceiptId> = receipt.receipt_id.parse().ok();
-    let named = id.and_then(|id| id.began()).ok_or("its name tells of an instant that there is not")?;
+    let named = id.and_then(|id| id.began()).ok_or("its name contains an invalid time")?;
     let second = |at: Timestamp| at.unix_millis().div_euclid(1_000);
     let is_before = |one: Timestamp, other: Timestamp| one.unix_millis() + CLOCK_STEP < other.unix_millis();
     let mut oldest = named;
     for entry in entries(receipt, phase) {
         if entry.started_at.is_some_and(|started| second(started) != second(named)) {
-            return Err("the phase began in another second than the one that its name tells");
+            return Err("the phase did not begin in the second that its name gives");
         }
         if entry.finished_at.is_some_and(|finished| is_before(finished, named)) {
             return Err("the phase ended before it began");

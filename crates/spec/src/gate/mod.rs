@@ -3,7 +3,7 @@
 //! [`judge_gate`] is a pure function of what is known of a spec, a policy and an instant: `judge` weighs the phases, `problem` names what is
 //! wrong with receipts, `hook` what hooks add, `report` is the document `gate-json.v1`, `age` reads how old a phase may be. What always holds: phases compare
 //! by their order; only the newest real receipt of a phase counts, and only a success whose artifacts are on the disk as it
-//! names them; a receipt that cannot be believed refuses, whatever its phase, and hides nothing else that is wrong; the default
+//! names them; a receipt that cannot be trusted refuses, whatever its phase, and hides nothing else that is wrong; the default
 //! policy is [`GatePolicy::default`] and stands nowhere else.
 
 mod age;

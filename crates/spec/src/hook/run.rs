@@ -135,12 +135,13 @@ async fn run_hook(
 fn explain(program: &str, error: &SandboxError) -> String {
     match error {
         SandboxError::NotFound { .. } => {
-            format!("program {program:?} was not found; install it, or name one of the project with a `/`")
+            format!("program {program:?} was not found; install it, or name a file of the project with a `/`")
         }
         SandboxError::NotExecutable { problem, .. } => format!("{program:?} cannot be run: {problem}"),
         SandboxError::Exec { source, .. } => {
             format!(
-                "{program:?} could not be started: {source}; see that it and its interpreter are not hidden from it"
+                "{program:?} could not be started: {source}; check that the sandbox hides neither it nor its \
+                interpreter"
             )
         }
         other => other.to_string(),
@@ -167,12 +168,13 @@ fn believed(place: &HookPlace<'_>) -> Result<(), String> {
     }
     let own = place.project.join(CRUCIBLE);
     let found = Search { left: MOST_ENTRIES }.link_in(&own, 0);
-    match found.map_err(|why| format!("{CRUCIBLE} cannot be searched: {why}"))? {
+    match found.map_err(|why| format!("cannot search {CRUCIBLE}: {why}"))? {
         None => Ok(()),
         Some(link) => {
             let link = link.strip_prefix(place.project).unwrap_or(&link).display();
             Err(format!(
-                "{link} is a symbolic link, and what it leads to could be changed in place of receipts and artifacts; put the directory or file itself there"
+                "{link} is a symbolic link, and a hook could change its target in place of receipts and \
+                artifacts; replace the link by the directory or file itself"
             ))
         }
     }
@@ -191,7 +193,7 @@ fn profile(hook: &Hook, place: &HookPlace<'_>, believed: &Result<(), String>) ->
             read_only(place.project, others)
         }
         (Strength::Required | Strength::BestEffort, Err(why)) => {
-            return Err(format!("what it must not change in this repository cannot be told: {why}"));
+            return Err(format!("cannot determine what it must not change in this repository: {why}"));
         }
     };
     Ok(Profile {
@@ -226,8 +228,9 @@ impl Search {
             let entry = entry?;
             self.left = self.left.checked_sub(1).ok_or_else(|| {
                 io::Error::other(format!(
-                    "there are more than {MOST_ENTRIES} entries, and a link may be among them; move specs that are done out of \
-                     {CRUCIBLE}/{SPECS}, or run the hook without walls (hooks.NAME.sandbox = \"off\" in your own configuration)"
+                    "there are more than {MOST_ENTRIES} entries, too many to search for links; move finished \
+                    specs out of \
+                     {CRUCIBLE}/{SPECS}, or run the hook without a sandbox (hooks.NAME.sandbox = \"off\" in your own configuration)"
                 ))
             })?;
             let kind = entry.file_type()?;
@@ -267,9 +270,9 @@ fn finished(base: HookReceipt, completed: Completed) -> HookReceipt {
         End::Signalled(signal) => (HookEnd::Failed, None, Some(format!("ended by signal {signal}"))),
         End::Forbidden => (HookEnd::Failed, None, Some(format!("ended by signal {FORBIDDEN_SIGNAL}"))),
         End::TimedOut => (HookEnd::TimedOut, None, None),
-        End::OutputLimit => (HookEnd::Failed, None, Some("ended because it printed without end".to_owned())),
+        End::OutputLimit => (HookEnd::Failed, None, Some("killed because it printed too much".to_owned())),
         End::DiskLimit => {
-            (HookEnd::Failed, None, Some("ended because it wrote too much to the disk".to_owned()))
+            (HookEnd::Failed, None, Some("killed because it wrote too much to the disk".to_owned()))
         }
     };
     let printed = [&completed.stdout, &completed.stderr].map(|stream| stream.text().trim().to_owned());
@@ -492,7 +495,7 @@ mod tests {
         assert_eq!(prints(RUNAWAY.0).end, HookEnd::Passed);
         let ended = prints(RUNAWAY.0 + (1 << 20));
         assert_eq!((ended.end, ended.exit_code), (HookEnd::Failed, None));
-        assert_eq!(ended.said, "ended because it printed without end");
+        assert_eq!(ended.said, "killed because it printed too much");
     }
 
     #[test]
@@ -543,7 +546,7 @@ mod tests {
         assert_eq!(Search { left: 9 }.link_in(&own, 0).unwrap(), None);
         let why = Search { left: 8 }.link_in(&own, 0).unwrap_err().to_string();
         assert!(
-            why.contains("more than 300000 entries") && why.contains("move specs that are done"),
+            why.contains("more than 300000 entries") && why.contains("move finished specs"),
             "{why}"
         );
     }

@@ -53,7 +53,7 @@ pub fn weigh_hooks(hooks: &[Hook], receipts: &[HookReceipt]) -> HookConsequence 
 pub(crate) fn what_happened(receipt: &HookReceipt, seconds: u64) -> String {
     let end = match (receipt.end, receipt.exit_code) {
         (HookEnd::Passed, _) => "passed".to_owned(),
-        (HookEnd::TimedOut, _) => format!("took longer than {seconds} s and was ended"),
+        (HookEnd::TimedOut, _) => format!("took longer than {seconds} s and was killed"),
         (HookEnd::NotStarted, _) => "could not be started".to_owned(),
         (HookEnd::Failed, Some(code)) => format!("ended with exit code {code}"),
         (HookEnd::Failed, None) => "was ended".to_owned(),

@@ -104,7 +104,7 @@ impl ResumeOverview {
 }
 
 /// What is said where nothing is left to do.
-const DONE: &str = "All phases are done; let a gate judge them";
+const DONE: &str = "All phases are done; run a gate";
 
 /// What a phase is made from and that is there.
 fn current_inputs(status: &SpecStatus, phase: PhaseId) -> BTreeMap<String, String> {
@@ -123,18 +123,18 @@ fn in_words(next: &NextStep) -> String {
     match next.reason {
         StepReason::NotRun => run(""),
         StepReason::Failed => run("; its last run failed"),
-        StepReason::Stale => run(" again; what it was made from has changed"),
-        StepReason::Changed => run(" again; its artifact is not what it wrote"),
-        StepReason::Damaged => run(" again; a receipt of it cannot be believed"),
+        StepReason::Stale => run(" again; its inputs have changed"),
+        StepReason::Changed => run(" again; its artifact was changed"),
+        StepReason::Damaged => run(" again; a receipt of it cannot be trusted"),
         StepReason::FixupsPending => {
             "Look at the proposed fixups and apply them with --apply-fixups".to_owned()
         }
         StepReason::FixupsApplied => {
-            "Finish the fixups, whose files are changed already, with --apply-fixups; nobody is asked"
+            "Finish the fixups, whose files are already changed, with --apply-fixups; no model is called"
                 .to_owned()
         }
         StepReason::Problem => {
-            format!("Run `{}`: receipts are not as they should be, and a gate refuses", next.command)
+            format!("Run `{}`: receipts are invalid, and a gate refuses", next.command)
         }
     }
 }

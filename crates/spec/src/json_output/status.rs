@@ -3,7 +3,7 @@
 //! [`spec_status`] is a pure function of what is known of a spec and an instant. The fields of the seed come first; all others are
 //! optional to whoever reads them. What always holds: the document has less than 8 KB, whatever the artifacts are and whatever a
 //! receipt says, since each text of a receipt is cut to a length and each list to a number, with a count of what was left out; a
-//! phase whose newest receipt cannot be believed is never told as done.
+//! phase whose newest receipt cannot be trusted is never told as done.
 
 use crucible_llm::{CostBasis, ReceiptWarning};
 use crucible_model::{ClockSource, Code, Timestamp, short_line, single_spaced};
@@ -40,7 +40,7 @@ pub struct SpecStatus {
     /// What is told of an application of fixups that was begun and is not over, if one was: its files, the first few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fixup_under_way: Vec<String>,
-    /// Whether a phase failed, an artifact is not what its receipt says, or a receipt cannot be believed.
+    /// Whether a phase failed, an artifact is not what its receipt says, or a receipt cannot be trusted.
     pub has_errors: bool,
     /// What is wrong with receipts, the first few.
     #[serde(default)]
@@ -128,7 +128,7 @@ pub enum Standing {
     Stale,
     /// It succeeded, and its own artifact has been changed or removed since.
     Changed,
-    /// A receipt of it cannot be believed.
+    /// A receipt of it cannot be trusted.
     Damaged,
     /// It was tried dry and never in earnest.
     DryRun,
@@ -190,7 +190,7 @@ pub enum StepReason {
     Stale,
     /// Its artifact has changed.
     Changed,
-    /// Its receipt cannot be believed.
+    /// Its receipt cannot be trusted.
     Damaged,
     /// Its fixups wait to be applied.
     FixupsPending,
@@ -309,7 +309,7 @@ pub(crate) fn contradicts(entry: &PhaseEntry) -> Option<&'static str> {
     } else if llm.is_some_and(|llm| llm.budget_exhausted == Some(true)) {
         Some("an exhausted budget")
     } else if llm.is_some() && entry.attempts == 0 && !entry.warnings.iter().any(is_reused) {
-        Some("an answer that nobody was asked for")
+        Some("an answer without a model call")
     } else {
         None
     }

@@ -146,7 +146,7 @@ fn check_text(entry: &PacketEntry) -> Result<(), SpecError> {
     if text.contains('\0') {
         return Err(SpecError::Source {
             source_name: shown(&entry.name),
-            why: "it holds a NUL byte, which no text does; leave it out".to_owned(),
+            why: "it contains a NUL byte, so it is not text; leave it out".to_owned(),
         });
     }
     match Scanner::builtin().scan(text.as_bytes()).first() {

@@ -157,13 +157,13 @@ impl fmt::Display for PassedOver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is not shown: ", short_line(&self.name, LONGEST_NAME))?;
         match &self.why {
-            PassedOverReason::SecretName => f.write_str("its name says that it holds secrets"),
-            PassedOverReason::NotText => f.write_str("it is no UTF-8 text"),
+            PassedOverReason::SecretName => f.write_str("its name suggests that it contains secrets"),
+            PassedOverReason::NotText => f.write_str("it is not UTF-8 text"),
             PassedOverReason::Empty => f.write_str("it is empty"),
             PassedOverReason::OutsideProject => {
-                f.write_str("it leads out of the project, or to what a model never sees")
+                f.write_str("it leads out of the project, or to files that are never shown to a model")
             }
-            PassedOverReason::NotAFile => f.write_str("it is no regular file with a plain name"),
+            PassedOverReason::NotAFile => f.write_str("it is not a regular file with a plain name"),
             PassedOverReason::Unreadable(said) => {
                 write!(f, "it cannot be read ({})", short_line(said, LONGEST_NAME))
             }

@@ -84,7 +84,7 @@ impl ReadReceipt {
         let UniqueJson(mut value) =
             serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
         if !value.is_object() {
-            return Err(unreadable("it is no JSON object".to_owned()));
+            return Err(unreadable("it is not a JSON object".to_owned()));
         }
         if !is_exact(&value) {
             return Err(unreadable("a whole number in it is too large".to_owned()));
@@ -93,13 +93,13 @@ impl ReadReceipt {
         let named = receipt.schema_version == RECEIPT_SCHEMA;
         if !named && !receipt.schema_version.is_empty() {
             let why =
-                format!("its schema is {:?}, this program reads {RECEIPT_SCHEMA}", receipt.schema_version);
+                format!("its schema is {:?}, but this version reads {RECEIPT_SCHEMA}", receipt.schema_version);
             return Err(unreadable(why));
         }
         let mut phases: Vec<&str> = receipt.phases.iter().map(|phase| phase.phase_id.as_str()).collect();
         phases.sort_unstable();
         if phases.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(unreadable("it tells of a phase twice".to_owned()));
+            return Err(unreadable("it contains a phase twice".to_owned()));
         }
         if let Value::Object(fields) = &mut value {
             fields.remove("digest");

@@ -62,7 +62,7 @@ impl ReceiptId {
 
 /// The text is no id of a receipt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no id of a receipt, such as design-20241201-100000-0002")]
+#[error("not a receipt id, such as design-20241201-100000-0002")]
 pub struct ReceiptIdError;
 
 impl FromStr for ReceiptId {

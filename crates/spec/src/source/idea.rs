@@ -105,8 +105,8 @@ impl IdeaBuilder {
     /// [`SpecError::Source`] for what is no text.
     pub fn text(&mut self, name: &str, bytes: Vec<u8>) -> Result<(), SpecError> {
         let why = match std::str::from_utf8(&bytes) {
-            Ok(_) => "it holds a NUL byte, as other files than texts do; give it as plain text in UTF-8",
-            Err(_) => "it is no UTF-8 text; give it as plain text",
+            Ok(_) => "it contains a NUL byte, so it is not text; give it as plain text in UTF-8",
+            Err(_) => "it is not UTF-8 text; give it as plain text",
         };
         let no_text = || refused(name, why);
         let size = bytes.len() as u64;
@@ -127,12 +127,12 @@ impl IdeaBuilder {
     /// a file whose name, or the one it leads to, says that it holds secrets.
     pub fn path(&mut self, name: &str, path: &Path) -> Result<(), SpecError> {
         let there = |error: std::io::Error| {
-            refused(name, &format!("{error}; name a file or a directory that is there"))
+            refused(name, &format!("{error}; name an existing file or directory"))
         };
         let place = path.canonicalize().map_err(there)?;
         if let Some(owner) = whose_own(path).or_else(|| whose_own(&place)) {
             let why = format!(
-                "{owner} keeps its own files there, which are no part of an idea; name another file or directory"
+                "{owner} keeps its own files there, which cannot be part of an idea; name another file or directory"
             );
             return Err(refused(name, &why));
         }
@@ -216,7 +216,7 @@ impl IdeaBuilder {
             if count >= MOST_FILES {
                 return Err(refused(
                     name,
-                    &format!("it holds more than {MOST_FILES} files; name the ones that tell the idea"),
+                    &format!("it holds more than {MOST_FILES} files; name the ones that describe the idea"),
                 ));
             }
             let said = |said: String| said.replace(&directory.display().to_string(), name);
@@ -238,7 +238,7 @@ impl IdeaBuilder {
             }
         }
         if self.parts.len() + self.unread.len() == before {
-            return Err(refused(name, "it holds no text that says anything; name a directory that does"));
+            return Err(refused(name, "it contains no text; name a directory that does"));
         }
         Ok(())
     }

@@ -54,7 +54,7 @@ struct Answer {
 pub(super) async fn read(gh: &Gh, issue: &IssueRef) -> Result<FetchedIssue, SpecError> {
     let refuse = |why: String| SpecError::Source { source_name: issue.to_string(), why };
     if let Some(host) = issue.host.as_deref().filter(|host| *host != gh.host()) {
-        return Err(refuse(format!("it is on {host}, and `gh` asks {}; set GH_HOST to {host}", gh.host())));
+        return Err(refuse(format!("it is on {host}, but `gh` uses {}; set GH_HOST to {host}", gh.host())));
     }
     let fail = |error: GhError| SpecError::GitHub { issue: issue.to_string(), error: redacted(error) };
     let request = GhRequest::at("repos")
@@ -72,7 +72,8 @@ pub(super) async fn read(gh: &Gh, issue: &IssueRef) -> Result<FetchedIssue, Spec
     let body = answer.body.unwrap_or_default().replace("\r\n", "\n");
     let mut notes = Vec::new();
     if answer.comments > 0 {
-        notes.push(format!("{issue}: {} not taken; what matters in them belongs in the issue's text or in a file of --source", comments(answer.comments)));
+        notes.push(format!("{issue}: {} ignored; copy what matters into the issue's text or a file of \
+        --source", comments(answer.comments)));
     }
     if answer.state == "closed" {
         notes.push(format!("{issue} is closed"));
@@ -94,7 +95,7 @@ pub(super) async fn read(gh: &Gh, issue: &IssueRef) -> Result<FetchedIssue, Spec
     if !address.is_empty() && !address.ends_with(&at(issue.number)) {
         let place = clean(&answer.html_url);
         notes.push(format!(
-            "{issue} was asked for, and GitHub answers with {place}, which is taken: it was moved"
+            "{issue} was moved; GitHub answers with {place}, which is used"
         ));
     }
     let says = |text: &str| !says_nothing(text);
@@ -150,9 +151,9 @@ fn fault(text: &str) -> &'static str {
     if kind.is_some_and(|kind| matches!(kind, "pull" | "pulls")) {
         "it is a pull request; name the issue that it is about, or give its text with --source"
     } else if scheme.eq_ignore_ascii_case("http") {
-        "only an https address names an issue; write https:// in place of http://"
+        "the address of an issue must use https; write https:// instead of http://"
     } else {
-        "it names no issue; write OWNER/REPO#123, or its address: https://github.com/OWNER/REPO/issues/123"
+        "it is not an issue; write OWNER/REPO#123, or its address: https://github.com/OWNER/REPO/issues/123"
     }
 }
 

@@ -234,7 +234,7 @@ impl SpecStore {
         match locate(&self.dir, path) {
             Some(place) if self.exists()? => read_file(&place, MAX_FILE),
             Some(_) => Ok(None),
-            None => Err(refused("read", &self.dir.join(path), "it names no file of artifacts/ or context/")),
+            None => Err(refused("read", &self.dir.join(path), "it is not a file in artifacts/ or context/")),
         }
     }
 
@@ -303,7 +303,7 @@ impl SpecLock {
             return Err(refused(
                 "write",
                 &self.store.dir().join(CONTEXT).join(name),
-                "it has no plain name, or is larger than 16 MiB",
+                "its name is not plain, or it is larger than 16 MiB",
             ));
         }
         self.write_context_of_any_size(name, bytes)
@@ -361,7 +361,7 @@ impl SpecLock {
     fn turn(&self) -> Result<DirectoryTurn, SpecError> {
         let turn = DirectoryTurn::take(self.store.dir(), TurnPurpose::Change, CHANGE_PATIENCE)?;
         let turn = turn.ok_or_else(|| SpecError::Locked {
-            owner: "a process that is promoting or looking, and does not come to an end".to_owned(),
+            owner: "a process that is reading or promoting and does not finish".to_owned(),
         })?;
         self.still_held()?;
         Ok(turn)

@@ -69,7 +69,7 @@ pub(super) fn ensure_directory(path: &Path) -> Result<(), SpecError> {
         Standing::Directory => Ok(()),
         Standing::Nothing => Ok(fs::create_dir_all(path)?),
         Standing::File(_) | Standing::Other => {
-            Err(refused("use", path, "it has to be a directory and no link; move it away"))
+            Err(refused("use", path, "it must be a directory, not a link; move it away"))
         }
     }
 }
@@ -80,7 +80,7 @@ pub(super) fn is_directory(path: &Path) -> Result<bool, SpecError> {
         Standing::Directory => Ok(true),
         Standing::Nothing => Ok(false),
         Standing::File(_) | Standing::Other => {
-            Err(refused("use", path, "it has to be a directory and no link; move it away"))
+            Err(refused("use", path, "it must be a directory, not a link; move it away"))
         }
     }
 }
@@ -100,7 +100,7 @@ pub(super) fn read_file_there(path: &Path, limit: ByteLimit) -> Result<Option<Ve
     match standing(path)? {
         Standing::Nothing => Ok(None),
         Standing::File(_) => Ok(Some(fs::read_regular_up_to(path, limit)?)),
-        Standing::Directory | Standing::Other => Err(refused("read", path, "it is no regular file")),
+        Standing::Directory | Standing::Other => Err(refused("read", path, "it is not a regular file")),
     }
 }
 

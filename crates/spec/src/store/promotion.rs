@@ -142,15 +142,15 @@ fn place_of(store: &SpecStore, receipt: &SpecReceipt) -> Result<ReceiptId, SpecE
     let id: ReceiptId = receipt
         .receipt_id
         .parse()
-        .map_err(|_| refused("add a receipt to", &receipts, "it has no id that a receipt can have"))?;
+        .map_err(|_| refused("add a receipt to", &receipts, "its id is not a receipt id"))?;
     let why = if receipt.phase(id.phase().as_str()).is_none() {
-        "its id names another phase than it tells of"
+        "its id names another phase than its content"
     } else if receipt.emitted_at.is_none() {
         "it does not say when it was written"
     } else if receipt.pipeline.is_none() {
-        "it does not say who may act on what a model says"
+        "it does not record the execution strategy"
     } else if id.sequence() != next {
-        "other receipts were added or taken away meanwhile; run the phase again"
+        "other receipts were added or removed in the meantime; run the phase again"
     } else {
         return Ok(id);
     };
@@ -166,14 +166,14 @@ fn check_outputs(dir: &Path, outputs: &[PhaseOutput]) -> Result<Vec<FileRecord>,
             return Err(refused(
                 "write",
                 &place,
-                "an output is one plain file of artifacts/, and stands there once",
+                "an output must be one plain file in artifacts/, listed once",
             ));
         }
         if bytes.len() as u64 > MAX_FILE.0 {
             return Err(fs::FsError::TooLarge { path: place, limit: MAX_FILE.0 }.into());
         }
         if standing(&place)? == Standing::Directory {
-            return Err(refused("write", &place, "a directory stands in its place; move it away"));
+            return Err(refused("write", &place, "a directory has its name; move it away"));
         }
         records.push(FileRecord { path: path.clone(), sha256: Digest::of(bytes), bytes: bytes.len() as u64 });
     }
@@ -232,8 +232,8 @@ fn not_ours(staging: &Path, staged: &Staged) -> SpecError {
     let documents: Vec<&str> = staged.records.iter().take(3).map(|record| record.path.as_str()).collect();
     let replaces = if documents.is_empty() { "no document".to_owned() } else { documents.join(", ") };
     let why = format!(
-        "this machine did not begin what lies in it: the receipt {}, which would replace {replaces}. It came with the project, or was made up. \
-         Look at it, then delete the directory; nothing of it counts",
+        "this machine did not write its content: the receipt {}, which would replace {replaces}. It came with \
+        the project or is forged. Inspect it, then delete the directory; it is ignored",
         staged.id
     );
     refused("promote", staging, &why)

@@ -110,7 +110,7 @@ impl<'a> ReceiptCache<'a> {
         let unreadable = ReceiptProblemKind::Unreadable;
         let bytes = match read_file_there(&path, ByteLimit(MAX_RECEIPT_BYTES)) {
             Ok(Some(bytes)) => bytes,
-            Ok(None) => return Err(unreadable("it is not there any more".to_owned())),
+            Ok(None) => return Err(unreadable("it no longer exists".to_owned())),
             Err(error) => return Err(unreadable(error.to_string())),
         };
         ReadReceipt::of(&bytes, self.store.spec(), id).map_err(|fault| match fault {
@@ -222,7 +222,7 @@ impl<'a> ReceiptCache<'a> {
                 self.problem(&id, ReceiptProblemKind::ChainBroken);
             }
         }
-        // Whoever promotes names the receipt before, unless that cannot be believed or was pruned.
+        // Whoever promotes names the receipt before, unless that cannot be trusted or was pruned.
         let unlinked = self.trusted().filter(|(id, read)| {
             let receipt = &read.receipt;
             id.sequence() > 1 && receipt.previous.is_none() && receipt.schema_version == RECEIPT_SCHEMA

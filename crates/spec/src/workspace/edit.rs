@@ -97,7 +97,7 @@ impl Parsed {
 }
 
 fn refusal() -> Flaw {
-    Flaw("it is written in a way that this change cannot be made in without touching something else; make it by hand".to_owned())
+    Flaw("its layout does not allow this change without touching other lines; edit it by hand".to_owned())
 }
 
 /// The text after the cuts, if it is one that fits.

@@ -119,7 +119,7 @@ impl WorkspaceFile {
     pub fn create(&self, name: &str) -> Result<(), SpecError> {
         let _alone = self.turn()?;
         if self.path.symlink_metadata().is_ok() {
-            return Err(self.refuse(Flaw("it is there already, and was left as it is".to_owned())));
+            return Err(self.refuse(Flaw("it already exists and was not changed".to_owned())));
         }
         Ok(write_atomic(&self.path, new_text(name).as_bytes())?)
     }
@@ -155,7 +155,7 @@ impl WorkspaceFile {
             (Some(_), OnListed::Refuse) => {
                 let id = &entry.id;
                 return Err(self.refuse(Flaw(format!(
-                    "the spec {id} is listed already; give it new tags with --force, or name another one"
+                    "the spec {id} is already listed; give it new tags with --force, or name another one"
                 ))));
             }
         };
@@ -166,7 +166,7 @@ impl WorkspaceFile {
         let mode = meta.map_or(MODE, |meta| meta.permissions().mode() & 0o7777);
         if mode & 0o222 == 0 {
             return Err(
-                self.refuse(Flaw("it is set to read-only; allow writing to it (chmod u+w) first".to_owned()))
+                self.refuse(Flaw("it is read-only; make it writable (chmod u+w) first".to_owned()))
             );
         }
         write_atomic_as(&self.path, new.as_bytes(), mode)?;
@@ -203,7 +203,7 @@ impl WorkspaceFile {
     fn turn(&self) -> Result<DirectoryTurn, SpecError> {
         let turn = DirectoryTurn::take(self.directory(), TurnPurpose::Change, PATIENCE);
         turn.map_err(|error| self.refuse(Flaw(error.to_string())))?.ok_or_else(|| {
-            let why = "another process is changing it and does not come to an end; try again when it has";
+            let why = "another process is still changing it; try again later";
             self.refuse(Flaw(why.to_owned()))
         })
     }

@@ -1,6 +1,6 @@
 //! What happened to a spec, receipt by receipt: `workspace-history-json.v1` (`docs/schemas/workspace-history-json.v1.schema.json`).
 //!
-//! This is the one reader of all receipts of a spec. What always holds: a receipt that cannot be believed is named, and the sums are over the
+//! This is the one reader of all receipts of a spec. What always holds: a receipt that cannot be trusted is named, and the sums are over the
 //! others; a sum of which a part is not known says how many are missing.
 
 use crucible_llm::CostBasis;
@@ -29,7 +29,7 @@ pub struct SpecHistory {
     pub timeline: Vec<HistoryRow>,
     /// The sums over the timeline.
     pub totals: HistoryTotals,
-    /// Receipts that cannot be believed.
+    /// Receipts that cannot be trusted.
     pub problems: Vec<HistoryProblem>,
 }
 
@@ -100,7 +100,7 @@ pub struct HistoryTotals {
     pub cost_estimated: u64,
 }
 
-/// A receipt that cannot be believed.
+/// A receipt that cannot be trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HistoryProblem {
     /// Why, by the code that the gate gives it; `docs/codes/gate.md` has a heading for each.

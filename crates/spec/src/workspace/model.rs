@@ -52,7 +52,7 @@ pub struct SpecTag(String);
 
 /// The text is no tag.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no tag: {text}; it takes 1 to {LONGEST_TAG} characters that can be seen, such as backend")]
+#[error("not a tag: {text}; use 1 to {LONGEST_TAG} visible characters, such as backend")]
 pub struct SpecTagError {
     text: String,
 }
@@ -156,8 +156,8 @@ impl Flaw {
     fn of(error: &serde_saphyr::Error) -> Self {
         let why = words_for(error);
         match error.location().map(|location| location.line()).filter(|line| *line > 0) {
-            Some(line) => Self(format!("it is no workspace: line {line}: {why}")),
-            None => Self(format!("it is no workspace: {why}")),
+            Some(line) => Self(format!("it is not a valid workspace: line {line}: {why}")),
+            None => Self(format!("it is not a valid workspace: {why}")),
         }
     }
 }
@@ -167,10 +167,10 @@ fn words_for(error: &serde_saphyr::Error) -> String {
     use serde_saphyr::Error;
     use serde_saphyr::budget::BudgetBreach;
     const SEVERAL: &str =
-        "another document begins (`---`), and a workspace is one; keep what is before it, or what follows";
-    const REPEATS: &str = "it repeats too much by aliases (`*name`); write out what they stand for";
+        "a second document begins here (`---`), but a workspace is one document; keep one of them";
+    const REPEATS: &str = "it expands too many aliases (`*name`); write out their values";
     let quoted = |text: &str| short_line(text, QUOTED);
-    let nested = format!("it is nested more than {DEEPEST} deep; a list of specs need not be");
+    let nested = format!("it is nested more than {DEEPEST} levels deep; flatten it");
     match error.without_snippet() {
         Error::AliasError { error, .. } => words_for(error),
         Error::MultipleDocuments { .. }
@@ -183,33 +183,35 @@ fn words_for(error: &serde_saphyr::Error) -> String {
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. } => REPEATS.to_owned(),
         Error::Budget { .. } => {
-            format!("it says more than {MOST_NODES} values, aliases (`*name`) written out; make several workspaces of it")
+            format!("it contains more than {MOST_NODES} values after expanding aliases (`*name`); split it \
+            into several workspaces")
         }
         Error::DuplicateMappingKey { key, .. } => {
             let key = key.as_ref().map_or_else(|| "a key".to_owned(), |key| format!("the key {:?}", quoted(key)));
-            format!("{key} stands twice; remove one of the two")
+            format!("{key} is repeated; remove one of the two")
         }
         Error::QuotingRequired { value, .. } => {
             let value = quoted(value);
-            format!("{value} must be quoted, for a text belongs here: \"{value}\"")
+            format!("{value} must be quoted, because a string is expected here: \"{value}\"")
         }
-        Error::NullIntoString { .. } => "a text is missing here; write one in quotes".to_owned(),
-        Error::SerdeMissingField { field, .. } => format!("there is no `{field}`; add it"),
+        Error::NullIntoString { .. } => "a string is missing here; write one in quotes".to_owned(),
+        Error::SerdeMissingField { field, .. } => format!("the key `{field}` is missing; add it"),
         Error::SerdeInvalidType { unexpected, expected, .. }
         | Error::SerdeInvalidValue { unexpected, expected, .. } => {
             let expected = expected.strip_prefix("struct ").map_or(expected.as_str(), |_| "keys with values");
-            format!("here stands {}, and {} belongs here", quoted(unexpected), quoted(expected))
+            format!("found {}, expected {}", quoted(unexpected), quoted(expected))
         }
-        Error::Unexpected { expected, .. } => format!("something else stands where {expected} belongs"),
-        Error::Eof { .. } => "it ends before it says anything; `crucible project init` writes one".to_owned(),
+        Error::Unexpected { expected, .. } => format!("expected {expected} here"),
+        Error::Eof { .. } => "it is empty; `crucible project init` writes one".to_owned(),
         Error::UnknownAnchor { .. } => {
-            "an alias (`*name`) stands for something that has no such name (`&name`) before it".to_owned()
+            "an alias (`*name`) has no anchor (`&name`) before it".to_owned()
         }
         Error::ExternalMessage { msg, .. } => {
-            format!("it is no YAML: {}", short_line(msg.lines().next().unwrap_or_default(), 4 * QUOTED))
+            format!("it is not valid YAML: {}", short_line(msg.lines().next().unwrap_or_default(), 4 * QUOTED))
         }
         // What is left can hardly be met in a file of this shape, and the library's words would help nobody.
-        _ => "it says something that no workspace says; `crucible project init` elsewhere writes one to compare with".to_owned(),
+        _ => "it contains something that a workspace cannot contain; compare it with a new one from `crucible \
+        project init`".to_owned(),
     }
 }
 
@@ -246,7 +248,7 @@ fn known(version: &Spanned<String>) -> Result<(), Flaw> {
     Err(Flaw::at(
         version.referenced.line(),
         format!(
-            "the version is {named:?}, and this Crucible reads \"{VERSION}\" alone; use a newer one, or mend the line"
+            "the version is {named:?}, but this Crucible reads only \"{VERSION}\"; use a newer one, or fix the line"
         ),
     ))
 }

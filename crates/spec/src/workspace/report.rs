@@ -63,7 +63,7 @@ pub struct WorkspaceSpec {
     pub stale: Vec<PhaseId>,
     /// Files that a fixup proposes to change and that are not changed yet.
     pub pending_fixups: u64,
-    /// Receipts that cannot be believed, and artifacts that are not what their receipts say.
+    /// Receipts that cannot be trusted, and artifacts that are not what their receipts say.
     pub problems: u64,
     /// When its newest receipt was written.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,7 +80,7 @@ pub struct WorkspaceSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpecStanding {
-    /// It cannot be read, a receipt cannot be believed, or an artifact is not what its receipt says.
+    /// It cannot be read, a receipt cannot be trusted, or an artifact is not what its receipt says.
     Damaged,
     /// The last run of a phase failed.
     Failed,
@@ -219,7 +219,7 @@ fn workspace_spec(entry: &WorkspaceEntry, status: &Result<Option<SpecStatus>, St
         .last()
         .map(|phase| phase.phase_id);
     let pending_fixups = status.map_or(0, |status| status.pending_fixups);
-    // A receipt that cannot be believed is a problem already; its phase is not counted again.
+    // A receipt that cannot be trusted is a problem already; its phase is not counted again.
     let receipts = status.map_or(0, |status| status.problems.len() as u64 + status.problems_left_out);
     let problems = receipts + of(Standing::Changed).len() as u64;
     let begun =

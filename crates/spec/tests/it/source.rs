@@ -209,7 +209,7 @@ fn what_is_no_text_is_passed_over_and_named_or_refused_when_asked_for() {
         ]
     );
     let said = all.passed_over[0].to_string();
-    assert_eq!(said, "config/.env.local is not shown: its name says that it holds secrets");
+    assert_eq!(said, "config/.env.local is not shown: its name suggests that it contains secrets");
     for named in ["latin.md", "nul.md", "pipe.md"] {
         let why = why(select(root, &[named], &[], &[]));
         assert!(why.contains(named) && !why.contains("not shown"), "{why}");

@@ -24,8 +24,7 @@ const SCHEMA: &str = "crucible-council-v1";
 
 /// How the command ends.
 const ENDS: &str = "Exit codes: 0 answered, 1 the record of a call cannot be written, 2 usage or configuration, 3 the triage's council \
-    breaks the rules, 7 the question is too long, 8 secret found, 10 a call without which it cannot go on timed out, 70 no usable \
-    answer of a model or the budget is used up, 130 interrupted.";
+    breaks the rules, 7 the question is too long, 8 secret found, 10 a required call timed out, 70 no usable model answer, or the budget is exhausted, 130 interrupted.";
 
 /// Ask a council of models with a red team
 ///
@@ -113,7 +112,7 @@ impl Ask {
         for (key, value) in &self.context {
             if known.insert(key, value).is_some() {
                 return Err(CommandError::usage(format!("--context names {key:?} twice"))
-                    .hint("Give each key once, with all that belongs to it."));
+                    .hint("Give each key once, with its whole value."));
             }
         }
         Ok(known.into_iter().map(|(key, value)| (key.as_str(), value.as_str())).collect())
@@ -180,27 +179,27 @@ fn document(result: &ExecutorResult) -> Document<'_> {
 fn entry(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
-        Some(_) | None => Err("it takes KEY=VALUE, such as audience=board".to_owned()),
+        Some(_) | None => Err("expected KEY=VALUE, such as audience=board".to_owned()),
     }
 }
 
 fn no_question() -> CommandError {
-    CommandError::usage("there is no question")
-        .hint("Say it: crucible ask \"Should we split our program into services?\"")
-        .hint("Or hand it in: crucible ask - < question.txt. For a conversation: crucible chat")
+    CommandError::usage("no question given")
+        .hint("Pass it as an argument: crucible ask \"Should we split our program into services?\"")
+        .hint("Or pass it on standard input: crucible ask - < question.txt. For a conversation: crucible chat")
 }
 
 /// All of standard input.
 fn from_standard_input(app: &App, limit: usize) -> Result<String, CommandError> {
     let most = limit.saturating_add(input::SPACE_AROUND);
     let bytes = input::whole(app, most, Awaited::Silently)?.map_err(|why| {
-        CommandError::usage(format!("the question cannot be read from standard input: {why}"))
-            .hint("Hand it in through a pipe or a file, or write it behind `crucible ask`.")
+        CommandError::usage(format!("cannot read the question from standard input: {why}"))
+            .hint("Pipe it in, or pass it as an argument of `crucible ask`.")
     })?;
     if bytes.len() > most {
         let error = CouncilError::QueryTooLong { bytes: bytes.len(), limit };
         let message =
-            format!("the question on standard input has more than {limit} bytes, and no more are taken");
+            format!("the question on standard input has more than {limit} bytes, which is the limit");
         return Err(CommandError { message, ..error.into() });
     }
     String::from_utf8(bytes).map_err(|error| {

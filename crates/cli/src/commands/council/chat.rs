@@ -28,8 +28,8 @@ const BANNER: &str = "Crucible v1.0";
 const WORDS: &str = "Type 'exit' to quit, 'trace on/off' to toggle observability\n";
 
 /// How the command ends.
-const ENDS: &str = "Exit codes: 0 the conversation has ended, whatever came of its questions, 1 standard input or output fails, or \
-    the recording cannot be written, 2 usage or configuration, 130 interrupted.";
+const ENDS: &str = "Exit codes: 0 the conversation has ended, even if questions failed, 1 standard input, \
+standard output or the recording failed, 2 usage or configuration, 130 interrupted.";
 
 /// Talk to the council, one question at a time
 ///
@@ -62,8 +62,8 @@ enum Wish<'l> {
 impl Chat {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         if app.output.is_json() {
-            return Err(CommandError::usage("a conversation has no JSON form")
-                .hint("Ask one question after the other with `crucible ask --json`."));
+            return Err(CommandError::usage("a conversation has no JSON output")
+                .hint("Ask each question with `crucible ask --json`."));
         }
         let assembly = Assembly::choose(app, &self.council)?;
         let conversation = Conversation { app, assembly };
@@ -135,7 +135,7 @@ impl Conversation<'_> {
         let line = line.inspect_err(|_| self.app.output.line(""))?;
         line.map_err(|error| {
             self.app.output.line("");
-            CommandError::new(ExitStatus::Refused, format!("standard input cannot be read: {error}"))
+            CommandError::new(ExitStatus::Refused, format!("cannot read standard input: {error}"))
         })
     }
 
@@ -164,7 +164,7 @@ impl Conversation<'_> {
                 let error = CommandError::from(failure);
                 if unrecorded {
                     return Err(error
-                        .hint("The conversation ends: what is asked would be paid for and not recorded."));
+                        .hint("The conversation ends, because further calls would not be recorded."));
                 }
                 output.line("");
                 self.tell(&error);

@@ -155,7 +155,7 @@ impl Assembly {
 
     /// What is left of a question that was interrupted.
     pub(crate) fn kept(&self) -> String {
-        let nothing = || "Nothing was kept: a council's question begins anew.".to_owned();
+        let nothing = || "No partial result was saved; ask the question again.".to_owned();
         self.record.as_ref().and_then(Record::kept).unwrap_or_else(nothing)
     }
 
@@ -320,7 +320,7 @@ impl Models {
     fn none_of(config: &Config, flags: &CouncilFlags, app: &App, backend: &Backend) -> Self {
         if Self::of(config, flags) != Self::default() {
             app.output.remark(&format!(
-                "note: the fallback is asked with its own model {}, not with those that [council] or the command line names",
+                "note: the fallback uses its own model {}, not the models of [council] or the command line",
                 backend.default_model()
             ));
         }
@@ -339,8 +339,8 @@ impl Models {
 /// Who answers.
 fn provider(config: &Config) -> Result<&str, CommandError> {
     config.text("council.provider").or_else(|| config.text("llm.provider")).ok_or_else(|| {
-        CommandError::usage(format!("{UNSPECIFIED}: a council is made of models")).hint(format!(
-            "Say whom to ask: --provider NAME, or {} for every command; `crucible doctor` shows who can be asked.",
+        CommandError::usage(format!("{UNSPECIFIED}: a council needs a model")).hint(format!(
+            "Pass --provider NAME, or set {} for every command; `crucible doctor` shows which providers are ready.",
             variable_of("llm.provider")
         ))
     })
@@ -352,9 +352,9 @@ fn limits(config: &Config) -> Result<CouncilLimits, CommandError> {
     let calls = number(config, "council.calls")?;
     if calls < FEWEST_CALLS {
         return Err(CommandError::usage(format!(
-            "council.calls is {calls}, and with that nothing is answered"
+            "council.calls is {calls}, which is too few for an answer"
         ))
-        .hint(format!("It takes a whole number from {FEWEST_CALLS}.")));
+        .hint(format!("Set a whole number of at least {FEWEST_CALLS}.")));
     }
     budget.calls = Limit::At(calls);
     let size = |key: &str| number(config, key).map(|number| usize::try_from(number).unwrap_or(usize::MAX));
@@ -371,8 +371,8 @@ fn limits(config: &Config) -> Result<CouncilLimits, CommandError> {
 /// A limit under which something can be done.
 pub(crate) fn number(config: &Config, key: &str) -> Result<u64, CommandError> {
     match config.number(key) {
-        0 => Err(CommandError::usage(format!("{key} is 0, and with that nothing can be asked"))
-            .hint("It takes a whole number from 1.")),
+        0 => Err(CommandError::usage(format!("{key} is 0, so no model can be called"))
+            .hint("Set a whole number of at least 1.")),
         number => Ok(number),
     }
 }
@@ -381,21 +381,21 @@ fn delta(config: &Config) -> Result<DeltaChoice, CommandError> {
     let threshold = config.fraction("council.similarity").unwrap_or_default();
     if !(0.0..=1.0).contains(&threshold) {
         return Err(CommandError::usage(format!("council.similarity is {threshold}"))
-            .hint("It takes a number from 0, nothing in common, to 1, the same words."));
+            .hint("Set a number from 0 (nothing in common) to 1 (the same words)."));
     }
     match config.text("council.delta").unwrap_or_default() {
         "judge" => Ok(DeltaChoice::Judge),
         "never" => Ok(DeltaChoice::Never),
         "similarity" => Ok(DeltaChoice::TextSimilarity { threshold }),
         other => Err(CommandError::usage(format!("council.delta is {other:?}"))
-            .hint(format!("It takes one of these: {}.", DELTAS.join(", ")))),
+            .hint(format!("Use one of: {}.", DELTAS.join(", ")))),
     }
 }
 
 /// Reads the name of a model.
 fn model_name(text: &str) -> Result<String, String> {
     match text.trim() {
-        "" => Err("it takes the name of a model".to_owned()),
+        "" => Err("expected the name of a model".to_owned()),
         name => Ok(name.to_owned()),
     }
 }

@@ -188,7 +188,7 @@ impl Page {
             ]);
         }
         self.line(&all.trim_fmt());
-        self.line("  The time of a part is the sum over its calls, some of which ran side by side.");
+        self.line("  The time of a part is the sum over its calls, some of which ran in parallel.");
     }
 }
 
@@ -240,15 +240,15 @@ fn worse(degradation: &Degradation) -> String {
     let Degradation { part, kind, detail, .. } = degradation;
     let what = match kind {
         DegradationKind::SeatMissing => "gave no position",
-        DegradationKind::DefenseMissing => "gave no defence, so its position stands as it was",
-        DegradationKind::AnswerCutShort => "was cut off, and is used as far as it goes",
+        DegradationKind::DefenseMissing => "gave no defence; its position is unchanged",
+        DegradationKind::AnswerCutShort => "was cut off; the partial text is used",
         DegradationKind::AnswerRedacted => "said something secret",
         DegradationKind::RedTeamYielded => "raised no objection",
-        DegradationKind::DeltaUnclear => "cannot tell whether anything changed, so it counts as changed",
-        DegradationKind::HintRefused => "was not given another model",
-        DegradationKind::FallbackIgnored => "goes without fallback models",
-        DegradationKind::SummaryCut => "was shown the deliberation in part",
-        DegradationKind::QuestionShortened => "handed on less than half of the question",
+        DegradationKind::DeltaUnclear => "gave no clear result, so the loop counts as changed",
+        DegradationKind::HintRefused => "did not get the model that the triage named",
+        DegradationKind::FallbackIgnored => "has no fallback models",
+        DegradationKind::SummaryCut => "was shown only part of the deliberation",
+        DegradationKind::QuestionShortened => "passed on less than half of the question",
     };
     format!("{part} {what}: {detail}")
 }
@@ -286,11 +286,11 @@ fn likeness(resemblance: &BTreeMap<SeatId, f64>) -> String {
 
 fn delta(record: &LoopRecord) -> String {
     match &record.delta {
-        None => "nobody was asked whether anything changed".to_owned(),
+        None => "not checked for changes".to_owned(),
         Some(DeltaVerdict::Changed) => "something changed".to_owned(),
         Some(DeltaVerdict::Unchanged) => "nothing of substance changed: the loops end here".to_owned(),
         Some(DeltaVerdict::Unclear(why)) => {
-            format!("whether anything changed cannot be told, so it counts as changed: {}", one_line(why))
+            format!("it is unclear whether anything changed, so it counts as changed: {}", one_line(why))
         }
     }
 }
@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn every_verdict_has_its_words_and_a_reason_cannot_begin_a_line() {
         assert_eq!(delta(&record(Some(DeltaVerdict::Changed))), "something changed");
-        assert_eq!(delta(&record(None)), "nobody was asked whether anything changed");
+        assert_eq!(delta(&record(None)), "not checked for changes");
         let unclear = delta(&record(Some(DeltaVerdict::Unclear("MAYBE\nLOOP 9".to_owned()))));
         assert!(unclear.contains("counts as changed") && !unclear.contains('\n'), "{unclear}");
     }

@@ -72,8 +72,8 @@ pub(crate) fn choose_project(
     projects: &[SubProject],
 ) -> Result<Option<String>, CommandError> {
     app.output.remark(match top {
-        Some(_) => "The repository holds several projects:",
-        None => "The repository holds several projects and builds none at its top:",
+        Some(_) => "The repository contains several projects:",
+        None => "The repository contains several projects, none of them at its top level:",
     });
     let whole = top.map(|system| (None, format!("the whole repository ({system})")));
     let part = |project: &SubProject| {
@@ -90,5 +90,6 @@ pub(crate) fn choose_project(
 
 fn nothing_chosen() -> CommandError {
     CommandError::usage("nothing was chosen")
-        .hint("Name the repository, with --ref REF:PATH for one of its projects; or ask nothing: --non-interactive.")
+        .hint("Name the repository, with --ref REF:PATH for one of its projects; or turn off questions: \
+        --non-interactive.")
 }

@@ -111,10 +111,10 @@ impl CrawlContext<'_> {
         };
         let worked = worked.map_err(|error| match (error.status, intent.dry) {
             (ExitStatus::Interrupted, true) => {
-                error.hint("Nothing fetched is left, and nothing was written.")
+                error.hint("Fetched files were removed, and nothing was written.")
             }
             (ExitStatus::Interrupted, false) => {
-                error.hint("Nothing fetched is left; `crucible crawl history` shows the session as aborted.")
+                error.hint("Fetched files were removed; `crucible crawl history` shows the session as aborted.")
             }
             _ => error,
         });

@@ -43,7 +43,7 @@ impl Menu {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         if !ask::may_ask(&self.output_args) {
             return Err(CommandError::usage(
-                "the menu needs a terminal to ask on, and nothing else was asked for",
+                "the menu needs a terminal, and no subcommand was given",
             )
             .hint("Name a subcommand: search, inspect, plan, export, history or validate; `crucible crawl --help` describes them."));
         }
@@ -88,7 +88,7 @@ impl Menu {
     fn export(&self, app: &App) -> Result<export::Export, CommandError> {
         let (which, debating, mut place) = (self.which(), self.debating(app)?, self.place.clone());
         if place.output_dir.is_none() {
-            let question = "Directory to write to (nothing for exports/SESSION in Crucible's own directory):";
+            let question = "Directory to write to (leave empty for exports/SESSION in Crucible's own directory):";
             place.output_dir = ask::ask(app, question)?.filter(|named| !named.is_empty()).map(PathBuf::from);
         }
         Ok(export::Export { which, debating, place, trace: self.trace, ..Default::default() })

@@ -26,9 +26,8 @@ use crate::output::{Format, OutputMode, Voice};
 use flags::{FormatName, OutputArgs};
 
 /// How the commands of a crawl end.
-const ENDS: &str = "Exit codes: 0 done, 1 refused, usage included, 2 the plan is rejected by safety, 3 a document does not match its \
-    schema or a model's JSON is not what was asked for, 4 GitHub's rate limit, 8 secret found, 9 locked, 70 no usable answer of a \
-    model, 130 interrupted.";
+const ENDS: &str = "Exit codes: 0 done, 1 refused, usage errors included, 2 the safety rules reject the plan, \
+3 a document or a model's JSON does not match its schema, 4 GitHub's rate limit, 8 secret found, 9 locked, 70 no usable model answer, 130 interrupted.";
 
 /// Find a repository, understand it, and derive a build plan that is safe to run
 ///

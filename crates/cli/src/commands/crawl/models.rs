@@ -67,8 +67,8 @@ impl PlannerBackends {
         };
         let timeout = match config.number("llm.timeout_s") {
             0 => {
-                return Err(CommandError::usage("llm.timeout_s is 0, and no model answers at once")
-                    .hint("It takes a whole number of seconds from 1."));
+                return Err(CommandError::usage("llm.timeout_s is 0, which leaves no time for an answer")
+                    .hint("Set a whole number of seconds of at least 1."));
             }
             seconds => Duration::from_secs(seconds),
         };
@@ -132,18 +132,18 @@ fn provider<'c>(config: &'c Config, owner: &str) -> Result<&'c str, CommandError
         _ => ("--claude-provider", "crawl.gpt_provider", "criticises the plan"),
     };
     if own.is_none() && config.text("llm.provider").is_none() && config.text(other).is_some() {
-        let message = format!("{UNSPECIFIED}: nobody is named who {does}; {other} is set alone");
+        let message = format!("{UNSPECIFIED}: no provider is set that {does}; only {other} is set");
         return Err(CommandError::usage(message).hint(format!(
-            "Say whom to ask with {flag}, or {} for all that is not named.",
+            "Pass {flag}, or set {} for both.",
             variable_of("llm.provider")
         )));
     }
     own.or_else(|| config.text("llm.provider")).ok_or_else(|| {
-        CommandError::usage(format!("{UNSPECIFIED}: a plan is drafted and criticised by models"))
+        CommandError::usage(format!("{UNSPECIFIED}: models draft and criticise a plan"))
             .hint(format!(
-                "Say whom to ask: --gpt-provider and --claude-provider, or {} for both.",
+                "Pass --gpt-provider and --claude-provider, or set {} for both.",
                 variable_of("llm.provider")
             ))
-            .hint("Or plan without a model, with the standard steps of the build system: --offline.")
+            .hint("Or plan without a model: --offline uses the standard steps of the build system.")
     })
 }

@@ -56,10 +56,10 @@ fn judged(app: &App, planned: &PlannedCrawl) -> ExitStatus {
         return ExitStatus::Success;
     }
     let violations = counted(planned.planned.plan.safety_violations.len() as u64, "violation");
-    app.output.remark(&format!("the safety rules reject this plan ({violations}); run nothing of it"));
+    app.output.remark(&format!("the safety rules reject this plan ({violations}); do not run any of it"));
     app.output.remark(if planned.outcome.rounds > 0 {
-        "  hint: another debate may do better: ask again, with more rounds (--max-debate-rounds) or other models; \
-         or take the standard steps of the build system with --offline"
+        "  hint: try again with more rounds (--max-debate-rounds) or other models; or use the standard steps \
+        of the build system with --offline"
     } else {
         "  hint: the standard steps do not fit this repository: have models plan (--gpt-provider, --claude-provider), \
          or choose a part of it with --ref REF:PATH"

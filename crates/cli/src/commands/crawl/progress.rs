@@ -54,7 +54,7 @@ impl CrawlObserver for CrawlProgress {
     fn waiting(&self, why: &str, left: Duration) {
         let mut shown = self.shown.lock();
         let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
-        let words = format!("{why}: going on in {seconds} s");
+        let words = format!("{why}: continuing in {seconds} s");
         if self.output.live {
             shown.spinner.turn(&words);
         } else if shown.told.is_none_or(|told| seconds + SPARSE <= told) {

@@ -60,8 +60,8 @@ impl Search {
             given => given,
         };
         asked.filter(|query| !query.trim().is_empty()).ok_or_else(|| {
-            CommandError::usage("there is nothing to search for")
-                .hint("Say what: crucible crawl search QUERY, or --query QUERY.")
+            CommandError::usage("no search query given")
+                .hint("Pass one: crucible crawl search QUERY, or --query QUERY.")
         })
     }
 

@@ -157,7 +157,7 @@ pub(crate) fn plan(output: &Output, planned: &PlannedCrawl) {
     section(output, "Why it is rejected", &plan.safety_violations);
     output.line("");
     let verdict =
-        if plan.safety_validated { "passes the safety rules" } else { "rejected, run nothing of it" };
+        if plan.safety_validated { "passes the safety rules" } else { "rejected; do not run any of it" };
     row(output, "verdict", verdict);
     let rounds = counted(plan.debate_rounds, "round");
     row(

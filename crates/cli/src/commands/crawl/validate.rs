@@ -60,13 +60,13 @@ impl Validate {
         let mut bytes = Vec::new();
         std::io::stdin().lock().take(MAX_PLAN.0.saturating_add(1)).read_to_end(&mut bytes).map_err(
             |error| {
-                CommandError::usage(format!("the plan cannot be read from standard input: {error}"))
-                    .hint("Hand it in through a pipe, or name its file.")
+                CommandError::usage(format!("cannot read the plan from standard input: {error}"))
+                    .hint("Pipe it in, or name its file.")
             },
         )?;
         if bytes.len() as u64 > MAX_PLAN.0 {
             return Err(CommandError::usage(format!("the plan has more than {} bytes", MAX_PLAN.0))
-                .hint("A plan is a short list of commands; this is something else."));
+                .hint("A plan is a short list of commands; check that this is one."));
         }
         Ok(bytes)
     }

@@ -41,7 +41,7 @@ impl RepoSelection {
         let choice = which.choice()?;
         let named = match (&which.repo, &which.query) {
             (None, None) if may_ask => {
-                ask::ask(app, "Repository (owner/repo or ./path; nothing to search for one):")?
+                ask::ask(app, "Repository (owner/repo or ./path; leave empty to search for one):")?
             }
             (repo, _) => repo.clone(),
         };
@@ -56,7 +56,7 @@ impl RepoSelection {
             query => query.clone(),
         };
         let query = query.filter(|query| !query.trim().is_empty()).ok_or_else(|| {
-            CommandError::usage("no repository is named").hint(
+            CommandError::usage("no repository given").hint(
                 "Name it, as owner/repo or ./path; or search for it: --query QUERY --auto-select takes the best result.",
             )
         })?;
@@ -64,7 +64,7 @@ impl RepoSelection {
             (true, _) => Pick::Best,
             (false, true) => Pick::User,
             (false, false) => {
-                return Err(CommandError::usage("nobody is there to choose among the results").hint(
+                return Err(CommandError::usage("cannot ask which of the results to use").hint(
                     "Take the best one with --auto-select, or name the repository instead of --query.",
                 ));
             }
@@ -100,7 +100,7 @@ pub(crate) fn picked(app: &App, found: &SearchV1, pick: Pick) -> Result<Target, 
         } else {
             CommandError::new(
                 ExitStatus::Refused,
-                format!("GitHub knows no repository for {:?}", found.query),
+                format!("GitHub found no repository for {:?}", found.query),
             )
             .hint("Search for something else, or name the repository.")
         });

@@ -33,7 +33,7 @@ use crate::output::{Format, OutputMode};
 /// Judge whether a spec is far enough, for CI
 ///
 /// Weighs the newest receipt of each phase against what is on the disk: dry runs and failures count for nothing, and a
-/// receipt that cannot be believed refuses. Exit code 0: it passes; 1: it does not; 10: a hook that must not fail ran out of time;
+/// receipt that cannot be trusted refuses. Exit code 0: it passes; 1: it does not; 10: a hook that must not fail ran out of time;
 /// another: it could not be judged.
 /// For example: `crucible gate export-data --min-phase tasks --max-phase-age 7d --fail-on-pending-fixups`
 #[derive(Args)]
@@ -169,7 +169,7 @@ impl Gate {
         match (self.format, app.output.is_json()) {
             (None | Some(GateFormat::Json), true) => Ok(GateFormat::Json),
             (Some(GateFormat::Text | GateFormat::Sarif | GateFormat::Github), true) => {
-                Err(CommandError::usage("--json and --format ask for different results")
+                Err(CommandError::usage("--json and --format contradict each other")
                     .hint("Give one of them: --json is the same as --format json."))
             }
             (format, false) => Ok(format.unwrap_or(GateFormat::Text)),

@@ -22,7 +22,7 @@ const LONGEST_NOTE: usize = 80;
 
 /// Show what happened to a spec: each run of a phase, its tokens and its cost
 ///
-/// Every receipt of the spec is read, and compared with this machine's ledger. One that cannot be believed is named, and the sums are over the others.
+/// Every receipt of the spec is read, and compared with this machine's ledger. One that cannot be trusted is named, and the sums are over the others.
 #[derive(Args)]
 pub(crate) struct History {
     /// The spec
@@ -53,9 +53,9 @@ impl History {
             let next = if store.exists()? {
                 String::new()
             } else {
-                format!("; begin it: crucible spec {}", self.spec)
+                format!("; start it: crucible spec {}", self.spec)
             };
-            app.output.line(&format!("nothing has happened to {} yet{next}", self.spec));
+            app.output.line(&format!("{} has no history yet{next}", self.spec));
         } else {
             let mut rows = table(["when", "phase", "ended", "model", "tokens", "cost", "note"]);
             for row in &history.timeline {

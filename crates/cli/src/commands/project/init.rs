@@ -29,8 +29,8 @@ impl Init {
         };
         let name = match &self.name {
             Some(name) if says_nothing(name) => {
-                return Err(CommandError::usage("the name of a workspace says something")
-                    .hint("Leave --name out for the name of the directory."));
+                return Err(CommandError::usage("the name of a workspace must not be empty")
+                    .hint("Omit --name to use the name of the directory."));
             }
             Some(name) => name.clone(),
             None => directory_name(file.path()),

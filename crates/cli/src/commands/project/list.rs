@@ -39,7 +39,7 @@ impl List {
                 "schema_version": "workspace-list-json.v1", "workspace": workspace.path(), "name": content.name, "specs": rows,
             }))?;
         } else if content.specs.is_empty() {
-            app.output.line("no spec yet; list one: crucible project add-spec SPEC-ID");
+            app.output.line("no specs yet; add one: crucible project add-spec SPEC-ID");
         } else if specs.is_empty() {
             app.output.line(&format!("none of {} specs has the tags", content.specs.len()));
         } else {

@@ -40,7 +40,8 @@ impl Status {
         if let Some(first) = status.unlisted.first() {
             let unlisted = counted(status.counts.unlisted, "spec");
             app.output.remark(&format!(
-                "note: {unlisted} on the disk not listed, {first} among them; list one: crucible project add-spec {first}"
+                "note: {unlisted} on the disk not listed, for example {first}; add one: crucible project \
+                add-spec {first}"
             ));
         }
         Ok(ExitStatus::Success)

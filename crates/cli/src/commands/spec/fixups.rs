@@ -153,8 +153,8 @@ pub(crate) fn show_recovered(app: &App, recovered: &RecoveredEdit) {
     }
     let what = match recovered.outcome {
         EditRecovery::Nothing => return,
-        EditRecovery::Finished => "finished: these files are as the fixup makes them",
-        EditRecovery::TakenBack => "taken back: the fixup is in none of these files",
+        EditRecovery::Finished => "finished: the fixup is applied to these files",
+        EditRecovery::TakenBack => "rolled back: the fixup is not applied to these files",
     };
     let files = if files.is_empty() { "none".to_owned() } else { names(&files) };
     app.output.remark(&format!(
@@ -162,7 +162,7 @@ pub(crate) fn show_recovered(app: &App, recovered: &RecoveredEdit) {
     ));
     if !others.is_empty() {
         app.output.remark(&format!(
-            "warning: somebody changed these files after that; they stay as they are, so look whether that is well: {}",
+            "warning: these files were changed after that and are left as they are; check them: {}",
             names(&others)
         ));
     }

@@ -99,7 +99,7 @@ fn hook(app: &App, config: &Config, project: &SpecProject, name: &str) -> Result
     let command = config.list(&key("command"));
     if command.first().is_none_or(|program| program.trim().is_empty()) {
         return Err(CommandError::usage(format!("hooks.{name} has no command"))
-            .hint("Write it as a list, one text for each argument: command = [\"make\", \"lint\"]"));
+            .hint("Write it as a list with one string for each argument: command = [\"make\", \"lint\"]"));
     }
     let moments = HookMoment::ALL.map(|moment| (moment.as_str(), moment));
     let on_fail = [("warn", OnFail::Warn), ("fail", OnFail::Fail)];
@@ -109,7 +109,7 @@ fn hook(app: &App, config: &Config, project: &SpecProject, name: &str) -> Result
     let seconds = config.number(&key("timeout_s"));
     if !(1..=MAX_SECONDS).contains(&seconds) {
         return Err(CommandError::usage(format!(
-            "hooks.{name}.timeout_s is {seconds}; it takes 1 to {MAX_SECONDS} seconds"
+            "hooks.{name}.timeout_s is {seconds}; use 1 to {MAX_SECONDS} seconds"
         )));
     }
     let hook = Hook {
@@ -134,7 +134,7 @@ fn word<T: Copy>(config: &Config, key: &str, words: &[(&str, T)]) -> Result<T, C
     let said = config.text(key).unwrap_or_default();
     words.iter().find(|(word, _)| *word == said).map(|(_, meaning)| *meaning).ok_or_else(|| {
         let allowed = words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
-        CommandError::usage(format!("{key} is {said:?}; it takes one of {allowed}"))
+        CommandError::usage(format!("{key} is {said:?}; use one of {allowed}"))
     })
 }
 
@@ -154,7 +154,8 @@ fn check_whose_hook(
     };
     let refuse = |why: String| {
         Err(CommandError::usage(format!("{walls} = \"off\" in {}: {why}", file.display())).hint(format!(
-            "Write the whole hook in your own file, under another name and with the program's absolute path, or set {}=off for this once.",
+            "Define the whole hook in your own configuration, under another name and with the program's \
+            absolute path, or set {}=off once.",
             variable_of(&walls)
         )))
     };
@@ -165,12 +166,12 @@ fn check_whose_hook(
     });
     if let Some((key, _)) = brought {
         return refuse(format!(
-            "the project's own file sets {key}, and would have a say in what runs without walls"
+            "the project's own file sets {key}, and must not control what runs without a sandbox"
         ));
     }
     let program = hook.command.first().map_or("", String::as_str);
     if program.contains('/') && !program.starts_with('/') {
-        return refuse(format!("{program:?} is a file of whatever project there is"));
+        return refuse(format!("{program:?} is a file of the project, which may be untrusted"));
     }
     Ok(())
 }

@@ -27,9 +27,9 @@ pub(crate) fn workspace(app: &App, named: Option<&Path>) -> Result<WorkspaceFile
         Some(file) => named_workspace(app, file),
         None => WorkspaceFile::discover(start).ok_or_else(|| {
             let message =
-                format!("there is no workspace.yaml in {} or any directory above it", start.display());
+                format!("no workspace.yaml in {} or any parent directory", start.display());
             CommandError::usage(message)
-                .hint("Make one with `crucible project init`, or name one with --workspace FILE.")
+                .hint("Create one with `crucible project init`, or name one with --workspace FILE.")
         }),
     }
 }
@@ -52,8 +52,8 @@ fn named_workspace(app: &App, file: &Path) -> Result<WorkspaceFile, CommandError
     if file.is_file() {
         return Ok(WorkspaceFile::at(file));
     }
-    Err(CommandError::usage(format!("--workspace: {} is no file", file.display()))
-        .hint("Name the file workspace.yaml itself; `crucible project init` makes one."))
+    Err(CommandError::usage(format!("--workspace: {} is not a file", file.display()))
+        .hint("Name the file workspace.yaml itself; `crucible project init` creates one."))
 }
 
 /// Reads the id of a spec.
@@ -97,7 +97,7 @@ impl Error for SecretInName {}
 impl From<&SecretInName> for CommandError {
     fn from(error: &SecretInName) -> Self {
         Self::new(ExitStatus::SecretDetected, error.to_string()).hint(
-            "Take another name. If it is a real secret, revoke it: the command line and its history hold it.",
+            "Choose another name. If it is a real secret, revoke it: the shell history contains it.",
         )
     }
 }

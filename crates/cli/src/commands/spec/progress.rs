@@ -44,7 +44,7 @@ impl CallWatch for PhaseProgress {
         }
         shown.begun += 1;
         let again = if shown.begun > 1 { format!(", call {}", shown.begun) } else { String::new() };
-        let words = format!("{phase_id}: {} is asked{again}", self.asked);
+        let words = format!("{phase_id}: asking {}{again}", self.asked);
         if self.output.live {
             shown.spinner.turn(&words);
         } else {

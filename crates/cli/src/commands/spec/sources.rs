@@ -22,10 +22,12 @@ use crate::input::{self, Awaited};
 use crate::text::one_line;
 
 /// What is said where standard input is open, nobody named it, and nothing comes.
-const AWAITED: &str = "note: the idea is awaited on standard input, to its end; to go on without it, run the command with `< /dev/null`";
+const AWAITED: &str = "note: reading the idea from standard input until its end; to continue without it, run \
+the command with `< /dev/null`";
 
 /// What is said where standard input may bring something, and the spec has its idea.
-const UNREAD: &str = "note: this spec has an idea, so standard input is not read; `--source -` takes a new idea from standard input";
+const UNREAD: &str = "note: this spec has an idea, so standard input is not read; use `--source -` to read a \
+new idea from it";
 
 /// The longest command that names sources; a document has less than 8 KB.
 const LONGEST_COMMAND: usize = 500;
@@ -90,7 +92,7 @@ impl SourceFlags {
     ) -> Result<GivenIdea, CommandError> {
         if self.source.iter().filter(|source| is_standard_input(source)).count() > 1 {
             return Err(CommandError::usage(
-                "--source - is given twice, and standard input can be read once",
+                "--source - is given twice, but standard input can be read only once",
             )
             .hint("Name it once."));
         }
@@ -186,8 +188,8 @@ fn kept(store: &SpecStore, limit: ByteLimit) -> Result<GivenIdea, CommandError> 
 fn standard_input(app: &App, limit: ByteLimit, awaited: Awaited) -> Result<Vec<u8>, CommandError> {
     let most = usize::try_from(IdeaBuilder::of_use(limit).0).unwrap_or(usize::MAX);
     input::whole(app, most, awaited)?.map_err(|why| {
-        CommandError::usage(format!("the idea cannot be read from standard input: {why}"))
-            .hint("Hand it in through a pipe or a file, or name a file with --source.")
+        CommandError::usage(format!("cannot read the idea from standard input: {why}"))
+            .hint("Pipe it in, or name a file with --source.")
     })
 }
 
@@ -238,7 +240,7 @@ fn as_given(error: SpecError, name: &str, source: &Path) -> SpecError {
 fn in_project(text: &str, directory: &Path, root: &Path) -> Result<String, CommandError> {
     let outside = || {
         CommandError::usage(format!("--context {text}: it is not in the project {}", root.display()))
-            .hint("Name files of the project; what lies elsewhere can be a part of the idea, with --source.")
+            .hint("Name files of the project; use --source to add other files to the idea.")
     };
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());

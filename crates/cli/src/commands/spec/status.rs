@@ -83,9 +83,10 @@ fn print(output: &Output, status: &Status) {
     }
     if !status.fixup_under_way.is_empty() {
         let files = one_line(&status.fixup_under_way.join(", "));
-        output.line(&format!("an application of fixups is not over: {files}"));
+        output.line(&format!("applying fixups has not finished: {files}"));
         output.line(&format!(
-            "`crucible resume {} --phase fixup --apply-fixups` settles it, where no process is at work on it",
+            "`crucible resume {} --phase fixup --apply-fixups` completes it or rolls it back, if no process \
+            is working on it",
             status.spec_id
         ));
     }
@@ -124,12 +125,12 @@ fn reason(reason: StepReason) -> &'static str {
     match reason {
         StepReason::NotRun => "it has not run",
         StepReason::Failed => "it failed",
-        StepReason::Stale => "what it was made from has changed",
-        StepReason::Changed => "its artifact is not what it wrote",
-        StepReason::Damaged => "its receipt cannot be believed",
-        StepReason::FixupsPending => "changes wait to be applied",
-        StepReason::FixupsApplied => "its changes are made, and its receipt tells of a failure",
-        StepReason::Problem => "receipts are not as they should be",
+        StepReason::Stale => "its inputs have changed",
+        StepReason::Changed => "its artifact was changed",
+        StepReason::Damaged => "its receipt cannot be trusted",
+        StepReason::FixupsPending => "changes are not applied yet",
+        StepReason::FixupsApplied => "its changes are applied, but its receipt records a failure",
+        StepReason::Problem => "receipts are invalid",
     }
 }
 

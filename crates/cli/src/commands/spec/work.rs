@@ -149,10 +149,10 @@ impl PhaseFlags {
         let proposes = !self.dry_run && (first..=last).contains(&PhaseId::Fixup);
         match self.fixups.widening().filter(|_| !proposes && !self.applies()) {
             Some(flag) => Err(CommandError::usage(format!(
-                "no fixup is proposed or applied here, so {flag} has nothing to do"
+                "no fixup is proposed or applied here, so {flag} has no effect"
             ))
             .hint(format!(
-                "Give {flag} to the command that runs the phase fixup, and to the one that applies it."
+                "Pass {flag} to the command that runs the phase fixup, and to the one that applies it."
             ))),
             None => Ok(()),
         }
@@ -162,8 +162,8 @@ impl PhaseFlags {
     fn record(&self, app: &App) -> Result<Option<Record>, CommandError> {
         match &self.record {
             Some(_) if self.dry_run => {
-                Err(CommandError::usage("a dry run asks nobody, so --record has nothing to write in it")
-                    .hint("Leave one of the two out."))
+                Err(CommandError::usage("a dry run makes no model call, so --record has nothing to write")
+                    .hint("Omit one of the two."))
             }
             Some(path) => Record::at(app.absolute(path)).map(Some),
             None => Ok(None),
@@ -174,7 +174,7 @@ impl PhaseFlags {
     pub(crate) fn check_applying(&self, spec: &SpecId) -> Result<(), CommandError> {
         match self.applies() && self.dry_run {
             true => Err(applies_nothing(
-                "a dry run changes nothing, so --apply-fixups has nothing to do in it",
+                "a dry run changes nothing, so --apply-fixups has no effect",
                 spec,
             )),
             false => Ok(()),
@@ -196,7 +196,7 @@ pub(crate) enum Applying {
 /// `--apply-fixups` of a command that ends before the fixups, where none waits.
 pub(crate) fn nothing_waits(spec: &SpecId) -> CommandError {
     applies_nothing(
-        "no fixup waits, and this command proposes none, so --apply-fixups has nothing to do",
+        "no fixup is pending, and this command proposes none, so --apply-fixups has no effect",
         spec,
     )
 }
@@ -204,7 +204,8 @@ pub(crate) fn nothing_waits(spec: &SpecId) -> CommandError {
 /// `--apply-fixups` that would apply nothing, whatever comes of the command.
 fn applies_nothing(why: &str, spec: &SpecId) -> CommandError {
     CommandError::usage(why.to_owned()).hint(format!(
-        "`crucible resume {spec} --phase fixup --apply-fixups` applies what waits; without --apply-fixups this command does the rest."
+        "`crucible resume {spec} --phase fixup --apply-fixups` applies pending fixups; without --apply-fixups \
+        this command does the rest."
     ))
 }
 
@@ -252,7 +253,7 @@ impl SpecSession {
         if let (Some(wanted), Some(_)) = (&flags.model, &fell_back) {
             let own = backend.default_model();
             app.output
-                .remark(&format!("note: the fallback is asked with its own model {own}, not with {wanted}"));
+                .remark(&format!("note: the fallback uses its own model {own}, not {wanted}"));
         }
         let progress = wants_progress(&app.output).then(|| {
             let name = if model.is_empty() { backend.default_model() } else { &model };
@@ -333,9 +334,9 @@ impl<'a> Work<'a> {
             Applying::Settled | Applying::Missing if last < PhaseId::Fixup => {
                 return Err(nothing_waits(self.session.store.spec()));
             }
-            Applying::Settled => self.tell("no fixup waits; none was applied"),
+            Applying::Settled => self.tell("no fixup is pending; none was applied"),
             Applying::Missing => {
-                self.tell("no fixup waits that is made from what is there now; none was applied");
+                self.tell("no pending fixup matches the current files; none was applied");
             }
         }
         Ok(Some(applying))
@@ -402,7 +403,7 @@ impl<'a> Work<'a> {
         };
         if let Err(stopped) = self.hooked_apply(&mut run, HookMoment::PrePhase, &subject) {
             return Err(unapplied(&run, &mut self.ledger, stopped)
-                .hint(format!("The fixup waits: {again} goes on with it, and nobody is asked for it.")));
+                .hint(format!("The fixup is pending: {again} continues with it, without a model call.")));
         }
         let choice = self.fixups().map_err(Stopped::Interrupted);
         let applied =
@@ -427,7 +428,7 @@ impl<'a> Work<'a> {
             Err(stopped) => {
                 let error = unapplied(&run, &mut self.ledger, stopped);
                 return Err(with_changed_files(error, &applied)
-                    .hint(format!("Run {again} again for the receipt; nobody is asked for it.")));
+                    .hint(format!("Run {again} again for the receipt; no model is called for it.")));
             }
         };
         if let PromotionEnd::CleanUpPending { why } = promoted.end {
@@ -659,7 +660,7 @@ impl<'a> Work<'a> {
     /// Tells what comes next.
     pub(crate) fn conclude(&self) -> Result<(), CommandError> {
         if self.flags.dry_run && !self.state()?.has_idea {
-            self.app.output.remark("note: a dry run keeps no idea; give it again");
+            self.app.output.remark("note: a dry run does not save the idea; give it again");
         }
         show::show_next(self.app, self.status()?.next.as_ref());
         Ok(())
@@ -737,7 +738,7 @@ fn with_changed_files(error: CommandError, applied: &AppliedFixup) -> CommandErr
 fn warn_unfinished(app: &App, phase: PhaseId, unfinished: &[String]) {
     for what in unfinished {
         app.output.remark(&one_line(&format!(
-            "warning: {phase} has its receipt, but {what}; the next command on this spec goes on with that"
+            "warning: {phase} has its receipt, but {what}; the next command on this spec continues from there"
         )));
     }
 }
@@ -774,20 +775,21 @@ fn interrupted(
     let message = app.env.without_home(&error.message);
     told(app, fail, FailureNote { class, message: &message, exit: error.status });
     match error.status {
-        ExitStatus::Interrupted => error.hint("Phases that were done are kept; the same command goes on, and answers that were paid for are not asked for again."),
+        ExitStatus::Interrupted => error.hint("Finished phases are kept. Run the same command to continue; \
+        answers that were received are reused."),
         _ => error,
     }
 }
 
 fn told(app: &App, fail: impl FnOnce(FailureNote<'_>) -> Result<(), SpecError>, told: FailureNote<'_>) {
     if let Err(second) = fail(told) {
-        app.output.remark(&format!("warning: no receipt of this could be written: {second}"));
+        app.output.remark(&format!("warning: cannot write a receipt of this: {second}"));
     }
 }
 
 fn nobody() -> CommandError {
     CommandError::usage(crucible_llm::UNSPECIFIED).hint(format!(
-        "Say whom to ask: --provider NAME, or {} for every command; `crucible doctor` shows who can be asked.",
+        "Pass --provider NAME, or set {} for every command; `crucible doctor` shows which providers are ready.",
         crucible_host::config::variable_of("llm.provider")
     ))
 }

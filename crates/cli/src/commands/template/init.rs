@@ -48,7 +48,7 @@ fn names() -> PossibleValuesParser {
 impl Init {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let template = SpecTemplate::find(&self.template)
-            .ok_or_else(|| CommandError::usage(format!("there is no template {:?}", self.template)))?;
+            .ok_or_else(|| CommandError::usage(format!("unknown template {:?}", self.template)))?;
         let project = place::project(app, self.workspace.as_deref())?;
         let workspace = place::list_of(app, self.workspace.as_deref(), &project)?;
         let listed = workspace.as_ref().map(WorkspaceFile::load).transpose()?;
@@ -87,13 +87,13 @@ impl Init {
         if let Some(workspace) = workspace.filter(|_| unlisted) {
             app.output.line(&format!("listed in {}", workspace.path().display()));
         }
-        app.output.line("next: change what is marked `Yours:` in the idea, then");
+        app.output.line("next: edit the parts marked `Yours:` in the idea, then");
         app.output.line(&format!("      {next}"));
         Ok(ExitStatus::Success)
     }
 
     fn taken(&self) -> CommandError {
-        CommandError::usage(format!("there is a spec {} already, and it was left as it is", self.spec))
-            .hint("Choose another id; with --force its idea and its README are written over.")
+        CommandError::usage(format!("the spec {} already exists and was not changed", self.spec))
+            .hint("Choose another id, or overwrite its idea and its README with --force.")
     }
 }

@@ -299,7 +299,7 @@ fn an_input_that_cannot_be_read_is_an_error() {
     let output = desk.call(["chat"]).command().stdin(directory).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.starts_with("error: standard input cannot be read: "), "{told}");
+    assert!(told.starts_with("error: cannot read standard input: "), "{told}");
 }
 
 #[test]

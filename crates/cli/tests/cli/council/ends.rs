@@ -217,8 +217,8 @@ fn without_a_provider_or_its_key_nothing_is_asked_and_the_way_is_told() {
     let desk = Desk::new();
     let ran = desk.call(["ask", QUESTION]).without_env("CRUCIBLE_LLM_PROVIDER").run().exits(2);
     insta::assert_snapshot!(ran.stderr, @"
-    error: LLM provider must be specified: a council is made of models
-      hint: Say whom to ask: --provider NAME, or CRUCIBLE_LLM_PROVIDER for every command; `crucible doctor` shows who can be asked.
+    error: LLM provider must be specified: a council needs a model
+      hint: Pass --provider NAME, or set CRUCIBLE_LLM_PROVIDER for every command; `crucible doctor` shows which providers are ready.
     ");
     let ran = desk.run(["ask", QUESTION, "--provider", "openrouter"]).exits(2);
     assert!(ran.stderr.contains("OPENROUTER_API_KEY"), "{}", ran.stderr);

@@ -47,7 +47,7 @@ fn a_question_that_is_no_text_or_too_long_is_refused_before_anybody_is_asked() {
     let long = "a question that never ends ".repeat(40_000);
     let ran = run_with(desk.call(["ask", "-"]), long.as_bytes()).exits(7);
     insta::assert_snapshot!(ran.stderr, @"
-    error: the question on standard input has more than 200000 bytes, and no more are taken
+    error: the question on standard input has more than 200000 bytes, which is the limit
       hint: Shorten it, or raise council.max_query_bytes (CRUCIBLE_COUNCIL_MAX_QUERY_BYTES).
     ");
     let short = |args: &[&str]| desk.call(args).env("CRUCIBLE_COUNCIL_MAX_QUERY_BYTES", "20");
@@ -88,7 +88,7 @@ fn on_a_terminal_a_missing_question_is_an_error_with_an_example() {
     let desk = Desk::new();
     let (code, screen) = Terminal::start(desk.call(["ask"])).ends();
     assert_eq!(code, Some(2), "{screen}");
-    assert!(screen.contains("there is no question"), "{screen}");
+    assert!(screen.contains("no question given"), "{screen}");
     assert!(screen.contains("crucible ask \"Should we split"), "{screen}");
 }
 

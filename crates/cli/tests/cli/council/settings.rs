@@ -159,7 +159,7 @@ fn settings_that_cannot_be_meant_are_refused_by_name() {
     let delta = desk.call(["ask", QUESTION]).env("CRUCIBLE_COUNCIL_DELTA", "perhaps").run().exits(2);
     insta::assert_snapshot!(delta.stderr, @r#"
     error: council.delta is "perhaps"
-      hint: It takes one of these: judge, similarity, never.
+      hint: Use one of: judge, similarity, never.
     "#);
     let too_much = desk
         .call(["ask", QUESTION, "--delta", "similarity"])
@@ -168,7 +168,7 @@ fn settings_that_cannot_be_meant_are_refused_by_name() {
         .exits(2);
     insta::assert_snapshot!(too_much.stderr, @"
     error: council.similarity is 1.5
-      hint: It takes a number from 0, nothing in common, to 1, the same words.
+      hint: Set a number from 0 (nothing in common) to 1 (the same words).
     ");
     for (variable, value, says) in [
         ("CRUCIBLE_COUNCIL_CALLS", "0", "council.calls is 0"),

@@ -98,7 +98,8 @@ fn one_that_somebody_went_on_with_is_named_and_the_fixup_is_applied() {
     // Another command finds the fixup in two of three files, and says so.
     let error = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap_err().to_string();
     assert!(
-        error.contains("src/a.rs is not what the fixup was made for: it changed since, and the fixup is in src/b.rs, src/c.rs already"),
+        error.contains("src/a.rs has changed since the fixup was made, and the fixup is in src/b.rs, src/c.rs \
+        already"),
         "{error}"
     );
 }

@@ -40,12 +40,12 @@ pub(super) fn what_is_near(project: &Project, path: &RepoPath) -> String {
     };
     if shown.is_empty() {
         return format!(
-            "there is no such file, and {whose} is empty; name a file that is there, from the project's directory on"
+            "there is no such file, and {whose} is empty; name an existing file, relative to the project's directory"
         );
     }
     let more = if told.len() < all.len() && how == "holds" { ", …" } else { "" };
     format!(
-        "there is no such file; {whose} {how} {}{more}; name a file that is there, from the project's directory on",
+        "there is no such file; {whose} {how} {}{more}; name an existing file, relative to the project's directory",
         shown.join(", ")
     )
 }

@@ -233,7 +233,7 @@ fn compile(written: &str, glob: &str) -> Result<GlobSet, SpecError> {
         let why = short_line(&error.kind().to_string(), 100);
         refused(
             written,
-            &format!("it is no glob: {why}; put a `\\` before a character that is meant as it is"),
+            &format!("it is not a valid glob: {why}; put a `\\` before a character that is meant as it is"),
         )
     })
 }

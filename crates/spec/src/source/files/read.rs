@@ -38,7 +38,7 @@ impl Project {
     pub(super) fn open(root: &Path) -> Result<Self, SpecError> {
         let root = root.canonicalize().map_err(|error| SpecError::Source {
             source_name: root.display().to_string(),
-            why: format!("the project's directory cannot be opened ({error})"),
+            why: format!("cannot open the project's directory ({error})"),
         })?;
         Ok(Self { root })
     }

@@ -184,7 +184,7 @@ fn a_made_up_receipt_without_the_one_before_it_breaks_the_chain() {
     let problems = desk.store.state(None).unwrap().problems;
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert_eq!((&problems[0].file, &problems[0].kind), (&name, &ReceiptProblemKind::ChainBroken));
-    // Where the one before cannot be believed there is nothing to name: running the phase again goes on from there.
+    // Where the one before cannot be trusted there is nothing to name: running the phase again goes on from there.
     std::fs::write(desk.path(&format!("receipts/{name}")), "{}").unwrap();
     desk.success(PhaseId::Tasks);
     assert_eq!(desk.store.state(None).unwrap().problems, []);

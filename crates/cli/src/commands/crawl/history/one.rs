@@ -54,8 +54,8 @@ struct Message<'a> {
 /// Prints a session.
 pub(super) fn show(app: &App, number: u64) -> Result<ExitStatus, CommandError> {
     let nobody = || {
-        CommandError::usage(format!("there is no crawl session {number}"))
-            .hint("`crucible crawl history` lists the sessions there are.")
+        CommandError::usage(format!("crawl session {number} does not exist"))
+            .hint("`crucible crawl history` lists the sessions.")
     };
     let ledger = Ledger::open_existing(&app.ledger_path()?)?.ok_or_else(nobody)?;
     let session = ledger.crawl(number)?.ok_or_else(nobody)?;
@@ -148,6 +148,6 @@ fn for_people(output: &Output, report: &Report<'_>) {
     }
     if !report.messages.is_empty() {
         output.line(&format!("\n{}", messages.trim_fmt()));
-        output.line("\nwhat was said: crucible ledger show DIGEST");
+        output.line("\nthe full text: crucible ledger show DIGEST");
     }
 }

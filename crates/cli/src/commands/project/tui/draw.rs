@@ -79,9 +79,9 @@ fn footer(board: &Board) -> String {
     }
     match board.view {
         View::Filter => format!("/{}_   Enter keep  Esc clear", one_line(&board.filter)),
-        View::Details(_) => "q leave  Esc back  up/down scroll  r read again".to_owned(),
+        View::Details(_) => "q leave  Esc back  up/down scroll  r reload".to_owned(),
         View::List if board.filter.is_empty() => {
-            "q leave  up/down move  Enter phases  / filter  r read again".to_owned()
+            "q leave  up/down move  Enter phases  / filter  r reload".to_owned()
         }
         View::List => format!("q leave  Esc clear  / change  filter: {}", one_line(&board.filter)),
     }

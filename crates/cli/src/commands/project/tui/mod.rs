@@ -46,9 +46,9 @@ impl Tui {
         let lacking = [io::stdin().is_terminal(), io::stdout().is_terminal(), !dumb, !app.output.is_json()];
         if lacking.contains(&false) {
             return Err(CommandError::usage(
-                "the workspace is shown on a terminal, with keys, and there is none",
+                "the workspace view needs a terminal",
             )
-            .hint("`crucible project status` prints it, with --json for programs."));
+            .hint("`crucible project status` prints the workspace, and with --json for programs."));
         }
         let ledger = app.ledger_to_ask()?;
         let survey = || workspace.survey(app.clock.now(), ledger.as_ref()).map_err(CommandError::from);
@@ -91,14 +91,14 @@ impl Tui {
                         match paused {
                             Ok(Paused::GoesOn) => {}
                             Ok(Paused::NoShell) => {
-                                board.notice("there is no shell to go back to; q leaves".to_owned());
+                                board.notice("cannot suspend without a shell; press q to leave".to_owned());
                             }
-                            Err(error) => board.notice(format!("the program cannot stop: {error}")),
+                            Err(error) => board.notice(format!("cannot suspend: {error}")),
                         }
                     }
                     Reaction::Reload => match survey() {
                         Ok(survey) => board.renew(&survey),
-                        Err(error) => board.notice(format!("not read again: {}", error.message)),
+                        Err(error) => board.notice(format!("reload failed: {}", error.message)),
                     },
                 }
             }
@@ -107,7 +107,7 @@ impl Tui {
 }
 
 fn terminal_failed(error: &io::Error) -> CommandError {
-    CommandError::new(ExitStatus::Refused, format!("the terminal does not answer: {error}"))
+    CommandError::new(ExitStatus::Refused, format!("the terminal failed: {error}"))
         .hint("`crucible project status` prints the same.")
 }
 
