@@ -1,11 +1,12 @@
-//! Loop control (seed 001 §2.4, *Short-Circuit Path* and *Main Loop Control*): mechanical, by what the triage configured.
+//! Loop control (seed 001 §2.4, *Short-Circuit Path* and *Main Loop Control*), as the triage configured
+//! it.
 //!
-//! How it works: loops are states; the one before is handed to the next, all of them to the synthesis. At the end they are taken
-//! apart into records, where observability is on.
+//! Each loop produces a state. The next loop reads the previous state, and the synthesis reads all of
+//! them. At the end the states become records if observability is on.
 //!
-//! What holds: at least two loops, never more than configured; the end comes early only where that is allowed and nothing changed;
-//! what decides that is asked from the second loop on and not after the last one, where it would decide nothing, and is shown what
-//! stands of a loop: nothing that was replaced in it, and in a debate what was stated before the attack.
+//! Invariants: at least two loops run, and never more than configured. The run ends early only if that is
+//! allowed and nothing changed. Changes are checked from the second loop on, but not after the last one.
+//! The check sees the final texts of a loop, or the positions before the attack in a debate.
 
 use crucible_model::Untrusted;
 
@@ -23,10 +24,10 @@ use crate::synthesis::{answer_directly, synthesize};
 use crate::trace::{Ended, records};
 use crate::triage::TriageOutput;
 
-/// So many loops always run. After this one it may be asked for the first time whether anything changed.
+/// The number of loops that always run. Changes are first checked after this one.
 const FLOOR: u32 = 2;
 
-/// The most calls that the rest of a run takes, retries aside.
+/// The most calls that the rest of a run takes, without retries.
 pub(crate) fn worst_case(triage: &TriageOutput, delta: &DeltaChoice) -> u64 {
     if bypasses_council(triage) {
         return 1;
@@ -37,7 +38,7 @@ pub(crate) fn worst_case(triage: &TriageOutput, delta: &DeltaChoice) -> u64 {
     u64::from(triage.loop_count) * grammar(triage.loop_grammar).calls(seats) + asked * delta::calls(delta) + 1
 }
 
-/// Runs what the triage configured.
+/// Runs the configured council.
 pub(crate) async fn execute(
     caller: &Caller<'_>,
     query: &Untrusted,
@@ -59,18 +60,18 @@ pub(crate) async fn execute(
     Ok(result(caller, triage, answer, ended))
 }
 
-/// Whether the question goes without a council: allowed alone is not enough, simple alone neither.
+/// Whether the question skips the council: it must be simple, and the triage must allow it.
 fn bypasses_council(triage: &TriageOutput) -> bool {
     triage.short_circuit_allowed && triage.complexity == ComplexityDomain::Simple
 }
 
-/// Whether it is asked after this loop if anything changed.
+/// Whether changes are checked after this loop.
 fn is_asked_after(triage: &TriageOutput, delta: &DeltaChoice, number: u32) -> bool {
     let can_end = triage.allow_early_exit && !matches!(delta, DeltaChoice::Never);
     can_end && number >= FLOOR && number < triage.loop_count
 }
 
-/// The loops that ran, and for each of them what was decided about it; none where nobody was asked.
+/// The loops that ran, each with its delta verdict if there was a check.
 #[derive(Default)]
 struct Deliberation {
     loops: Vec<LoopState>,

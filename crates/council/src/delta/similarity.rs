@@ -1,11 +1,12 @@
-//! The strategy that asks nobody: positions whose words are nearly the same did not change.
+//! The strategy without a model: positions with nearly the same words did not change.
 //!
-//! What holds: the same positions always get the same verdict; a seat that appears or is missing is a change.
+//! Invariants: the same positions always get the same verdict. An added or missing seat is a change.
 
 use super::{DeltaVerdict, Positions};
 use crate::similarity::Shingles;
 
-/// Unchanged where both loops have the same seats and each position resembles its earlier one at least this much.
+/// Returns unchanged if both loops have the same seats and each position has at least this similarity to
+/// its earlier one.
 pub(super) fn verdict(prior: &Positions, current: &Positions, threshold: f64) -> DeltaVerdict {
     let unchanged = prior.len() == current.len()
         && prior.iter().all(|(seat, before)| {

@@ -1,8 +1,9 @@
-//! The debate grammar (seed 001 §2.4): all seats at once, an attack on the weakest, and the defence of those it names.
+//! The debate grammar (seed 001 §2.4): all seats at once, an attack on the weakest, and the defence of
+//! the attacked seats.
 //!
-//! What holds: in every loop each seat takes its position from the question alone, as if it were the first one, and only the seats
-//! that the red team names defend themselves; a defence takes the place of the position at the end of the loop. A seat without
-//! a position cannot be attacked, and one whose defence fails keeps its position.
+//! Invariants: in every loop each seat takes its position from the question alone, as in the first loop.
+//! Only attacked seats defend themselves, and a defence replaces the position at the end of the loop. A
+//! seat without a position cannot be attacked. A seat whose defence fails keeps its position.
 
 use async_trait::async_trait;
 use crucible_llm::Message;
@@ -55,7 +56,7 @@ impl Grammar for Debate {
         })
     }
 
-    /// All positions, the attack, and at the most as many defences.
+    /// All positions, the attack, and a defence of every seat.
     fn calls(&self, seats: u64) -> u64 {
         seats.saturating_mul(2).saturating_add(1)
     }
@@ -66,7 +67,7 @@ fn with_position(council: &Council, positions: &Positions) -> Vec<Seat> {
     council.seats.iter().filter(|seat| positions.contains_key(&seat.id)).cloned().collect()
 }
 
-/// What an attacked seat is asked.
+/// The prompt for an attacked seat.
 fn defense(question: &Untrusted, seat: &Seat, position: &Untrusted, critique: &Untrusted) -> Vec<Message> {
     let asked = prompt::asking(question)
         .ours(POSITION)
@@ -113,7 +114,7 @@ mod tests {
         assert_eq!(whole(&asked[..1]), whole(&prompt::opening(&council.question, &council.seats[1])[..1]));
     }
 
-    /// What everybody is asked in a loop in which all of these seats answer and all are attacked.
+    /// All prompts of a loop in which every seat answers and is attacked.
     fn loop_of(roles: &[crate::seat::CouncilRole]) -> String {
         let council = council(roles);
         let all: Vec<usize> = (0..roles.len()).collect();

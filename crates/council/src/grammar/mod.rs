@@ -1,7 +1,8 @@
 //! The order in which seats speak: three grammars behind one trait (seed 001 §2.4).
 //!
-//! What holds: in every grammar the red team speaks in every loop, and a loop without it is an error; a seat that has no answer is
-//! noted and missing; with fewer than two seats left the run ends; what is said at the same time is asked at the same time.
+//! Invariants: in every grammar the red team speaks in every loop, and a loop without its answer is an
+//! error. A seat without an answer is noted and skipped. The run ends if fewer than two seats are left.
+//! Calls that do not depend on each other run concurrently.
 
 mod debate;
 mod parallel;
@@ -29,23 +30,24 @@ use crate::red_team::{self, Attack};
 use crate::result::{Degradation, DegradationKind, Part, Turn, TurnKind};
 use crate::seat::{LoopGrammar, SeatId};
 
-/// What the next loop and the synthesis need to know of a loop.
+/// The state of a loop for the next loop and the synthesis.
 #[derive(Debug, Clone)]
 pub(crate) struct LoopState {
-    /// From 1.
+    /// The number of the loop, from 1.
     pub(crate) number: u32,
     pub(crate) grammar: LoopGrammar,
-    /// The position of each seat that answered, at the end of the loop; in the sequential grammar its draft.
+    /// The position of each seat that answered, at the end of the loop; in the sequential grammar its
+    /// draft.
     pub(crate) positions: Positions,
-    /// What the red team said last.
+    /// The last critique of the red team.
     pub(crate) critique: Untrusted,
-    /// In the sequential grammar, the drafts in the order in which they were written. The last one stands.
+    /// In the sequential grammar, the drafts in writing order. The last one is current.
     pub(crate) drafts: Vec<Draft>,
-    /// In a debate, who was attacked.
+    /// In a debate, the attacked seats.
     pub(crate) targets: Vec<SeatId>,
-    /// In a debate, the positions before the attack, of the seats that defended themselves.
+    /// In a debate, the positions of the defending seats before the attack.
     pub(crate) before_attack: Positions,
-    /// Everything that was said; nothing where observability is off.
+    /// All turns; empty if observability is off.
     pub(crate) turns: Vec<Turn>,
 }
 
@@ -54,15 +56,15 @@ pub(crate) struct LoopState {
 pub(crate) struct Draft {
     pub(crate) seat: SeatId,
     pub(crate) text: Untrusted,
-    /// What the red team said to it before the next seat spoke.
+    /// The red team's attack on it before the next seat spoke.
     pub(crate) attack: Untrusted,
 }
 
 impl LoopState {
-    /// What stands of the loop, for whoever compares loops: the positions. In the sequential grammar that is the last
-    /// draft alone, as it replaced the others. It stands under the name of the seat that is last in the council, whoever wrote it:
-    /// where that seat was missing, the draft must not look like somebody else's position. In a debate it is what was stated before
-    /// the attack.
+    /// The positions to compare between loops. In the sequential grammar that is only the last draft,
+    /// under the name of the council's last seat, whichever seat wrote it: if that seat is missing, the
+    /// draft must not appear as another seat's position. In a debate it is the positions before the
+    /// attack.
     pub(crate) fn standing(&self, council: &Council) -> Cow<'_, Positions> {
         match (self.drafts.last(), council.seats.last()) {
             (Some(draft), Some(last)) => Cow::Owned(Positions::from([(last.id, draft.text.clone())])),
@@ -71,8 +73,8 @@ impl LoopState {
         }
     }
 
-    /// What seats stated by themselves in a loop, of what they held at its end and what those held before the attack that answered
-    /// it: a debate takes positions anew in each loop, so this is what is alike in two of its loops.
+    /// The values of positions as stated, before any attack. In a debate each loop takes new positions,
+    /// so these are what two loops have in common.
     pub(crate) fn stated<T>(
         at_the_end: BTreeMap<SeatId, T>,
         before_attack: BTreeMap<SeatId, T>,
@@ -89,7 +91,7 @@ pub(crate) trait Grammar: Send + Sync {
     /// Runs one loop. `prior` is the loop before it.
     async fn run(&self, floor: Floor<'_>, prior: Option<&LoopState>) -> Result<LoopState, CouncilError>;
 
-    /// The most calls that one loop takes with so many deliberating seats.
+    /// The most calls of one loop with this many deliberating seats.
     fn calls(&self, seats: u64) -> u64;
 }
 
@@ -102,14 +104,14 @@ pub(crate) fn grammar(grammar: LoopGrammar) -> &'static dyn Grammar {
     }
 }
 
-/// A seat that was asked: what it said, or why it said nothing.
+/// A seat with its answer, or the reason why it has none.
 type Heard = (SeatId, Result<CallAnswer, String>);
 
-/// Where the seats of a council speak, in one loop.
+/// One loop in progress: the council, its caller and the turns so far.
 pub(crate) struct Floor<'f> {
     caller: &'f Caller<'f>,
     pub(crate) council: &'f Council,
-    /// From 1.
+    /// The number of the loop, from 1.
     pub(crate) number: u32,
     turns: Mutex<Vec<Turn>>,
 }
@@ -119,8 +121,9 @@ impl<'f> Floor<'f> {
         Self { caller, council, number, turns: Mutex::default() }
     }
 
-    /// Asks seats at the same time, each with its own messages, and gives back what each of them came to, in the order asked. One
-    /// without an answer is noted as missing its position or its defence. Where nothing further can succeed, all end at once.
+    /// Asks seats concurrently, each with its own messages, and returns the results in the given order. A
+    /// seat without an answer is noted as missing its position or its defence. If no further call can
+    /// succeed, all calls end at once.
     async fn hear(
         &self,
         asked: Vec<(&Seat, Vec<Message>)>,
@@ -152,14 +155,15 @@ impl<'f> Floor<'f> {
         }
     }
 
-    /// Asks the red team, without whose answer the loop cannot go on, for its critique. Notes where it yields.
+    /// Asks the red team for its critique, which the loop requires. Notes if it raises no objection.
     async fn hear_red_team(&self, messages: Vec<Message>) -> Result<Untrusted, CouncilError> {
         let said = self.ask_red_team(messages, None).await?;
         self.take_critique(&said, &said.text);
         Ok(said.text)
     }
 
-    /// The same in a debate, where its answer names the seats that it attacks; `seats` are those that have a position.
+    /// Asks the red team of a debate, whose answer names the seats it attacks; `seats` are those with a
+    /// position.
     async fn hear_attack(
         &self,
         messages: Vec<Message>,
@@ -211,7 +215,7 @@ impl<'f> Floor<'f> {
         self.caller.ask(ask).await
     }
 
-    /// Keeps what was said for the trace, where there is one.
+    /// Keeps a turn for the trace, if there is one.
     fn keep(&self, seat: SeatId, kind: TurnKind, text: &Untrusted, said: &CallAnswer) {
         if self.caller.config().observability == Observability::On {
             let turn = Turn::of(seat, kind, text, said);
@@ -219,7 +223,7 @@ impl<'f> Floor<'f> {
         }
     }
 
-    /// Fails where too few of the seats answered, those counted in that have not been asked yet.
+    /// Fails if too few seats answered, counting the seats that were not asked yet as answered.
     fn quorum(&self, heard: &[Heard]) -> Result<(), CouncilError> {
         let left = heard.iter().filter(|(_, said)| said.is_ok()).count();
         let to_come = self.council.seats.len().saturating_sub(heard.len());
@@ -235,30 +239,30 @@ impl<'f> Floor<'f> {
         })
     }
 
-    /// Everything that was said; nothing where observability is off.
+    /// All turns; empty if observability is off.
     fn into_turns(self) -> Vec<Turn> {
         self.turns.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What the seats said that answered.
+/// The positions of the seats that answered.
 fn answered(heard: Vec<Heard>) -> Positions {
     heard.into_iter().filter_map(|(seat, said)| Some((seat, said.ok()?.text))).collect()
 }
 
-/// The positions under the names by which they are shown, in the order of the seats.
+/// The positions with their prompt labels, in the order of the seats.
 fn labelled<'p>(council: &Council, positions: &'p Positions) -> Vec<(String, &'p Untrusted)> {
     let seats = council.seats.iter();
     seats.filter_map(|seat| Some((prompt::position_of(seat.id), positions.get(&seat.id)?))).collect()
 }
 
-/// How many deliberating seats must answer in a loop: with fewer, nobody differs.
+/// The fewest deliberating seats that must answer in a loop, so that there can be disagreement.
 const QUORUM: usize = 2;
 
-/// The longest reason, in characters, that is told of a seat without an answer.
+/// The most characters of the reason why a seat has no answer.
 const REASON_CHARS: usize = 300;
 
-/// How it is noted that a seat did not say what it was asked for.
+/// The degradation of a missing answer of this kind.
 const fn missing(kind: TurnKind) -> DegradationKind {
     match kind {
         TurnKind::Position | TurnKind::Critique => DegradationKind::SeatMissing,

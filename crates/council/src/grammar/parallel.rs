@@ -1,7 +1,7 @@
 //! The parallel grammar (seed 001 §2.4): all seats at once, then the red team about all of them.
 //!
-//! What holds: from the second loop on each seat reads what every seat said in the loop before, and the attack on it; no seat
-//! reads what another says in the same loop.
+//! Invariants: from the second loop on each seat reads every position of the previous loop and the attack
+//! on it. No seat reads another seat's text of the same loop.
 
 use async_trait::async_trait;
 use crucible_llm::Message;
@@ -44,7 +44,7 @@ impl Grammar for Parallel {
     }
 }
 
-/// What a seat is asked, after this loop where there was one.
+/// The prompt for a seat, after the previous loop if there was one.
 fn messages(council: &Council, seat: &Seat, prior: Option<&LoopState>) -> Vec<Message> {
     let mut messages = prompt::opening(&council.question, seat);
     if let Some(prior) = prior {

@@ -1,8 +1,9 @@
-//! The sequential grammar (seed 001 §2.4): one draft that goes from seat to seat, attacked after each of them, and once more as
-//! a whole when all had it.
+//! The sequential grammar (seed 001 §2.4): one draft passes from seat to seat, is attacked after each,
+//! and once more as a whole at the end.
 //!
-//! What holds: a seat reads the draft so far and all attacks of this loop; who speaks first in a later loop reads the draft and
-//! the last attack of the loop before; a seat without an answer leaves the draft as it was, and nothing is attacked for it.
+//! Invariants: a seat reads the current draft and all attacks of this loop. The first speaker of a later
+//! loop reads the draft and the last attack of the previous loop. A seat without an answer leaves the
+//! draft unchanged, and no attack follows.
 
 use async_trait::async_trait;
 use crucible_llm::Message;
@@ -16,7 +17,7 @@ use crate::red_team;
 use crate::result::TurnKind;
 use crate::seat::LoopGrammar;
 
-/// The name under which the draft as it stands is shown to the red team.
+/// The label of the current draft in the red team's prompt.
 const DRAFT: &str = "draft";
 
 /// The sequential grammar.
@@ -56,10 +57,10 @@ impl Grammar for Sequential {
     }
 }
 
-/// What the next seat works on.
+/// The input of the next seat.
 struct Work<'p> {
     prior: Option<&'p LoopState>,
-    /// Those of this loop.
+    /// The drafts of this loop.
     drafts: Vec<Draft>,
 }
 
@@ -68,7 +69,7 @@ impl<'p> Work<'p> {
         Self { prior, drafts: Vec::new() }
     }
 
-    /// What a seat is asked. The attack on the loop before is answered with the first draft of this one.
+    /// The prompt for a seat. The first draft of a loop answers the attack on the previous loop.
     fn messages(&self, council: &Council, seat: &Seat) -> Vec<Message> {
         let here = self.drafts.last().map(|draft| {
             let attacks: Vec<&Untrusted> = self.drafts.iter().map(|draft| &draft.attack).collect();
@@ -86,7 +87,7 @@ impl<'p> Work<'p> {
     }
 }
 
-/// The whole output of a loop, for the last attack: every draft in the order in which they were written, the last of which stands.
+/// All drafts of a loop in writing order, for the last attack.
 fn outcome(drafts: &[Draft]) -> Vec<(String, &Untrusted)> {
     let mut named: Vec<_> =
         drafts.iter().map(|draft| (format!("earlier draft of {}", draft.seat), &draft.text)).collect();
@@ -104,7 +105,7 @@ mod tests {
     use crate::grammar::shown::{blocks, council, first_loop, whole};
     use crate::seat::CouncilRole::{Creative, DomainExpert, Pragmatist, Synthesizer};
 
-    /// The loop before, as a sequential one ends.
+    /// A previous loop in the form that this grammar produces.
     fn before(council: &Council) -> LoopState {
         let mut before = first_loop(council, &[0, 1]);
         before.drafts = vec![draft(&council.seats[1], "Draft of before.", "Attack of before.")];
@@ -149,7 +150,7 @@ mod tests {
         "#);
     }
 
-    /// What every seat in turn is asked, and at the end the texts that the red team is shown.
+    /// The prompts for each seat in turn, and at the end the texts for the red team.
     fn loop_of(council: &Council, prior: Option<&LoopState>) -> String {
         let mut work = Work::after(prior);
         let mut shown = String::new();

@@ -1,7 +1,8 @@
-//! The rules that a triage's answer keeps (seed 001 §2.2, §4.2), as a pure function.
+//! The rules for a triage's answer (seed 001 §2.2, §4.2), as a pure function.
 //!
-//! What holds: [`accept`] is the only way to a [`TriageOutput`], so each one keeps every rule; nothing that a rule is about is
-//! corrected. Hints of models, about which there is none, are stored in a form that is bounded and can be shown.
+//! Invariants: [`accept`] is the only constructor of [`TriageOutput`], so each one keeps every rule.
+//! Nothing that a rule covers is corrected. No rule covers model hints; they are stored in a bounded,
+//! displayable form.
 
 use crucible_model::says_nothing;
 
@@ -10,7 +11,7 @@ use super::{CouncilSeat, TriageOutput, stored_hint};
 use crate::error::Violation;
 use crate::seat::{ComplexityDomain, CouncilRole};
 
-/// The draft as a triage, or every rule that it breaks, each with the value found.
+/// Returns the draft as a triage, or every rule that it breaks with the value found.
 pub(super) fn accept(draft: Draft) -> Result<TriageOutput, Vec<Violation>> {
     let violations = violations(&draft);
     match u32::try_from(draft.loop_count) {
@@ -218,7 +219,7 @@ mod tests {
             })
     }
 
-    /// The rules once more, on the JSON itself.
+    /// The rules again, on the JSON itself.
     fn keeps_every_rule(value: &Value) -> bool {
         let council = value["council"].as_array().unwrap();
         let says = |text: &Value| text.as_str().unwrap().chars().any(|c| c.is_ascii_alphabetic());

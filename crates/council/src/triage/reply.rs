@@ -1,7 +1,7 @@
-//! The triage's answer: its JSON Schema, and how it is read strictly.
+//! The triage's answer: its JSON Schema, and its strict parser.
 //!
-//! What holds: whatever differs from the schema in its words, types or keys is an error. Counts are read as they are: whether they
-//! keep the rules is asked afterwards (`check`), so that all that are broken can be named at once.
+//! Invariant: any other word, type or key is an error. Counts are parsed as they are and checked later
+//! (`check`), so that all broken rules are reported together.
 
 use crucible_model::Untrusted;
 use crucible_model::strict_json::{self, Fields, Misfit, StrictFault, closed};
@@ -11,7 +11,7 @@ use super::CouncilSeat;
 use crate::config::HintedModels;
 use crate::seat::{ComplexityDomain, CouncilRole, LoopGrammar, RedTeamFlavor};
 
-/// The schema's name on the wire.
+/// The schema's name in the request.
 pub(super) const NAME: &str = "triage";
 
 /// The longest answer that is read, in bytes.
@@ -20,10 +20,10 @@ const MOST_BYTES: usize = 1 << 20;
 const MOST_QUESTION: usize = 400_000;
 /// Characters of any other text.
 const MOST_TEXT: usize = 20_000;
-/// Seats that are read; a council that has too many of them breaks a rule, and one that has more than these is no council.
+/// The most seats that are parsed. Fewer, but too many, break a rule; more are malformed.
 const MOST_SEATS: usize = 50;
 
-/// What a triage says, before its counts are checked.
+/// A triage before its counts are checked.
 #[derive(Debug, Clone)]
 pub(super) struct Draft {
     pub(super) reconstructed_query: Untrusted,
@@ -37,8 +37,8 @@ pub(super) struct Draft {
     pub(super) synthesis_instruction: Untrusted,
 }
 
-/// The JSON Schema that a backend can hold the answer to. Not every one is told how many seats there may be, and none can be told
-/// that one of them attacks: the rules are checked in any case.
+/// The JSON Schema for backends that support one. Not every backend enforces the number of seats, and
+/// none can require exactly one red team, so the rules are always checked.
 pub(super) fn schema(hinted: &HintedModels) -> Value {
     let text = json!({"type": "string"});
     let seat = closed([
@@ -59,7 +59,7 @@ pub(super) fn schema(hinted: &HintedModels) -> Value {
     ])
 }
 
-/// Reads an answer. What the seed gives a default may be left out, all else may not.
+/// Parses an answer. Only keys with a default in the seed may be missing.
 pub(super) fn read(text: &str) -> Result<Draft, StrictFault> {
     strict_json::read(text, MOST_BYTES, |mut fields| {
         let draft = Draft {

@@ -56,7 +56,7 @@ pub(super) fn stale_ground(state: &SpecState, phase: PhaseId) -> Option<ReceiptW
     (!names.is_empty()).then(|| ReceiptWarning {
         kind: "stale_input".to_owned(),
         message: format!(
-            "made from what is out of date itself: {}; what it was made from has changed since",
+            "made from outdated artifacts: {}; their own inputs have changed since",
             names.join(", ")
         ),
     })

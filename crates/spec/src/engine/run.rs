@@ -402,7 +402,7 @@ impl<'a> PhaseRun<'a> {
         };
         let promoted = promoted?;
         if let Err(error) = cleared {
-            self.unfinished.push(format!("a draft is left: {error}"));
+            self.unfinished.push(format!("cannot delete a draft: {error}"));
         }
         if let PromotionEnd::CleanUpPending { why } = promoted.end {
             self.unfinished.push(format!("its files are promoted but not in place yet: {why}"));
@@ -423,7 +423,7 @@ impl<'a> PhaseRun<'a> {
             Ok(_) => put_away(self.lock, &self.calls, &self.id).map(|to| self.calls = to),
         };
         if let Err(error) = put {
-            self.unfinished.push(format!("its recorded calls are not put away: {error}"));
+            self.unfinished.push(format!("cannot move or delete its recorded calls: {error}"));
         }
     }
 }

@@ -259,7 +259,7 @@ fn what_a_try_cannot_put_away_is_told_and_the_next_one_does_it() {
     std::fs::create_dir(&put).unwrap();
     run.succeed(&mut desk.ledger).unwrap();
     let [told] = run.unfinished() else { panic!("{:?}", run.unfinished()) };
-    assert!(told.starts_with("its recorded calls are not put away: "), "{told}");
+    assert!(told.starts_with("cannot move or delete its recorded calls: "), "{told}");
     drop(lock);
     std::fs::remove_dir(&put).unwrap();
     let lock = desk.lock();

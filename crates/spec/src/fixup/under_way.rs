@@ -72,7 +72,7 @@ impl FixupUnderWay {
             more => told.push(format!("and {} more", counted(more as u64, "file"))),
         }
         if self.files.is_empty() {
-            told.push(format!("as {} says, which cannot be read", self.record.display()));
+            told.push(format!("listed in {}, which cannot be read", self.record.display()));
         }
         told
     }

@@ -19,40 +19,40 @@ use crate::error::CommandError;
 use crate::input::{self, Awaited};
 use crate::text::one_line;
 
-/// The schema of the result as JSON, described in `docs/contracts/council.schema.json`.
+/// The schema name of the JSON result, described in `docs/contracts/council.schema.json`.
 const SCHEMA: &str = "crucible-council-v1";
 
-/// How the command ends.
+/// The exit codes, as the help lists them.
 const ENDS: &str = "Exit codes: 0 answered, 1 the record of a call cannot be written, 2 usage or configuration, 3 the triage's council \
     breaks the rules, 7 the question is too long, 8 secret found, 10 a required call timed out, 70 no usable model answer, or the budget is exhausted, 130 interrupted.";
 
 /// Ask a council of models with a red team
 ///
-/// A triage decides who sits in the council and in which order they speak; in each loop a red team attacks what the seats
-/// hold; then one voice answers. For example:
+/// A triage chooses the seats of the council and the order in which they speak. In each loop a red team
+/// attacks the positions of the seats. At the end one model writes the answer. For example:
 ///
-/// `crucible ask "Should a team of five split its program into services?" --provider openrouter --trace`, or
-/// `crucible ask - --context audience=board < question.txt`
+/// `crucible ask "Should a team of five split its program into services?" --provider openrouter --trace`,
+/// or `crucible ask - --context audience=board < question.txt`
 ///
-/// The answer goes to standard output, the warnings and the progress to standard error. One question takes up to 64 calls of a
-/// model (--max-calls); llm.budget.tokens and llm.budget.dollars limit the rest.
+/// The answer goes to standard output, warnings and progress to standard error. One question takes up to
+/// 64 model calls (--max-calls); llm.budget.tokens and llm.budget.dollars set further limits.
 #[derive(Args)]
 #[command(after_help = ENDS)]
 pub(crate) struct Ask {
-    /// The question; `-`, or none where standard input is a file or a pipe: what is read from there
+    /// The question; `-` reads it from standard input, as does no argument if that is a file or pipe
     #[arg(value_name = "QUESTION")]
     question: Option<String>,
-    /// Show the argument behind the answer, loop by loop, and what each part took
+    /// Show the argument behind the answer, loop by loop, with the cost of each part
     #[arg(long)]
     trace: bool,
-    /// Something that the triage, and nobody else, is told about the question. May be given several times
+    /// A fact about the question that only the triage sees. May be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = entry)]
     context: Vec<(String, String)>,
     #[command(flatten)]
     council: CouncilFlags,
 }
 
-/// The result as JSON: what the engine gives back, after the name of its form.
+/// The JSON result: the schema name, then the fields of the engine's result.
 #[derive(Serialize)]
 struct Document<'r> {
     schema_version: &'static str,
@@ -73,7 +73,8 @@ impl Ask {
         let assembly = Assembly::choose(app, &self.council)?;
         let question = self.question(app, assembly.limits().query_bytes)?;
         let progress = Arc::new(CouncilProgress::new(&app.output));
-        // Whoever reads a document finds nothing on standard error but what went wrong; a spinner leaves nothing behind.
+        // A program that reads the document finds only errors on standard error. A spinner leaves nothing
+        // behind.
         let assembly = if app.output.is_json() && !app.output.live {
             assembly
         } else {
@@ -91,7 +92,7 @@ impl Ask {
         Ok(ExitStatus::Success)
     }
 
-    /// The question, from where it is said to be, without the space around it.
+    /// The trimmed question, from the argument or from standard input.
     fn question(&self, app: &App, limit: usize) -> Result<String, CommandError> {
         let question = match self.question.as_deref() {
             Some(question) if question != "-" => question.to_owned(),
@@ -106,7 +107,7 @@ impl Ask {
         }
     }
 
-    /// What the triage is told besides.
+    /// The context for the triage.
     fn context(&self) -> Result<TriageContext, CommandError> {
         let mut known = BTreeMap::new();
         for (key, value) in &self.context {
@@ -139,7 +140,7 @@ impl Ask {
     }
 }
 
-/// What was done in vain: the error alone says why there is no answer.
+/// Prints what a failed run used. The error alone says why there is no answer.
 pub(super) fn tell_in_vain(app: &App, failure: &CouncilFailure) {
     if app.output.is_json() || failure.usage.calls == 0 {
         return;
@@ -150,7 +151,7 @@ pub(super) fn tell_in_vain(app: &App, failure: &CouncilFailure) {
     app.output.remark(&format!("no answer; {}", show::took(&failure.usage)));
 }
 
-/// The document of a result; every field of it, so that none is forgotten.
+/// The document of a result. It names every field of the result, so that a new one is not forgotten.
 fn document(result: &ExecutorResult) -> Document<'_> {
     let ExecutorResult {
         final_response,
@@ -175,7 +176,7 @@ fn document(result: &ExecutorResult) -> Document<'_> {
     }
 }
 
-/// Reads an entry of the context.
+/// Parses an entry of the context, `KEY=VALUE`.
 fn entry(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
@@ -189,7 +190,7 @@ fn no_question() -> CommandError {
         .hint("Or pass it on standard input: crucible ask - < question.txt. For a conversation: crucible chat")
 }
 
-/// All of standard input.
+/// Reads all of standard input.
 fn from_standard_input(app: &App, limit: usize) -> Result<String, CommandError> {
     let most = limit.saturating_add(input::SPACE_AROUND);
     let bytes = input::whole(app, most, Awaited::Silently)?.map_err(|why| {

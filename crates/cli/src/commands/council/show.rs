@@ -1,6 +1,6 @@
-//! A result of the council for people: the argument, loop by loop, and what it took.
+//! A council's result for people: the argument, loop by loop, and its usage.
 //!
-//! What holds: what a model said stands indented below a line of ours, so that it cannot pass for one.
+//! Invariant: model output is indented below a line of ours, so that it cannot pass for one.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::commands::models::dollars;
 use crate::table::table;
 use crate::text::one_line;
 
-/// The trace of a run as text; empty where none was built.
+/// The trace of a run as text; empty if none was built.
 pub(super) fn trace(result: &ExecutorResult) -> String {
     let mut page = Page::default();
     if let Some(triage) = &result.triage {
@@ -31,7 +31,7 @@ pub(super) fn trace(result: &ExecutorResult) -> String {
     page.text
 }
 
-/// The answer as one part of the page that the trace goes on with.
+/// The answer as a section of the page that the trace continues.
 pub(super) fn answer(result: &ExecutorResult) -> String {
     let mut page = Page::default();
     page.heading("THE ANSWER");
@@ -39,12 +39,12 @@ pub(super) fn answer(result: &ExecutorResult) -> String {
     page.text
 }
 
-/// What was worse than asked for, a line each, as warnings.
+/// The degradations, one warning line each.
 pub(super) fn warnings(degradations: &[Degradation]) -> Vec<String> {
     degraded(degradations).iter().map(|line| format!("warning: {line}")).collect()
 }
 
-/// What was worse than asked for, a line each.
+/// The degradations, one line each.
 pub(crate) fn degraded(degradations: &[Degradation]) -> Vec<String> {
     let line = |degradation: &Degradation| match degradation.loop_number {
         Some(number) => format!("loop {number}: {}", worse(degradation)),
@@ -65,7 +65,7 @@ pub(crate) fn summary(result: &ExecutorResult) -> String {
     format!("{how}; {}", took(&result.usage))
 }
 
-/// What calls took, on one line.
+/// The usage of calls on one line.
 pub(super) fn took(usage: &CallUsage) -> String {
     let tokens = match (
         usage.tokens_input.saturating_add(usage.tokens_output),
@@ -79,7 +79,7 @@ pub(super) fn took(usage: &CallUsage) -> String {
         None => "cost unknown".to_owned(),
         Some(_) => cost(usage),
     };
-    // What a call is tried again is paid for as well.
+    // A repeated attempt is paid for too.
     let attempts = match usage.attempts {
         attempts if attempts > usage.calls => format!(" in {}", counted(attempts, "attempt")),
         _ => String::new(),
@@ -87,7 +87,7 @@ pub(super) fn took(usage: &CallUsage) -> String {
     format!("{}{attempts}, {tokens}, {cost}, {}", counted(usage.calls, "call"), seconds(usage.elapsed_ms))
 }
 
-/// What is written, line by line.
+/// A page of text, built line by line.
 #[derive(Default)]
 struct Page {
     text: String,
@@ -107,13 +107,13 @@ impl Page {
         self.line(heading);
     }
 
-    /// What somebody else said, below a line that says who.
+    /// Foreign text below a line that names its author.
     fn said(&mut self, who: &str, what: &str) {
         self.line(&format!("  {}", one_line(who)));
         self.words(what);
     }
 
-    /// Words of somebody else.
+    /// Indented foreign text.
     fn words(&mut self, what: &str) {
         for line in what.trim_end().lines() {
             self.line(format!("    {line}").trim_end());
@@ -166,7 +166,7 @@ impl Page {
                 likeness(&record.resemblance_to_prior)
             ));
         }
-        // Before the second loop there is nothing to compare.
+        // The first loop has no predecessor to compare with.
         if record.loop_number > 1 {
             self.line(&format!("  - {}", delta(record)));
         }
@@ -192,7 +192,7 @@ impl Page {
     }
 }
 
-/// Of how many calls something is not known.
+/// The number of calls without a known value.
 enum Unknown {
     None,
     Some(String),
@@ -235,7 +235,7 @@ fn seconds(milliseconds: u64) -> String {
     format!("{}.{} s", milliseconds / 1000, milliseconds % 1000 / 100)
 }
 
-/// What was worse, for a line of its own.
+/// A degradation in words.
 fn worse(degradation: &Degradation) -> String {
     let Degradation { part, kind, detail, .. } = degradation;
     let what = match kind {
@@ -257,7 +257,7 @@ fn joined(seats: &[SeatId]) -> String {
     seats.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Who held a position and who changed it.
+/// Which seats held their positions and which changed them.
 fn after_attack(outcomes: &BTreeMap<SeatId, AfterAttack>, grammar: Option<LoopGrammar>) -> String {
     if outcomes.values().all(|outcome| *outcome == AfterAttack::NotAskedAgain) {
         return "nobody was asked again".to_owned();
@@ -276,9 +276,10 @@ fn after_attack(outcomes: &BTreeMap<SeatId, AfterAttack>, grammar: Option<LoopGr
     outcomes.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// How much each seat's position resembles its earlier one.
+/// The similarity of each seat's position to its earlier one.
 fn likeness(resemblance: &BTreeMap<SeatId, f64>) -> String {
-    // Cut and not rounded, from the four decimals that it has: what is shown as 0.80 counts as held.
+    // Cut rather than rounded from its four decimals, so that only a value that counts as held is shown
+    // as 0.80.
     let shown = |likeness: f64| ((likeness * 10_000.0).round() / 100.0).floor() / 100.0;
     let one = |(seat, likeness): (&SeatId, &f64)| format!("{seat} {:.2}", shown(*likeness));
     resemblance.iter().map(one).collect::<Vec<_>>().join(", ")

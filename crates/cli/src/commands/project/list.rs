@@ -11,10 +11,10 @@ use crate::text::one_line;
 
 /// List the specs of the workspace
 ///
-/// Only workspace.yaml is read; `crucible project status` looks at the specs themselves.
+/// Reads only workspace.yaml; `crucible project status` reads the specs themselves.
 #[derive(Args)]
 pub(crate) struct List {
-    /// Only specs with this tag; given several times, with all of them
+    /// Show only specs with this tag; several tags must all match
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
 }

@@ -36,7 +36,7 @@ fn settings_that_are_no_file_are_an_error_and_not_no_settings() {
         std::fs::create_dir_all(place.parent().unwrap()).unwrap();
         assert!(Command::new("mkfifo").arg(&place).status().unwrap().success());
         let ran = gate().exits(2);
-        assert!(ran.stderr.contains("config.toml: it is not a regular file"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("config.toml: it is no regular file"), "{}", ran.stderr);
         std::fs::remove_file(&place).unwrap();
         std::fs::create_dir(&place).unwrap();
         gate().exits(2);
@@ -79,7 +79,7 @@ fn a_ledger_that_is_a_pipe_is_not_waited_at() {
     assert!(Command::new("mkfifo").arg(desk.data().join("ledger.db")).status().unwrap().success());
     for args in [["gate", SPEC], ["status", SPEC]] {
         let ran = written.call(&desk, args).run().exits(2);
-        assert!(ran.stderr.contains("it is not a regular file"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("it is no regular file"), "{}", ran.stderr);
     }
 }
 
