@@ -1,4 +1,5 @@
-//! What tries leave and warn of, with a real store and a real ledger: only the model's answer is put in place of asking for it.
+//! The files and warnings of attempts, with a real store and a real ledger; only the model's answer is
+//! injected.
 
 #![expect(clippy::disallowed_methods, reason = "tests lay out projects and look at what is left")]
 
@@ -100,7 +101,7 @@ impl Desk {
         run.gather(idea.as_ref(), selectors).unwrap();
     }
 
-    /// Runs a phase that is answered with this text.
+    /// Runs a phase with this text as the answer.
     fn run(&mut self, phase: PhaseId, text: &str) -> Vec<String> {
         let lock = self.lock();
         let mut run = self.begin(&lock, phase);
@@ -111,7 +112,7 @@ impl Desk {
         kinds(&run)
     }
 
-    /// The spec is done up to this phase.
+    /// Completes the phases up to this one.
     fn done(&mut self, last: PhaseId) {
         for phase in last.up_to() {
             self.run(phase, &format!("# {phase}\n"));
@@ -126,7 +127,7 @@ impl Desk {
         self.store.state(Some(&self.ledger)).unwrap()
     }
 
-    /// The directory of Crucible's own with the calls of this spec.
+    /// The directory with the calls of this spec in Crucible's own directory.
     fn calls(&self) -> PathBuf {
         let calls = self.store.calls().unwrap().unwrap();
         std::fs::create_dir_all(&calls).unwrap();
@@ -146,7 +147,7 @@ fn header(provider: &str, model: &str) -> CassetteHeader {
     CassetteHeader::new(provider, model, capabilities)
 }
 
-/// A request that no try made, and a recording in which this provider answers it.
+/// A request that no attempt made, and a recording in which this provider answers it.
 fn recorded(header: &CassetteHeader, by: &str) -> (Digest, Vec<u8>) {
     let request = RecordedRequest { model: "m".to_owned(), messages: Vec::new(), metadata: BTreeMap::new() };
     let key = request.key().unwrap();
@@ -192,10 +193,10 @@ fn answers_that_a_project_brings_along_are_never_taken() {
         std::fs::write(desk.path("context").join(name), &bytes).unwrap();
     }
     assert_eq!(takes(&desk, &asked, &key), (false, Vec::new()));
-    // The very same bytes in Crucible's own directory are an answer that was paid for.
+    // The same bytes in Crucible's own directory are a paid answer.
     std::fs::write(desk.calls().join(LEFT), &bytes).unwrap();
     assert_eq!(takes(&desk, &asked, &key), (true, Vec::new()));
-    // The spec of this name in another project has none of it.
+    // A spec of the same name in another project does not see it.
     let other = SpecProject::at(desk.home.path().join("data"));
     let other = SpecStore::new(&other, desk.store.spec().clone()).with_calls(desk.home.path().join("calls"));
     assert_ne!(other.calls().unwrap(), desk.store.calls().unwrap());
@@ -212,7 +213,7 @@ fn an_answer_is_taken_only_by_whoever_asks_the_provider_that_gave_it() {
         assert_eq!(std::fs::read(&left).unwrap(), bytes, "it stays for whoever asks that one again");
     }
     assert!(takes(&desk, &header("gateway", "m"), &key).0);
-    // A line that another provider spoke, under a header that says otherwise or under none.
+    // A line of another provider, under a false header or none.
     for whole in [true, false] {
         let (key, bytes) = recorded(&header("gateway", "m"), "anthropic");
         let line = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
@@ -315,7 +316,7 @@ fn what_a_phase_wrote_and_cannot_be_gone_on_from_is_told() {
     desk.done(PhaseId::Design);
     assert_eq!(desk.run(PhaseId::Design, "# design\n"), [""; 0]);
     std::fs::write(desk.path("artifacts/10-design.md"), b"\xff").unwrap();
-    // It is shown where it can be, and no reason to stop.
+    // Shown if possible, but no reason to stop.
     assert_eq!(desk.run(PhaseId::Design, "# design\n"), ["previous_unused", "artifact_edited"]);
     std::fs::write(desk.path("artifacts/10-design.md"), "x\n".repeat(2_000)).unwrap();
     assert_eq!(desk.run(PhaseId::Design, "# design\n"), ["previous_unused", "artifact_edited"]);
@@ -366,13 +367,13 @@ fn whatever_no_receipt_says_was_written_is_kept_before_it_is_promoted_over() {
     std::fs::write(&file, "by hand\n").unwrap();
     assert_eq!(desk.run(PhaseId::Requirements, "one\n"), ["artifact_edited"]);
     kept(&desk, 1, "by hand\n");
-    // What the newest or an older receipt says is nobody's work.
+    // Content that the newest or an older receipt records is not a manual edit.
     assert_eq!(desk.run(PhaseId::Requirements, "two\n"), [""; 0]);
     assert_eq!(desk.run(PhaseId::Requirements, "three\n"), [""; 0]);
     std::fs::write(&file, "one\n").unwrap();
     assert_eq!(desk.run(PhaseId::Requirements, "four\n"), [""; 0]);
     kept(&desk, 1, "by hand\n");
-    // The newest receipt is one that nobody believes.
+    // The newest receipt cannot be trusted.
     let newest = desk.kept("receipts", "-0004").pop().unwrap();
     let newest = desk.path("receipts").join(newest);
     let text = std::fs::read_to_string(&newest).unwrap();
@@ -407,7 +408,8 @@ fn once_a_fixup_is_applied_each_failure_until_a_success_says_so() {
     for place in 0..3 {
         let lock = desk.lock();
         match place {
-            // The application: the files are changed, and a hook behind it fails. Then again, and a hook before it fails.
+            // The application: the files are changed, and a later hook fails. Then again, and an earlier
+            // hook fails.
             0 | 1 => {
                 let WaitingFixup::Ready(mut run) = waiting_fixup(&lock, &CLOCK, &desk.ledger).unwrap() else {
                     panic!("none waits");

@@ -1,4 +1,4 @@
-//! What is weighed at a gate, one method for each question.
+//! The checks of a gate, one method each.
 
 use std::collections::HashMap;
 
@@ -18,10 +18,10 @@ use crate::project::IDEA;
 use crate::receipt::{FileRecord, FixupStage, PhaseEntry, PhaseStatus, ReceiptId, SpecReceipt};
 use crate::state::{FileState, PhaseState, SpecState};
 
-/// Milliseconds that a clock may have gone back between the beginning of a phase and its receipt.
+/// The milliseconds that a clock may have gone back between the beginning of a phase and its receipt.
 const CLOCK_STEP: i64 = 120_000;
 
-/// A judgement under way.
+/// A judgement in progress.
 pub(super) struct Judge<'a> {
     state: &'a SpecState,
     policy: &'a GatePolicy,
@@ -75,7 +75,7 @@ impl<'a> Judge<'a> {
                     } else {
                         "It has not run"
                     };
-                    // One before it may be missing, too: this runs whatever is not done.
+                    // An earlier phase may be missing as well: this command runs every unfinished one.
                     format!("{why}; run `crucible spec {} --through {phase}`.", self.state.spec)
                 }
             };
@@ -106,7 +106,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The newest real receipt of the phase is none of a success: of a failure, or at odds with itself.
+    /// Reports a newest real receipt that is not a success: of a failure, or contradictory.
     fn no_success(&mut self, phase: PhaseId, receipt: &SpecReceipt) {
         let file = file_of(receipt);
         let failure = receipt.phase(phase.as_str()).and_then(|entry| entry.error.as_ref());
@@ -127,7 +127,7 @@ impl<'a> Judge<'a> {
         self.add(&file, Finding::error(code, subject, hint));
     }
 
-    /// Whether the receipt says what a success has to say.
+    /// Checks that the receipt contains what a success must contain.
     fn evidence(&mut self, phase: PhaseId, receipt: &SpecReceipt, file: &str) {
         if receipt.spec_id != self.state.spec.as_str() {
             let hint = "It is the receipt of another spec. Restore the right one from version control.";
@@ -138,7 +138,7 @@ impl<'a> Judge<'a> {
         };
         let definition = phases().into_iter().find(|definition| definition.id() == phase);
         let upstream = definition.map(PhaseDefinition::upstream).unwrap_or_default();
-        // What the first phase is made from is the idea, and nothing shows that it changed but its record.
+        // The input of the first phase is the idea, and only the receipt's record of it shows a change.
         let idea = (phase == PhaseId::Requirements).then(|| IDEA.to_owned());
         let mut made_from = upstream.iter().copied().map(artifact).chain(idea);
         let lacks = [
@@ -179,7 +179,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether what the receipt names is on the disk, and what it was made from is as it was.
+    /// Checks that the files named by the receipt are on disk, and that its inputs are unchanged.
     fn artifacts(&mut self, phase: PhaseId, known: &PhaseState, receipt: &SpecReceipt, file: &str) {
         let on_disk: HashMap<_, FileState> =
             known.outputs.iter().map(|tracked| (name(&tracked.record), tracked.found)).collect();
@@ -206,7 +206,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether the last success of the phase that is asked for is young enough.
+    /// Checks the age of the required phase's last success.
     fn age(&mut self) {
         let phase = self.policy.min_phase;
         let Some(limit) = self.policy.max_phase_age else {
@@ -225,7 +225,7 @@ impl<'a> Judge<'a> {
                 Finding::error(Code::new("gate-clock-pinned"), "CRUCIBLE_CLOCK", hint),
             );
         }
-        // Without a success the phase is missing or failed, and that is said already.
+        // Without a success the phase is missing or failed, which is already reported.
         let Some(receipt) = self.state.phase(phase).and_then(newest_success) else { return };
         let file = file_of(receipt);
         if receipt.emitted_at.is_none() {
@@ -237,7 +237,8 @@ impl<'a> Judge<'a> {
             Ok(Some(oldest)) => oldest,
             Ok(None) => return,
             Err(_) => {
-                // Where it counts, what contradicts itself is told already; the receipt of a success before a failure tells no age either.
+                // A contradiction in the newest receipt is already reported; for an older success there
+                // is no age either.
                 let hint = format!("Its times contradict each other; {}.", self.run(phase));
                 self.add(&file, Finding::error(Code::new("gate-phase-age-unknown"), phase.as_str(), hint));
                 return;
@@ -277,7 +278,8 @@ impl<'a> Judge<'a> {
         self.add(&artifact(PhaseId::Fixup), finding);
     }
 
-    /// Whether what was applied is in the tree still. Files that were changed otherwise since then are nobody's business.
+    /// Checks that applied changes are still in the tree. Files that were changed otherwise since are
+    /// ignored.
     fn fixups_undone(&mut self) {
         let undone = &self.state.fixups_undone;
         let Some(first) = undone.first() else { return };
@@ -298,7 +300,7 @@ impl<'a> Judge<'a> {
         self.add(&artifact(PhaseId::Fixup), finding);
     }
 
-    /// Where receipts and answers come from, as far as that deserves a look.
+    /// Reports the origin of receipts and answers where it deserves attention.
     fn origins(&mut self) {
         for file in &self.state.not_from_here {
             let file = format!("receipts/{}", brief(file));
@@ -337,26 +339,26 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// The receipt that an age is counted from. Failures do not make a phase younger.
+/// The receipt from which an age is counted. A failure does not make a phase younger.
 pub(super) fn newest_success(known: &PhaseState) -> Option<&SpecReceipt> {
     let real = known.newest_real.as_ref().filter(|receipt| tells_of_success(receipt, known.phase));
     real.or(known.last_success.as_ref())
 }
 
-/// Whether a success of this kind comes of a question. Only fixups have others: one that applies what was proposed, and one for which the review
-/// asks for no change.
+/// Whether a success of this kind needs a model call. Only the fixup phase has others: applying a
+/// proposal, and a review that requests no change.
 fn asks_somebody(entry: &PhaseEntry) -> bool {
     let stage = entry.fixups.as_ref().map(|fixups| fixups.stage);
     let asks_nobody = matches!(stage, Some(FixupStage::Applied | FixupStage::None));
     entry.phase_id != PhaseId::Fixup.as_str() || !asks_nobody
 }
 
-/// The oldest instant that a receipt tells of its phase, from which an age is counted.
+/// The oldest time in a receipt's phase, from which an age is counted.
 ///
 /// # Errors
 ///
-/// What cannot be, where the instants do not fit: the phase begins in the second that the id names, then ends, and then the receipt is written. A
-/// clock that was set right meanwhile may have gone back a little.
+/// A contradiction between the times: the phase begins in the second that the id gives, then ends, and then the receipt is written.
+/// A clock that was corrected in the meantime may have gone back a little.
 fn instants(receipt: &SpecReceipt, phase: PhaseId) -> Result<Option<Timestamp>, &'static str> {
     let id: Option<ReceiptId> = receipt.receipt_id.parse().ok();
     let named = id.and_then(|id| id.began()).ok_or("its name contains an invalid time")?;
@@ -387,7 +389,7 @@ fn entries(receipt: &SpecReceipt, phase: PhaseId) -> impl Iterator<Item = &Phase
     receipt.phases.iter().filter(move |entry| entry.phase_id == phase.as_str())
 }
 
-/// Whether a part of the receipt claims a success.
+/// Whether a part of the receipt claims success.
 fn claims_success(receipt: &SpecReceipt, phase: PhaseId) -> bool {
     let mut entries = entries(receipt, phase).peekable();
     entries.peek().is_none()
@@ -395,7 +397,7 @@ fn claims_success(receipt: &SpecReceipt, phase: PhaseId) -> bool {
         || receipt.exit_code == Some(0)
 }
 
-/// What makes two records the same.
+/// The fields that make two records equal.
 fn name(record: &FileRecord) -> (&str, Digest, u64) {
     (&record.path, record.sha256, record.bytes)
 }
@@ -408,7 +410,7 @@ fn artifact(phase: PhaseId) -> String {
     format!("artifacts/{}", phase.artifact())
 }
 
-/// What a receipt says, short enough for a sentence.
+/// A text of a receipt, shortened for a sentence.
 fn brief(text: &str) -> String {
     short_line(text, 200)
 }

@@ -1,11 +1,11 @@
-//! What a problem with a receipt is called, and what can be done about it.
+//! The codes of receipt problems, and the advice for each.
 
 use crucible_model::{Code, short_line};
 
 use crate::id::SpecId;
 use crate::state::{ReceiptProblem, ReceiptProblemKind};
 
-/// The code of a problem with a receipt; status and gate name it alike.
+/// The code of a receipt problem, for status and gate.
 #[must_use]
 pub fn problem_code(kind: &ReceiptProblemKind) -> Code {
     match kind {
@@ -23,7 +23,7 @@ pub fn problem_code(kind: &ReceiptProblemKind) -> Code {
     }
 }
 
-/// What the reader can do about it.
+/// The advice to the reader.
 pub(super) fn advice(spec: &SpecId, problem: &ReceiptProblem) -> String {
     let advice = match &problem.kind {
         ReceiptProblemKind::Unreadable(why) => {
