@@ -1,8 +1,8 @@
-//! What a workspace's file says: its name, and which specs it lists.
+//! The content of a workspace file: its name, and the specs that it lists.
 //!
-//! It is read with strict types and an open mind: a number where a text belongs is an error with its line, a key that nobody knows
-//! is passed over. What always holds: no id stands twice, every id is a plain directory name, and a small file cannot
-//! become a large value (seed 002, *Workspace Model*).
+//! Types are strict, but unknown keys are ignored: a number instead of a string is an error with its
+//! line. Invariants: no id is repeated, every id is a plain directory name, and a small file cannot
+//! expand to a large value (seed 002, *Workspace Model*).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,19 +17,19 @@ use serde_saphyr::{Options, Spanned};
 use super::yaml::{DEEPEST, MOST_NODES};
 use crate::id::SpecId;
 
-/// The version of the format that we read and write.
+/// The format version that is read and written.
 pub(super) const VERSION: &str = "1";
 
-/// The longest tag that a command takes, in characters.
+/// The longest tag that a command accepts, in characters.
 const LONGEST_TAG: usize = 64;
 
-/// How much of a text from the file a message repeats, in characters.
+/// The most characters of the file in a message.
 const QUOTED: usize = 80;
 
 /// The specs of a project, as `workspace.yaml` lists them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpecWorkspace {
-    /// The name of the whole.
+    /// The name of the workspace.
     pub name: String,
     /// The specs, in the order of the file.
     pub specs: Vec<WorkspaceEntry>,
@@ -40,17 +40,18 @@ pub struct SpecWorkspace {
 pub struct WorkspaceEntry {
     /// Which one.
     pub id: SpecId,
-    /// What it is about, in the order of the file.
+    /// The tags, in the order of the file.
     pub tags: Vec<String>,
-    /// When it was added; files written by hand may not tell.
+    /// The time of its addition; hand-written files may omit it.
     pub added: Option<Timestamp>,
 }
 
-/// A tag that a command may write: at most 64 characters, all of which can be seen, and at least one that says something.
+/// A tag that a command may write: at most 64 visible characters, at least one of them a letter, digit or
+/// symbol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpecTag(String);
 
-/// The text is no tag.
+/// The text is not a tag.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a tag: {text}; use 1 to {LONGEST_TAG} visible characters, such as backend")]
 pub struct SpecTagError {
@@ -68,7 +69,7 @@ impl SpecWorkspace {
         self.specs.iter().find(|entry| entry.id == *id)
     }
 
-    /// The same, with the secrets in its name and tags left out: somebody else may have written it.
+    /// Redacts its name and tags, because the file may come from anyone.
     #[must_use]
     pub(super) fn redacted(mut self) -> Self {
         let tags = self.specs.iter_mut().flat_map(|entry| &mut entry.tags);
@@ -80,7 +81,7 @@ impl SpecWorkspace {
         self
     }
 
-    /// The listed spec whose name differs from this one's only in capitals; nothing where this one is listed itself.
+    /// The listed spec with the same name in another case; none if this one is listed itself.
     #[must_use]
     pub(crate) fn spelled_otherwise(&self, id: &SpecId) -> Option<&SpecId> {
         let alike = |entry: &&WorkspaceEntry| entry.id.as_str().eq_ignore_ascii_case(id.as_str());
@@ -88,7 +89,7 @@ impl SpecWorkspace {
         other.filter(|_| self.entry(id).is_none())
     }
 
-    /// Reads the text of a `workspace.yaml`.
+    /// Parses the text of a `workspace.yaml`.
     pub(super) fn read(text: &str) -> Result<Self, Flaw> {
         let written: Written = match serde_saphyr::from_str_with_options(text, options()) {
             Ok(written) => written,
@@ -162,7 +163,7 @@ impl Flaw {
     }
 }
 
-/// What is wrong and what to do, in the words of whoever wrote the file; none of the library's own.
+/// Describes a problem in terms of the file, without terms of the YAML library.
 fn words_for(error: &serde_saphyr::Error) -> String {
     use serde_saphyr::Error;
     use serde_saphyr::budget::BudgetBreach;
@@ -209,13 +210,13 @@ fn words_for(error: &serde_saphyr::Error) -> String {
         Error::ExternalMessage { msg, .. } => {
             format!("it is not valid YAML: {}", short_line(msg.lines().next().unwrap_or_default(), 4 * QUOTED))
         }
-        // What is left can hardly be met in a file of this shape, and the library's words would help nobody.
+        // The remaining errors are hardly possible in such a file, and the library's text would not help.
         _ => "it contains something that a workspace cannot contain; compare it with a new one from `crucible \
         project init`".to_owned(),
     }
 }
 
-/// The file as it is written, keys that we do not know left aside.
+/// The file as written, without unknown keys.
 #[derive(Deserialize)]
 struct Written {
     version: Spanned<String>,
@@ -233,13 +234,13 @@ struct WrittenEntry {
     added: Option<Spanned<String>>,
 }
 
-/// All that is asked of a file whose shape is not ours.
+/// The only part of a file that is read if its format is unknown.
 #[derive(Deserialize)]
 struct Version {
     version: Spanned<String>,
 }
 
-/// A newer version may be shaped otherwise, so it is asked for before anything else is said.
+/// A newer version may have another format, so it is checked before anything else is reported.
 fn known(version: &Spanned<String>) -> Result<(), Flaw> {
     if version.value == VERSION {
         return Ok(());
@@ -268,7 +269,7 @@ fn options() -> Options {
             max_replay_stack_depth: DEEPEST,
             max_alias_expansions_per_anchor: 1_000,
         },
-        // A number or a truth value without quotes is no text, also where another YAML would take it for one.
+        // An unquoted number or boolean is not a string, even where another YAML version would accept it.
         no_schema: true,
         with_snippet: false,
     }
@@ -374,7 +375,7 @@ specs:
         }
     }
 
-    /// A reader of the message knows YAML, and no part of this program.
+    /// Checks that a message contains no terms of the library.
     #[track_caller]
     fn of_no_library(said: &str) {
         for word in [

@@ -1,11 +1,11 @@
-//! What stands near a path where nothing is.
+//! Suggests existing names for a path that does not exist.
 
 use crucible_model::{RepoPath, short_line};
 
 use super::read::Project;
 use crate::nearest::{MOST_NAMES, TOLD, nearest};
 
-/// Says that nothing is at `path`, and what the nearest directory on the way to it holds.
+/// The error that `path` does not exist, with the content of its nearest existing directory.
 pub(super) fn what_is_near(project: &Project, path: &RepoPath) -> String {
     let mut directory = String::new();
     let mut missing = path.as_str();
