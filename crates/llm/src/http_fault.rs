@@ -1,6 +1,6 @@
-//! From what happened on the wire to the error it means; shared by every provider that speaks HTTP.
+//! Maps HTTP failures to errors, for every HTTP provider.
 //!
-//! Nothing here reads a response's body: what a server writes into its errors may quote the request or the key.
+//! Nothing here reads a response's body: a server's error text may quote the request or the key.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,37 +9,37 @@ use crucible_host::http::HttpError;
 
 use crate::error::{AnswerFault, Fault, LlmError};
 
-/// Who was asked, for the text of an error.
+/// The provider and model of a call, for errors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallTarget<'a> {
     pub(crate) provider: &'static str,
     pub(crate) model: &'a str,
 }
 
-/// The time of one call.
+/// The time limits of one call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallTime {
-    /// What the call allows.
+    /// The limit of the call.
     pub(crate) call: Duration,
-    /// What any call of this provider gets at most.
+    /// The cap for calls of this provider.
     pub(crate) cap: Duration,
 }
 
 impl CallTime {
-    /// The time that the call really has.
+    /// The limit that applies.
     pub(crate) fn effective(self) -> Duration {
         self.call.min(self.cap)
     }
 }
 
-/// Why an answer holds no words.
+/// Why an answer contains no text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Silence {
-    /// The token limit was reached before the first one.
+    /// The token limit was reached before any text.
     TokenLimit,
-    /// The model says that it will not answer.
+    /// The model refuses to answer.
     Refusal,
-    /// Nobody says.
+    /// Unknown.
     Unexplained,
 }
 
@@ -58,12 +58,13 @@ impl CallTarget<'_> {
         }
     }
 
-    /// An answer that came, but cannot be read as one. Not transient: the same request would meet the same server.
+    /// The error for an answer that cannot be parsed. It is not transient: the same request would reach
+    /// the same server.
     pub(crate) fn unreadable(self, what: impl Into<String>, next: &'static str) -> LlmError {
         LlmError::ProviderOutage(self.fault(what, next))
     }
 
-    /// An answer that came and cannot be taken: the model's doing, not the provider's.
+    /// The error for an unusable answer, caused by the model and not by the provider.
     pub(crate) fn unusable(
         self,
         answer: AnswerFault,
@@ -73,7 +74,7 @@ impl CallTarget<'_> {
         LlmError::ProviderOutage(Box::new(Fault { answer: Some(answer), ..*self.fault(what, next) }))
     }
 
-    /// An answer without words.
+    /// The error for an answer without text.
     pub(crate) fn wordless(self, why: Silence) -> LlmError {
         let (what, next) = match why {
             Silence::TokenLimit => ("the token limit was reached before any text", "raise max_tokens"),
@@ -107,7 +108,7 @@ impl CallTarget<'_> {
         }
     }
 
-    /// A header that cannot be sent.
+    /// The error for a header that cannot be sent.
     pub(crate) fn unsendable(self, error: &HttpError) -> LlmError {
         LlmError::Misconfiguration(self.fault(
             error.to_string(),
@@ -116,7 +117,7 @@ impl CallTarget<'_> {
         ))
     }
 
-    /// The error that a status means; every status that is not 200 is one.
+    /// The error for a status; every status except 200 is one.
     pub(crate) fn on_status(self, status: u16, headers: &BTreeMap<String, String>) -> LlmError {
         let fault = |what: &str, next: &str| {
             Box::new(Fault { status: Some(status), ..*self.fault(format!("{what} (HTTP {status})"), next) })
@@ -131,7 +132,7 @@ impl CallTarget<'_> {
                 "add credit at the provider, or choose a cheaper model",
             )),
             429 => {
-                // The form with a date would need a clock.
+                // A date instead of seconds would need a clock.
                 let seconds: Option<u64> =
                     headers.get("retry-after").and_then(|value| value.trim().parse().ok());
                 let wait =
@@ -172,7 +173,7 @@ impl CallTarget<'_> {
     }
 }
 
-/// A time in the unit in which people wait, rounded up.
+/// A time rounded up to a convenient unit.
 fn span(seconds: u64) -> String {
     const MINUTE: u64 = 60;
     const HOUR: u64 = 60 * MINUTE;

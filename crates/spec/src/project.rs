@@ -16,8 +16,7 @@ pub(crate) const CRUCIBLE: &str = ".crucible";
 /// The path of the idea in the spec's directory.
 pub const IDEA: &str = "context/idea.md";
 
-/// Whether a path is in Crucible's own directory or in `.git`, in any spelling that a file system
-/// accepts.
+/// Whether a path is in a directory of Crucible's own, in any spelling that a file system accepts.
 pub(crate) fn is_own(path: &RepoPath) -> bool {
     path.segments().any(|segment| {
         let name = segment.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);

@@ -173,7 +173,7 @@ fn recorded(header: &CassetteHeader, by: &str) -> (Digest, Vec<u8>) {
     (key, lines.iter().flat_map(|line| [&line[..], b"\n"].concat()).collect())
 }
 
-/// Whether a try of the requirements that asks this provider takes the answer from what an earlier one left.
+/// Whether an attempt with this provider reuses an answer that an earlier one left.
 fn takes(desk: &Desk, asked: &CassetteHeader, key: &Digest) -> (bool, Vec<String>) {
     let lock = desk.lock();
     let mut run = desk.begin(&lock, PhaseId::Requirements);

@@ -50,8 +50,8 @@ pub struct HookPlace<'a> {
     pub strength: Strength,
     /// Additional paths to hide from them.
     pub masked: Vec<PathBuf>,
-    /// What they must not change, on top of `.git`, `.crucible` and `workspace.yaml` of the project; or why that cannot be told, and then
-    /// no hook is started that would need walls.
+    /// Additional paths that hooks must not change, besides `.git`, `.crucible` and `workspace.yaml` of the
+    /// project; or why these are unknown, in which case no sandboxed hook is started.
     pub read_only: Result<Vec<PathBuf>, String>,
 }
 
