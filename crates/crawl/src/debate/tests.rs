@@ -1,4 +1,4 @@
-//! Schemas, replies and templates, judged without a model.
+//! Schemas, replies and templates, tested without a model.
 
 use std::collections::BTreeSet;
 
@@ -74,7 +74,7 @@ fn schemas_stay_within_what_every_backend_takes() {
     }
 }
 
-/// What a schema lets through is read, and what is read is shown to models in the same shape.
+/// The parser accepts what a schema allows, and prompts show it in the same form.
 #[test]
 fn schemas_and_readers_agree() {
     for (index, (schema, good)) in schemas().into_iter().enumerate() {
@@ -110,7 +110,7 @@ mod properties {
     use super::*;
 
     proptest! {
-        /// Whatever a model says: it is refused with a short reason on one line, or it is exactly what was said.
+        /// For any reply: it is refused with a short one-line reason, or parsed without loss.
         #[test]
         fn no_reply_breaks_the_reader(text in "\\PC{0,80}", json in "[\\[\\]{}\",:a-z0-9\\\\ ]{0,60}", at in 0usize..400) {
             let good = schemas().map(|(_, good)| good.to_string());
@@ -163,7 +163,8 @@ fn no_prompt_speaks_of_rounds_or_budgets() {
     }
 }
 
-/// Change it only together with a prompt, a schema or a budget: plans of different prompts are told apart by it.
+/// Change it only together with a prompt, a schema or a limit: it distinguishes plans of different
+/// prompts.
 #[test]
 fn the_prompt_hash_is_this_one() {
     assert_eq!(prompt_hash(), prompt_hash());

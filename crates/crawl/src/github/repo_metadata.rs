@@ -1,7 +1,8 @@
-//! What GitHub tells about a repository, read with suspicion.
+//! Validates GitHub's description of a repository.
 //!
-//! What always holds: a [`FoundRepo`] has a name that GitHub allows, an address that is made of it, numbers that JSON can carry,
-//! and words on one line without secrets or characters that are not seen. What cannot be read that way is refused with a reason.
+//! Invariants: a [`FoundRepo`] has a valid GitHub name, the matching address, numbers that JSON
+//! preserves, and one-line texts without secrets or invisible characters. Anything else is refused with a
+//! reason.
 
 use crucible_model::{Timestamp, is_hidden, single_spaced};
 use crucible_repo::RefName;
@@ -12,19 +13,19 @@ use super::FoundRepo;
 use crate::artifact::OwnerType;
 use crate::target::RepoName;
 
-/// The largest integer that every reader of JSON takes as it is.
+/// The largest integer that every JSON parser preserves.
 const MOST: u64 = (1 << 53) - 1;
 
-/// How many characters of a description are kept; GitHub takes 350.
+/// The most characters of a description that are kept; GitHub allows 350.
 const DESCRIPTION: usize = 1000;
 
-/// How many bytes of a branch, a language or a topic there may be.
+/// The most bytes of a branch, language or topic.
 const WORD: usize = 255;
 
-/// How many topics are kept; GitHub takes 20.
+/// The most topics that are kept; GitHub allows 20.
 const TOPICS: usize = 50;
 
-/// Reads a repository as the interface tells it, asked for at `host`; the reason where it cannot be true.
+/// Parses a repository from the interface of `host`, or returns why it is invalid.
 pub(super) fn candidate(told: &Value, host: &str) -> Result<FoundRepo, String> {
     let repo = told["full_name"]
         .as_str()
@@ -37,7 +38,7 @@ pub(super) fn candidate(told: &Value, host: &str) -> Result<FoundRepo, String> {
     }
     let stars =
         told["stargazers_count"].as_u64().filter(|stars| *stars <= MOST).ok_or("its star count is not a number")?;
-    // A repository that nobody ever pushed to is as old as it is.
+    // A repository without pushes is as old as its creation.
     let pushed = if told["pushed_at"].is_null() { &told["created_at"] } else { &told["pushed_at"] };
     let pushed_at: Timestamp = pushed
         .as_str()
@@ -67,7 +68,7 @@ pub(super) fn candidate(told: &Value, host: &str) -> Result<FoundRepo, String> {
     })
 }
 
-/// Whether a text can be the name of a branch or a tag that people see as it is.
+/// Whether a text can be a branch or tag name without invisible characters.
 pub(super) fn is_ref(text: &str) -> bool {
     is_word(text) && text.parse::<RefName>().is_ok()
 }
@@ -76,7 +77,7 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.len() <= WORD && !text.contains(is_hidden)
 }
 
-/// Foreign words on one line: secrets replaced, what is not seen left out, cut at so many characters.
+/// Foreign text on one line: redacted, without invisible characters, cut to this many characters.
 pub(super) fn line(text: &str, most: usize) -> String {
     let clean: String = single_spaced(text).chars().filter(|c| !is_hidden(*c)).collect();
     let clean = Scanner::builtin().redact(&clean).text;
@@ -86,7 +87,7 @@ pub(super) fn line(text: &str, most: usize) -> String {
     }
 }
 
-/// Sorted, each once: their order means nothing.
+/// Sorted without duplicates: their order has no meaning.
 fn topics(told: &Value) -> Vec<String> {
     let words = told.as_array().into_iter().flatten().filter_map(Value::as_str).filter(|word| is_word(word));
     let mut topics: Vec<String> = words.take(TOPICS).map(|word| line(word, WORD)).collect();
@@ -197,7 +198,7 @@ mod tests {
         let long = with("description", json!("é".repeat(1 << 19))).unwrap().description;
         assert_eq!(long.chars().count(), DESCRIPTION + 1);
         let secret = crucible_testkit::made_up_token();
-        // Where the cut would go through it, too.
+        // Also if the cut would split it.
         for before in ["key ".to_owned(), "x ".repeat(495)] {
             let text = with("description", json!(format!("{before}{secret} end"))).unwrap().description;
             assert!(!text.contains("a1B2") && text.contains("[secret:"), "{text}");

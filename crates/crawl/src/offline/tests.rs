@@ -1,4 +1,4 @@
-//! The standard steps of each build system, and that they may run.
+//! The standard steps of each build system, and that they pass the safety rules.
 
 use super::*;
 use crate::artifact::fixture::{build_file, inspection, instant};
@@ -24,7 +24,7 @@ fn commands(inspection: &Inspection) -> Vec<String> {
     offline_plan(inspection).unwrap().steps.into_iter().map(|step| step.cmd).collect()
 }
 
-/// An inspection of every kind for which the table has other steps.
+/// An inspection of every kind for which the table has different steps.
 fn all() -> Vec<Inspection> {
     let mut all = Vec::new();
     for system in ["cargo", "go", "meson"] {

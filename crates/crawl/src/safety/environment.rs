@@ -1,10 +1,11 @@
-//! The variables that a step may set: a short list, because most of the others choose what is run or from where it comes.
+//! The variables that a step may set: a short list, because most others choose what is executed or where
+//! it comes from.
 
 use super::finding::{Desk, ENV_KEY_REFUSED, ENV_VALUE_REFUSED};
 
-/// The variables, in groups; `docs/codes/build.md` names them for readers.
+/// The allowed variables, in groups; `docs/codes/build.md` lists them for readers.
 pub(super) const ALLOWED: &[&str] = &[
-    // For everybody.
+    // Any build system.
     "CI",
     "FORCE_COLOR",
     "LANG",
@@ -41,7 +42,7 @@ pub(super) const ALLOWED: &[&str] = &[
     "CTEST_PARALLEL_LEVEL",
 ];
 
-/// Variables that name a compiler, with the names that they may have; a version such as `gcc-14` may follow.
+/// Variables that name a compiler, with the allowed names; a version such as `gcc-14` may follow.
 pub(super) const COMPILERS: &[(&str, &[&str])] =
     &[("CC", &["gcc", "clang", "cc"]), ("CXX", &["g++", "clang++", "c++"])];
 
@@ -72,7 +73,7 @@ pub(super) fn judge(key: &str, value: &str, desk: &mut Desk<'_>) {
     }
 }
 
-/// A bare name, which is looked up in `PATH` and nowhere else.
+/// Whether a value is a bare compiler name, which is looked up only in `PATH`.
 fn is_compiler(value: &str, names: &[&str]) -> bool {
     let is_version = |text: &str| {
         let digits = text.strip_prefix('-').unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Any file that says it is a plan: read strictly, held against its schema, then judged.
+//! Judges any plan file: parsed strictly, checked against its schema, then by the safety rules.
 
 use crucible_model::{ByteLimit, Code, Finding, UniqueJson, Verdict, short_line};
 
@@ -8,16 +8,16 @@ use crate::artifact::{ArtifactType, PlanV1, check_json};
 
 /// The largest plan that is read.
 const LARGEST_PLAN: ByteLimit = ByteLimit(8 << 20);
-/// Differences from the schema that are told.
+/// The most schema problems that are listed.
 const MOST_PROBLEMS: usize = 50;
 
-/// Judges the bytes of any `viv-git-plan.v1`: what its schema says, and, where it matches, what the safety rules say.
+/// Judges the bytes of any `viv-git-plan.v1`: by its schema, and if that matches, by the safety rules.
 ///
-/// What the plan says of its own safety is not believed: the rules are applied again, and a difference is a warning.
+/// The plan's own safety verdict is ignored: the rules are applied again, and a difference is a warning.
 ///
 /// # Errors
 ///
-/// The verdict on its schema, where that fails.
+/// The verdict on its schema, if that fails.
 pub fn judge_plan(bytes: &[u8], workspace: &Workspace) -> Result<PlanSafety, Verdict> {
     let plan = read(bytes).map_err(Verdict::new)?;
     let mut safety = validate_plan_safety(&plan, workspace);

@@ -1,22 +1,23 @@
-//! A command as words: exactly the parts between single blanks, or no words at all.
+//! Splits a command into words at single spaces, or refuses it.
 //!
-//! Only characters pass that no shell gives a meaning to, so this crate, a POSIX shell and a program that splits at blanks
-//! all see the same words. There is nothing to unquote, because quotes are refused. One word is an exception: pip's `.[dev]`,
-//! which a shell may read as another name in the same directory.
+//! Only characters without a meaning in any shell are accepted, so this crate, a POSIX shell and a
+//! program that splits at spaces see the same words. Quotes are refused, so nothing needs unquoting.
+//! There is one exception: pip's `.[dev]`, which a shell may expand to another name in the same
+//! directory.
 
 use super::finding::{BLANKS_REFUSED, CHARACTER_REFUSED, COMMAND_TOO_LONG, Desk};
 use super::programs;
 
-/// The longest command that is looked at, in bytes.
+/// The longest command that is checked, in bytes.
 pub(super) const LONGEST_COMMAND: usize = 4096;
 
-/// Refuses a command that is not looked at, for its length.
+/// Refuses a command that is too long to be checked.
 pub(super) fn refuse_too_long(command: &str, desk: &mut Desk<'_>) {
     let hint = format!("a command has at most {LONGEST_COMMAND} bytes; split the step");
     desk.refuse(COMMAND_TOO_LONG, command, hint);
 }
 
-/// Splits a command of at most [`LONGEST_COMMAND`] bytes; what keeps it from being split is told to `desk`.
+/// Splits a command of at most [`LONGEST_COMMAND`] bytes; problems are reported to `desk`.
 pub(super) fn words<'c>(command: &'c str, desk: &mut Desk<'_>) -> Option<Vec<&'c str>> {
     let words: Vec<&str> = command.split(' ').collect();
     if let Some(c) = strange(&words) {
@@ -31,17 +32,17 @@ pub(super) fn words<'c>(command: &'c str, desk: &mut Desk<'_>) -> Option<Vec<&'c
     Some(words)
 }
 
-/// The first character that could mean something to a shell. The brackets of pip's extras are none: no name that a shell could read
-/// them for leads out of the directory ([`is_project_with_extras`]).
+/// The first character with a meaning in a shell. The brackets of pip's extras are allowed: no name that
+/// a shell could expand them to leads out of the directory ([`is_project_with_extras`]).
 fn strange(words: &[&str]) -> Option<char> {
     let takes_extras = programs::installs_by_pip(words);
     let mut words = words.iter().filter(|word| !(takes_extras && is_project_with_extras(word)));
     words.find_map(|word| word.chars().find(|c| !is_plain(*c)))
 }
 
-/// `.[dev,test]`: the project itself with some of its extras. Where there are files of such names, a shell reads it as `.` and one
-/// more character of the names: a letter, a digit, `_` or `,`, so never as `..`. That is why no name may hold `.` or `-`, and why
-/// nothing else may stand before the bracket.
+/// `.[dev,test]`: the project itself with some of its extras. If files with such names exist, a shell
+/// expands it to `.` and one of the characters: a letter, a digit, `_` or `,`, so never to `..`. That is
+/// why no extra may contain `.` or `-`, and why nothing else may precede the bracket.
 pub(super) fn is_project_with_extras(word: &str) -> bool {
     let names = word.strip_prefix(".[").and_then(|rest| rest.strip_suffix(']'));
     let is_name = |name: &str| {
@@ -50,7 +51,7 @@ pub(super) fn is_project_with_extras(word: &str) -> bool {
     names.is_some_and(|names| names.split(',').all(is_name))
 }
 
-/// The accepted spelling, where taking quotes away makes one.
+/// The accepted spelling, if removing quotes gives one.
 fn how_to_say(command: &str, c: char) -> String {
     let unquoted = command.replace(['\'', '"'], "");
     let words: Vec<&str> = unquoted.split(' ').collect();
@@ -60,7 +61,7 @@ fn how_to_say(command: &str, c: char) -> String {
     why_not(c).to_owned()
 }
 
-/// Whether a character means itself to every shell, wherever it stands behind the first word.
+/// Whether a character means itself in every shell, anywhere after the first word.
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, ' ' | '-' | '_' | '.' | '/' | ',' | ':' | '=' | '+' | '@')
 }
@@ -86,8 +87,8 @@ fn why_not(c: char) -> &'static str {
     }
 }
 
-/// Whether `words` begin with `prefix` word by word. What ends in `/` begins a path, what ends in a blank asks for one more
-/// word, and an option may have its value joined to it.
+/// Whether `words` begin with `prefix` word by word. A prefix that ends in `/` begins a path, one that
+/// ends in a space requires another word, and an option may have a joined value.
 pub(super) fn begin_with(words: &[&str], prefix: &str) -> bool {
     let mut parts = prefix.split(' ').enumerate().peekable();
     while let Some((place, part)) = parts.next() {

@@ -46,8 +46,7 @@ pub struct WorkspaceEntry {
     pub added: Option<Timestamp>,
 }
 
-/// A tag that a command may write: at most 64 visible characters, at least one of them a letter, digit or
-/// symbol.
+/// A tag that a command may write: 1 to 64 visible characters, not blank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpecTag(String);
 

@@ -1,4 +1,4 @@
-//! What the schemas accept and refuse, shown on whole documents.
+//! What the schemas accept and refuse, on whole documents.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::*;
 use crate::artifact::{PlanStep, PlanV1, RecipeV1, SearchV1, fixture};
 
-/// The keys that may be absent, as paths without the numbers of array elements.
+/// The optional keys, as paths without array indices.
 const OPTIONAL: [(ArtifactType, &str); 2] =
     [(ArtifactType::Plan, "/steps/*/env"), (ArtifactType::Plan, "/steps/*/note")];
 
-/// Objects whose keys are free.
+/// Objects with arbitrary keys.
 const RECORDS: [(ArtifactType, &str); 3] = [
     (ArtifactType::Plan, "/steps/*/env"),
     (ArtifactType::Recipe, "/toolchain/version_constraints"),
@@ -23,7 +23,7 @@ fn document(kind: ArtifactType) -> Value {
     fixture::documents().into_iter().find(|(it, _)| *it == kind).unwrap().1
 }
 
-/// The document with another value at a place, or none.
+/// The document with another value at a location, or without one.
 fn changed(document: &Value, pointer: &str, value: Option<Value>) -> Value {
     let mut document = document.clone();
     match value {
@@ -48,7 +48,7 @@ fn accepted(kind: ArtifactType, pointer: &str, value: Value) {
     assert_eq!(check_json(kind, &changed(&document(kind), pointer, Some(value))), Vec::<String>::new());
 }
 
-/// Every place below `value`, with the form in which [`OPTIONAL`] and [`RECORDS`] name it.
+/// Every location below `value`, with the form in which [`OPTIONAL`] and [`RECORDS`] name it.
 fn places(value: &Value) -> Vec<(String, String)> {
     let children: Vec<(String, String, &Value)> = match value {
         Value::Object(object) => {

@@ -1,5 +1,5 @@
-//! `./configure` and the programs that make it. Assignments on its command line replace compilers and are refused; other
-//! directories for macros are, too, and whatever would make links.
+//! `./configure` and the programs that generate it. Refused are assignments, which can replace compilers,
+//! other macro directories, and everything that would create links.
 
 use super::super::finding::{ARGUMENT_REFUSED, Desk, OPTION_REFUSED};
 use super::super::grammar::{self, Kind, Operands, Role, Usage, flag, is_name, joined, value};

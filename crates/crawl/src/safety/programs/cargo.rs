@@ -1,5 +1,5 @@
-//! cargo: builds, tests and installs the package at hand. Its configuration (`--config`, `+toolchain`, `-Z`) and packages
-//! from elsewhere are not in the table.
+//! cargo: builds, tests and installs the package in the workspace. Configuration options (`--config`,
+//! `+toolchain`, `-Z`) and packages from elsewhere are not in the table.
 
 use super::super::finding::Desk;
 use super::super::grammar::{self, Kind, Operands, Opt, Usage, flag, is_name, short, value};
@@ -137,7 +137,7 @@ const INSTALL: Usage = Usage::new(
     Operands::None("only the package at --path is installed, none from elsewhere"),
 );
 
-/// What cargo may do.
+/// The allowed forms of cargo.
 pub(super) const FORMS: &[Form] = &[
     plain(&["build"], &BUILDS),
     plain(&["check"], &BUILDS),

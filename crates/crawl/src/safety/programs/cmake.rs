@@ -1,5 +1,5 @@
-//! cmake and ctest: configure, build, install and test a tree. Cache entries can replace compilers and launchers, so only
-//! harmless ones of cmake's own are allowed, and a project's own as switches.
+//! cmake and ctest: configure, build, install and test a tree. Cache entries can replace compilers and
+//! launchers, so only harmless entries of cmake are allowed, and a project's own entries as switches.
 
 use super::super::finding::{Desk, VALUE_REFUSED};
 use super::super::grammar::{
@@ -16,14 +16,14 @@ const DEFINITION: Kind = Kind::Fits(
     "a switch of the project (NAME=ON), or one of cmake's harmless entries such as CMAKE_BUILD_TYPE=Release",
 );
 
-/// Entries of cmake's own that take a plain word.
+/// Entries of cmake that take a plain word.
 const WORDS: &[(&str, &[&str])] = &[
     ("CMAKE_BUILD_TYPE", &["Debug", "Release", "RelWithDebInfo", "MinSizeRel"]),
     ("CMAKE_C_STANDARD", &["90", "99", "11", "17", "23"]),
     ("CMAKE_CXX_STANDARD", &["98", "11", "14", "17", "20", "23", "26"]),
 ];
 
-/// Entries of cmake's own that are switches.
+/// Entries of cmake that are switches.
 const SWITCHES: &[&str] = &[
     "CMAKE_EXPORT_COMPILE_COMMANDS",
     "CMAKE_POSITION_INDEPENDENT_CODE",
@@ -70,13 +70,13 @@ const BUILD: Usage = Usage::new(
             flag("--verbose"),
         ],
     ],
-    // More targets, and the number behind `-j` where that stands apart.
+    // More targets, and the separate number of `-j`.
     Operands::Each(Kind::Label),
 )
 .with_tail(&Usage::new(
     "the native build tool",
     &[&[maybe_glued("-j", Kind::Number), flag("-v")]],
-    // The number behind `-j` where that stands apart.
+    // The separate number of `-j`.
     Operands::Each(Kind::Number),
 ));
 
@@ -138,10 +138,10 @@ fn is_harmless(name: &str, value: &str) -> bool {
     is_name(name) && SWITCH.contains(&value)
 }
 
-/// The one entry whose value is a path.
+/// The only entry with a path as its value.
 const INSTALL_PREFIX: &str = "CMAKE_INSTALL_PREFIX";
 
-/// What cmake may do, by its first word.
+/// The allowed forms of cmake, by first word.
 pub(super) const FORMS: &[Form] = &[
     form(&[], &CONFIGURE, judge_configure),
     form(&["--build"], &BUILD, judge_build).also("the build directory is the next word"),

@@ -1,4 +1,4 @@
-//! cp, install and mkdir: files inside the workspace, and no link is made or carried along.
+//! cp, install and mkdir: files inside the workspace; no link is created or copied.
 
 use super::super::finding::{ARGUMENT_REFUSED, COPY_MERGES, Desk, PATH_INVALID, PATH_LINK};
 use super::super::grammar::{self, Kind, Operands, Role, Usage, flag, short};
@@ -8,7 +8,7 @@ use super::{Form, form};
 const RECURSIVE: &[&str] =
     &["-r", "-R", "-a", "-rf", "-rv", "-rp", "-av", "-Rp", "-rfv", "--recursive", "--archive"];
 
-/// Directories that hold what a build makes: nobody works in them, so a tree that is merged into one steers nothing.
+/// Directories of build outputs: no step works in them, so merging a tree into one has no side effects.
 const OUT: &[&str] =
     &["bin", "build", "dist", "install", "out", "public", "release", "stage", "staging", "target"];
 
@@ -69,7 +69,7 @@ pub(super) const MKDIR_FORMS: &[Form] = &[form(&[], &MKDIR, judge_mkdir)];
 fn judge_cp(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
     let operands = grammar::judge(usage, words, place, desk);
     let is_recursive = words.iter().any(|word| RECURSIVE.contains(word));
-    // A tree can land on anything below its destination.
+    // A tree can overwrite anything below its destination.
     let access = if is_recursive { Access::Write } else { Access::Make };
     let sources = judge_destination("cp", &operands, access, place, desk);
     if let Some(destination) = operands.last().filter(|_| is_recursive && !sources.is_empty()) {
@@ -86,7 +86,7 @@ fn judge_cp(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut 
     }
 }
 
-/// A tree lands on one of its name that is there already, hidden files included.
+/// Warns about a tree that may be merged into an existing one of its name, hidden files included.
 fn judge_merge(destination: &str, desk: &mut Desk<'_>) {
     let path = normal(destination);
     if path.is_empty() {
@@ -112,7 +112,7 @@ fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: 
     }
 }
 
-/// The last operand is written; returns those before it.
+/// Checks the last operand, which is written; returns those before it.
 fn judge_destination<'o, 'w>(
     program: &str,
     operands: &'o [&'w str],
@@ -123,7 +123,8 @@ fn judge_destination<'o, 'w>(
     match operands.split_last() {
         Some((destination, sources)) if !sources.is_empty() => {
             let judged = place.check(destination, access);
-            // A source's name is kept in a directory, so a hidden one is a hidden destination, and a link of that name leads on.
+            // In a directory a source keeps its name, so a hidden one is a hidden destination, and a link
+            // of that name would be followed.
             for source in sources {
                 let name = source.trim_end_matches('/').rsplit('/').next().unwrap_or(source);
                 if judged.is_ok() && place.leads_through_link(&format!("{destination}/{name}")) {

@@ -1,5 +1,6 @@
-//! make: builds targets of the Makefile at hand. Variables can replace the programs that it runs, so only a few harmless
-//! ones may be set, and no option chooses another Makefile or evaluates text.
+//! make: builds targets of the Makefile in the workspace. Variables can replace the programs that it
+//! runs, so only a few harmless ones may be set, and no option selects another Makefile or evaluates
+//! text.
 
 use super::super::environment::COMPILERS;
 use super::super::finding::{Desk, OPTION_REFUSED, VALUE_REFUSED};
@@ -9,13 +10,13 @@ use super::super::grammar::{
 use super::super::paths::Place;
 use super::{Form, form};
 
-/// Variables that say where to install to.
+/// Variables for the install location.
 const PLACES: &[&str] = &["PREFIX", "prefix", "DESTDIR"];
-/// The variable that says where to build; many a Makefile clears that directory.
+/// The variable for the build directory, which many Makefiles clear.
 const BUILD: &str = "BUILDDIR";
-/// How the name of a directory begins that may be cleared.
+/// Allowed prefixes of a directory that may be cleared.
 const BUILT: &[&str] = &["build", "_build", "out", "_out", "dist", "obj", "target", "stage"];
-/// Variables that switch something on or off.
+/// Switch variables.
 const SWITCHES: &[&str] = &["V", "VERBOSE", "Q", "DEBUG", "RELEASE", "NDEBUG", "STATIC", "SHARED"];
 
 const USAGE: Usage = Usage::new(
@@ -52,7 +53,7 @@ pub(super) const FORMS: &[Form] = &[form(&[], &USAGE, judge).also(
 
 fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
     let line = grammar::read(usage, words, place, desk);
-    // make goes there first, by one step for each: what it is told of places counts from the last.
+    // make changes there first, one -C after the other: other paths are relative to the last one.
     let directories = line.values_of(&["-C", "--directory"]);
     if let [_, second, ..] = directories.as_slice() {
         desk.refuse(

@@ -1,8 +1,9 @@
-//! npm, npx, yarn, pnpm and node: they install what the lock file declares and run what the repository holds.
+//! npm, npx, yarn, pnpm and node: install what the lock file declares, and run files of the repository.
 //!
-//! A package's name behind `install`, another registry, another shell or another folder of settings could bring in foreign
-//! code; none of them is in a table. What a repository's script does with an argument nobody knows here: only scripts whose
-//! name says that they test or build get a few, and the others (one may publish when it is told `--ci`) none.
+//! A package name after `install`, another registry, another shell or another settings directory could
+//! bring in foreign code; none of them is in a table. It is unknown what a repository's script does with
+//! an argument. So only scripts whose name says that they test or build may get a few arguments, and
+//! others none (one may publish with `--ci`).
 
 use super::super::finding::{ARGUMENT_REFUSED, Desk, OPTION_REFUSED, PATH_INVALID};
 use super::super::grammar::{
@@ -18,7 +19,7 @@ const NO_SCRIPT: Operands = Operands::None("the script is named already");
 const LEVEL: Kind = Kind::OneOf(&["silent", "error", "warn", "notice", "http", "info", "verbose"]);
 const MODE: Kind = Kind::OneOf(&["production", "development", "test"]);
 
-/// What any program that tests or builds may be told.
+/// Arguments for any program that tests or builds.
 const LOUDNESS: &[Opt] = &[
     flag("--silent"),
     flag("--verbose"),
@@ -27,7 +28,7 @@ const LOUDNESS: &[Opt] = &[
     flag("--no-watch"),
     joined("--watch", Kind::OneOf(&["false"])),
 ];
-/// What a script that tests may be told.
+/// Arguments for a test script.
 const TEST_OPTIONS: &[Opt] = &[
     flag("--ci"),
     flag("--run"),
@@ -40,7 +41,7 @@ const TEST_OPTIONS: &[Opt] = &[
     joined("--max-workers", Kind::Number),
     joined("--maxWorkers", Kind::Number),
 ];
-/// What a script that builds may be told.
+/// Arguments for a build script.
 const BUILD_OPTIONS: &[Opt] =
     &[flag("--production"), flag("--prod"), value("--mode", MODE), value("--configuration", MODE)];
 const ONLY_OPTIONS: Operands = Operands::None("a script may get a few harmless options only");
@@ -52,7 +53,7 @@ const NO_ARGUMENTS: Usage = Usage::new(
     Operands::None("what this script does with an argument is not known; leave it out"),
 );
 
-/// What a script of this name may be told; a part behind `:` is its author's business.
+/// The allowed arguments of a script; the part of its name after `:` is ignored.
 fn arguments_of(script: &str) -> &'static Usage {
     match script.split(':').next() {
         Some("test") => &TEST_ARGUMENTS,
@@ -61,8 +62,8 @@ fn arguments_of(script: &str) -> &'static Usage {
     }
 }
 
-/// Programs that `yarn run` takes from installed packages when no script has their name, and that publish, install hooks,
-/// install packages or run other code even without an argument.
+/// Programs that `yarn run` takes from installed packages if no script has their name, and that publish,
+/// install hooks or packages, or run other code even without an argument.
 const NO_SCRIPTS_OF_YARN: &[&str] = &[
     "bun",
     "changeset",
@@ -97,7 +98,7 @@ const NO_SCRIPTS_OF_YARN: &[&str] = &[
     "yarn",
 ];
 
-/// Refuses names that are no script of the repository when package.json has none of that name.
+/// Refuses names that run something else if package.json has no script of that name.
 fn judge_script(program: &str, script: &str, desk: &mut Desk<'_>) {
     let is = |name: &&str| name.eq_ignore_ascii_case(script);
     let hint = if is(&"env") {
@@ -224,14 +225,14 @@ const PNPM_BUILD: Usage = Usage::new("pnpm build", &[PNPM_SCOPE, LOUDNESS, BUILD
 const NODE_FILE: Usage = Usage::new("node", &[], Operands::One(Kind::Input, "a file of the repository"));
 const NODE_TEST: Usage = Usage::new("node --test", &[], Operands::Each(Kind::Input));
 
-/// What a script may be told, for a reader.
+/// The allowed arguments of scripts, for a reader.
 pub(super) fn told_of_scripts() -> String {
     format!(
         "`test` or `test:NAME` takes {TEST_ARGUMENTS}, `build` or `build:NAME` takes {BUILD_ARGUMENTS}, any other script nothing"
     )
 }
 
-/// What npm may do.
+/// The allowed forms of npm.
 pub(super) const NPM: &[Form] = &[
     form(&["install"], &NPM_INSTALL, judge_npm),
     form(&["ci"], &NPM_INSTALL, judge_npm),
@@ -240,17 +241,18 @@ pub(super) const NPM: &[Form] = &[
     tool(&["exec", "--no", "--"]),
     unaccepted(&["exec"], judge_exec),
 ];
-/// What npx may do: without `--no-install` it would fetch a tool that is not installed.
+/// The allowed forms of npx: without `--no-install` it would fetch a missing tool.
 pub(super) const NPX: &[Form] = &[
     tool(&["--no-install"]),
     tool(&["--no-install", "--"]),
-    // npx takes the word behind a bare `--no` for its value and goes on reading its own options behind it.
+    // npx takes the word after a bare `--no` as its value, and continues to parse its own options after
+    // it.
     tool(&["--no", "--"]),
     tool(&[]).judged_by(judge_npx).also(
         "without `--no-install` only behind a step `npm ci` or `npm install` in the same `cwd`, and if its package.json declares the tool",
     ),
 ];
-/// What yarn may do.
+/// The allowed forms of yarn.
 pub(super) const YARN: &[Form] = &[
     plain(&["install"], &YARN_INSTALL),
     script(&YARN_RUN, "its name", judge_yarn_run),
@@ -259,7 +261,7 @@ pub(super) const YARN: &[Form] = &[
     tool(&["exec"]),
     tool(&["exec", "--"]),
 ];
-/// What pnpm may do.
+/// The allowed forms of pnpm.
 pub(super) const PNPM: &[Form] = &[
     plain(&["install"], &PNPM_INSTALL),
     script(&PNPM_RUN, "its name", judge_pnpm_run),
@@ -268,7 +270,7 @@ pub(super) const PNPM: &[Form] = &[
     tool(&["exec"]),
     tool(&["exec", "--"]),
 ];
-/// What node may run.
+/// The allowed forms of node.
 pub(super) const NODE: &[Form] = &[
     form(&["--test"], &NODE_TEST, judge_node_test),
     form(&["--check"], &NODE_FILE, judge_node_check),
@@ -290,20 +292,21 @@ fn judge_npm_run(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: 
     grammar::judge(arguments_of(script), behind.get(1..).unwrap_or_default(), place, desk);
 }
 
-/// Without `--`, npm would read the tool's options as its own, `--yes` and `--package` among them.
+/// Without `--`, npm would parse the tool's options as its own, `--yes` and `--package` among them.
 fn judge_exec(_: &'static Usage, words: &[&str], _: Place<'_>, desk: &mut Desk<'_>) {
     let named = named_tool(words);
     let hint = format!("write `npm exec --no -- {named}`, which installs nothing");
     desk.refuse(OPTION_REFUSED, "npm exec", hint);
 }
 
-/// The tool and its words, or that there is one.
+/// The tool and its words, or a placeholder.
 fn named_tool(words: &[&str]) -> String {
     let is_plain = words.first().is_some_and(|tool| node_tools::is_known(tool));
     if is_plain { words.join(" ") } else { "TOOL".to_owned() }
 }
 
-/// Whether a step makes every tool that package.json declares at hand: a whole install at the place itself.
+/// Whether a step makes every tool that package.json declares available: a complete install in the
+/// directory itself.
 pub(super) fn installs_all(command: &str) -> bool {
     const HARMLESS: &[&str] = &[
         "--no-audit",
@@ -329,7 +332,7 @@ pub(super) fn installs_all(command: &str) -> bool {
     matches!(words.as_slice(), ["npm", "ci" | "install", rest @ ..] if rest.iter().all(|word| HARMLESS.contains(word)))
 }
 
-/// A package that is named by its directory is a path, too; it counts from where npm is told to go.
+/// A package named by its directory is also a path, relative to the directory that npm changes to.
 fn judge_packages(line: &Line<'_>, place: Place<'_>, desk: &mut Desk<'_>) {
     let there = place.within(line.values_of(&["--prefix"]).last().copied().unwrap_or("."));
     for package in line.values_of(&["--workspace", "-w"]) {
@@ -339,10 +342,11 @@ fn judge_packages(line: &Line<'_>, place: Place<'_>, desk: &mut Desk<'_>) {
     }
 }
 
-/// Options whose value may be the next word, which is no script then.
+/// Options whose value may be the next word, which is then not a script.
 const APART: &[&str] = &["--filter", "--reporter"];
 
-/// Judges what stands up to the script's name by `usage`, and the rest, which the script gets, by that name.
+/// Checks the words up to the script's name by `usage`, and the rest, which the script gets, by that
+/// name.
 fn judge_run(program: &str, usage: &Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
     let is_script = |at: usize, word: &&str| {
         let before = at.checked_sub(1).and_then(|before| words.get(before));
@@ -403,7 +407,7 @@ fn judge_scripts(files: &[&str], desk: &mut Desk<'_>) {
     }
 }
 
-/// What is installed has its own command line, package managers among it.
+/// Installed files have their own command lines, package managers among them.
 fn judge_own_files(files: &[&str], desk: &mut Desk<'_>) {
     let is_foreign =
         |part: &str| part.eq_ignore_ascii_case("node_modules") || (part.starts_with('.') && part != ".");
