@@ -113,14 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn in_parallel_the_next_loop_tells_and_the_last_one_cannot() {
+    fn parallel_outcome_comes_from_next_loop() {
         let first = said_in(LoopGrammar::Parallel, 1, &[KEEP, SPLIT, SPLIT]);
         let second = said_in(LoopGrammar::Parallel, 2, &[KEEP, KEEP]);
         assert_eq!(became(&[first, second]), [vec![Held, Changed, NoAnswer], vec![NotAskedAgain; 2]]);
     }
 
     #[test]
-    fn in_sequence_the_next_draft_tells_whoever_writes_it() {
+    fn sequential_outcome_comes_from_next_draft() {
         let drafts = |number, texts: &[(usize, &str)]| {
             let mut state = said_in(LoopGrammar::Sequential, number, &[]);
             for (seat, text) in texts {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_debate_the_defence_tells_in_the_same_loop() {
+    fn debate_outcome_comes_from_same_loop() {
         let debated = |number| {
             let mut state = said_in(LoopGrammar::Debate, number, &[KEEP, KEEP, SPLIT, SPLIT]);
             state.targets = seats()[..3].to_vec();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_is_held_from_four_fifths_on_as_the_figure_is_told() {
+    fn rounded_similarity_of_four_fifths_is_held() {
         // Shared pairs of all pairs: 4 of 5; 7 of 9.
         for (before, now, expected) in
             [("a b c d e f", "a b c d e", Held), ("a b c d e f g h i", "a b c d e f g h x", Changed)]

@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ask_can_move_between_threads() {
+    fn ask_is_send() {
         fn sendable<T: Send>(_: T) {}
         let server = FakeApi::start([says("fine")]);
         let config = gateway(&server);
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_model_is_the_asks_or_the_parts_or_the_default_or_the_backends() {
+    async fn model_falls_back_in_order() {
         let server = FakeApi::start([says("fine")]);
         let cases = [
             (("hinted", "triage", "default"), "hinted", "hinted"),
@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_part_is_a_phase_of_its_own_and_may_have_its_own_model() {
+    async fn each_part_has_its_phase_and_model() {
         let server = FakeApi::start([says("fine")]);
         let phases = Arc::new(Phases::default());
         let models = BTreeMap::from([("council-red-team".to_owned(), "red-model".to_owned())]);
@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_form_is_asked_for_as_far_as_the_backend_can_be_held_to_it() {
+    async fn schema_is_sent_only_if_supported() {
         let schema =
             json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
         for (structured_output, sent) in [
@@ -623,7 +623,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_backend_without_fallbacks_is_told_once_and_the_asked_model_is_no_fallback_of_itself() {
+    async fn ignored_fallbacks_are_noted_once() {
         let server = FakeApi::start([says("fine")]);
         let fallback_models = vec!["own-model".to_owned(), "second".to_owned()];
         for (name, notes) in [("gateway", vec![DegradationKind::FallbackIgnored]), ("openrouter", Vec::new())]
@@ -649,7 +649,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cut_answer_is_used_and_noted_and_left_to_the_triage_where_it_is_its_own() {
+    async fn cut_answer_is_noted_except_in_triage() {
         let server = FakeApi::start([Reply::CutAnswer("half a".to_owned())]);
         let config = gateway(&server);
         let caller = Caller::new(&config);
@@ -671,7 +671,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_did_not_end_by_itself_is_told_with_the_reason_of_the_provider() {
+    async fn cut_answer_note_names_provider_reason() {
         for (reason, told) in [
             (
                 "length",
@@ -708,7 +708,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_secret_in_an_answer_is_taken_out_and_noted() {
+    async fn secret_in_answer_is_redacted_and_noted() {
         let key = token();
         let server = FakeApi::start([says(&format!("Use {key} for it."))]);
         let config = gateway(&server);
@@ -720,7 +720,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_may_have_as_many_bytes_as_configured_and_no_more() {
+    async fn answer_over_byte_limit_is_refused() {
         let server = FakeApi::start([says("four"), says("fives")]);
         let mut config = gateway(&server);
         config.limits.answer_bytes = 4;
@@ -736,7 +736,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_of_nothing_and_a_refusal_are_failures_of_their_call() {
+    async fn empty_answer_and_refusal_fail_the_call() {
         let unseen = says("\u{200b}\u{200d} \u{feff}");
         for reply in
             [says(""), says("  \n"), unseen, Reply::NullContent, Reply::EmptyChoices, Reply::Status(400)]
@@ -750,7 +750,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_nobody_can_read_is_told_as_one_without_text_and_counted() {
+    async fn invisible_answer_is_empty_and_counted() {
         let server = FakeApi::start([says("\u{200b}\u{200d} \u{feff}")]);
         let config = gateway(&server);
         let caller = Caller::new(&config);
@@ -762,7 +762,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_budget_a_secret_and_the_record_end_a_run() {
+    async fn budget_secret_or_record_error_ends_run() {
         let server = FakeApi::start([says("fine")]);
         let mut config = gateway(&server);
         config.limits.budget = BudgetLimits::calls(1);
@@ -794,7 +794,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_left_of_the_budget_has_to_carry_the_rest_of_the_run() {
+    async fn remaining_budget_must_cover_worst_case() {
         let server = FakeApi::start([says("fine")]);
         let mut config = gateway(&server);
         config.limits.budget = BudgetLimits::calls(10);
@@ -809,7 +809,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_calls_took_is_counted_by_part_and_what_nobody_tells_is_counted_as_that() {
+    async fn usage_by_part_counts_unknown_values() {
         let told = json!({
             "model": "m", "choices": [{"message": {"content": "fine"}}],
             "usage": {"prompt_tokens": 10, "completion_tokens": 4, "cost": 0.000_007},
@@ -849,7 +849,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fallback_that_answered_is_paid_at_its_own_price_and_a_name_that_nobody_asked_for_at_the_dearest()
+    async fn fallback_cost_uses_answering_models_price()
      {
         let line = |dollars: u64| ListedPrice {
             price: Price::PerMillionTokens { input: dollars * 1_000_000, output: 0 },
@@ -882,7 +882,7 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_in_a_sum_makes_all_of_it_one() {
+    fn sum_with_an_estimate_is_estimated() {
         let of = |cost_basis| CallUsage { cost_basis, ..CallUsage::default() };
         let (none, reported, estimated) = (None, Some(CostBasis::Reported), Some(CostBasis::Estimated));
         for (one, other, both) in [
@@ -898,7 +898,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_time_of_the_whole_runs_from_its_beginning() {
+    async fn total_time_runs_from_first_call() {
         let server = FakeApi::start([says("fine")]);
         let config = gateway(&server);
         let caller = Caller::new(&config);

@@ -216,7 +216,7 @@ mod tests {
     use crate::result::Part;
 
     #[test]
-    fn openrouter_is_configured_as_the_seed_has_it() {
+    fn openrouter_defaults_match_the_seed() {
         let config = EngineConfig::openrouter("sk-or-0123").unwrap();
         assert_eq!(config.backend.provider(), "openrouter");
         assert_eq!(config.backend.default_model(), "openrouter/auto");
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_cannot_be_sent_is_told_and_not_shown() {
+    fn invalid_key_is_refused_without_its_text() {
         for key in ["", "  ", "two-0123\nlines-0123", "end-0123\n", "k\u{e9}y-0123", "nul-0123\0"] {
             let error = EngineConfig::openrouter(key).err().unwrap();
             assert!(matches!(error, LlmError::Misconfiguration(_)), "{key:?}: {error}");
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_key_the_name_and_the_models_reach_openrouter() {
+    async fn openrouter_gets_key_title_and_models() {
         let server = FakeApi::start([Reply::Answer("fine".to_owned())]);
         let config = EngineConfig::openrouter_at(&server.base_url(), Secret::new("sk-or-0123".to_owned()));
         let config = EngineConfig {

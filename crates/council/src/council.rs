@@ -138,7 +138,7 @@ mod tests {
     use CouncilRole::{Creative, Pragmatist, RedTeam};
 
     #[test]
-    fn the_red_team_is_set_apart_wherever_it_stands() {
+    fn red_team_is_found_at_any_position() {
         for place in 0..4 {
             let mut seats = vec![(Creative, None), (Pragmatist, None), (Creative, None)];
             seats.insert(place, (RedTeam, None));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_that_is_granted_names_the_model_of_its_seat() {
+    fn granted_hint_selects_the_seats_model() {
         let seats = [(Creative, Some(" a/b\n")), (Pragmatist, Some(" ")), (RedTeam, Some("c"))];
         for hinted in [HintedModels::Any, HintedModels::Only(vec!["c".to_owned(), "a/b".to_owned()])] {
             let (council, refused) = Council::of(&triage(&seats), &hinted);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_that_is_not_granted_is_told_and_the_default_model_is_asked() {
+    fn refused_hint_is_noted_and_uses_default() {
         let any = HintedModels::Any;
         let some = HintedModels::Only(vec!["a".to_owned()]);
         let none = HintedModels::Only(Vec::new());

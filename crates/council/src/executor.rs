@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_case_counts_every_call_that_a_run_can_make() {
+    fn worst_case_counts_every_possible_call() {
         use LoopGrammar::{Debate, Parallel, Sequential};
         let worst = |grammar, seats, loops, early| {
             worst_case(&triage(grammar, seats, loops, early), &DeltaChoice::Judge)
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_run_of_all_takes_fifty_calls_and_the_budget_by_default_carries_it() {
+    fn default_budget_covers_longest_run() {
         let mut longest = 0;
         for grammar in LoopGrammar::ALL {
             for (seats, loops) in (3..=5).flat_map(|seats| (2..=5).map(move |loops| (seats, loops))) {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_council_one_call_is_left() {
+    fn bypassed_council_needs_one_call() {
         let mut triage = triage(LoopGrammar::Debate, 5, 5, true);
         triage.short_circuit_allowed = true;
         assert!(worst_case(&triage, &DeltaChoice::Judge) > 1, "allowed, but not simple");

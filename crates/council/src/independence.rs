@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn five_clones_are_one_voice() {
+    fn identical_positions_have_full_similarity() {
         use CouncilRole::{Creative, Pragmatist};
         let clones = state(LoopGrammar::Parallel, &[KEEP; 5], &[(Pragmatist, "m"), (Creative, "m")]);
         let found = figures(None, &clones);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn different_models_and_positions_are_told_apart() {
+    fn distinct_models_and_positions_are_counted() {
         let found = figures(None, &state(LoopGrammar::Parallel, &[KEEP, SPLIT, WAIT, KEEP], &[]));
         let pairs: Vec<(String, f64)> = found
             .pairwise_similarity
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_models_of_all_answers_of_seats_count_and_the_red_team_s_do_not() {
+    fn distinct_models_exclude_the_red_team() {
         use CouncilRole::{Creative, Pragmatist, RedTeam};
         let said = [(Creative, "a"), (Pragmatist, "b"), (RedTeam, "d"), (Pragmatist, "c"), (Creative, "a")];
         let found = figures(None, &state(LoopGrammar::Debate, &[KEEP, SPLIT], &said));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_debate_nobody_can_move_towards_what_nobody_showed_it() {
+    fn debate_has_no_majority_figure() {
         let (apart, alike) = ([KEEP, KEEP, KEEP, SPLIT], [KEEP; 4]);
         assert_eq!(moved_in(LoopGrammar::Debate, &apart, &alike), None);
         assert_eq!(moved_in(LoopGrammar::Parallel, &apart, &alike), Some(1));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn who_moved_towards_the_majority() {
+    fn moved_to_majority_counts_expected_seats() {
         let half = "keep one program and draw clear borders but split the program into services later";
         type Case<'c> = (&'c str, &'c [&'c str], &'c [&'c str], Option<u32>);
         let cases: [Case<'_>; 12] = [
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rise_within_the_step_is_chance() {
+    fn small_similarity_rise_is_ignored() {
         // The last seat's new position shares one pair more with the others than its old one: 1 of 29
         // pairs.
         let others = (0..15).map(|number| format!("w{number}")).collect::<Vec<_>>().join(" ");
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn resemblance_to_prior_names_the_seats_that_have_both() {
+    fn resemblance_needs_both_positions() {
         let words = |texts: &[&str]| of_positions(&said_in(LoopGrammar::Parallel, 1, texts).positions);
         let (prior, current) = (words(&[KEEP, SPLIT, "", WAIT]), words(&[KEEP, KEEP, WAIT, ""]));
         assert!(resemblance_to_prior(&current, None).is_empty());
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_and_one_have_no_pairs() {
+    fn fewer_than_two_positions_have_no_pairs() {
         for texts in [&[][..], &[KEEP][..]] {
             let found = figures(None, &state(LoopGrammar::Parallel, texts, &[]));
             assert_eq!((found.pairwise_similarity.len(), found.mean_similarity), (0, None));

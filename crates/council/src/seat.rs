@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_has_the_spelling_of_the_seed() {
+    fn every_word_matches_the_seed() {
         fn spelled<T: Copy + fmt::Display>(all: &[T]) -> String {
             all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
         }

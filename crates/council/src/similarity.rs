@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn resemblance_is_the_share_of_word_pairs_that_both_have() {
+    fn similarity_is_share_of_common_pairs() {
         let cases = [
             ("the cat sat", "the cat sat", 1.0),
             ("the cat sat", "the cat ran", 1.0 / 3.0),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_that_nobody_sees_do_not_tell_voices_apart() {
+    fn invisible_characters_do_not_count() {
         let plain = "keep one program\nand measure it";
         let dressed =
             "ke\u{200b}ep o\u{ad}ne \u{202e}pro\u{200d}gram\nand\u{2028}mea\u{feff}sure it\u{e0041}";
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn text_without_blanks_is_compared_by_its_characters() {
+    fn unspaced_script_is_compared_by_character() {
         let kept = "我们应该保留一个程序";
         assert!((resemblance(kept, "我们应该保留一个程序。") - 1.0).abs() < 1e-12);
         let turned = resemblance(kept, "我们应该拆分一个程序");
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_megabyte_is_compared_in_one_pass() {
+    fn megabyte_texts_compare_in_linear_time() {
         // A quadratic comparison of this many shingles would exceed the test's time limit.
         let long: String = (0..160_000_u32).map(|number| format!("{number} ")).collect();
         assert!(long.len() > 1_000_000);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn told_with_four_decimals() {
+    fn similarity_rounds_to_four_decimals() {
         assert_eq!(rounded(1.0 / 3.0).to_string(), "0.3333");
         assert_eq!(rounded(2.0 / 3.0).to_string(), "0.6667");
         assert_eq!(rounded(1.0).to_string(), "1");
@@ -208,7 +208,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn symmetric_and_within_bounds(first in "\\PC{0,80}", second in "([a-c] ?){0,20}", third in "([a-c] ?){0,20}") {
+            fn similarity_is_symmetric_and_bounded(first in "\\PC{0,80}", second in "([a-c] ?){0,20}", third in "([a-c] ?){0,20}") {
                 for (one, other) in [(&first, &second), (&second, &third)] {
                     let there = resemblance(one, other);
                     prop_assert!((0.0..=1.0).contains(&there));
@@ -217,12 +217,12 @@ mod tests {
             }
 
             #[test]
-            fn every_text_resembles_itself_fully(text in any::<String>()) {
+            fn every_text_equals_itself(text in any::<String>()) {
                 prop_assert!((resemblance(&text, &text) - 1.0).abs() < f64::EPSILON);
             }
 
             #[test]
-            fn words_alone_count(words in prop::collection::vec("[a-z]{1,6}", 0..30)) {
+            fn only_words_count(words in prop::collection::vec("[a-z]{1,6}", 0..30)) {
                 let plain = words.join(" ");
                 let dressed = words.iter().map(|word| word.to_uppercase()).collect::<Vec<_>>().join(" ,\n\u{2014} ");
                 prop_assert!((resemblance(&plain, &dressed) - 1.0).abs() < f64::EPSILON);

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn each_loop_tells_its_positions_its_attack_and_what_became_of_them() {
+    fn summary_has_positions_attack_and_outcomes() {
         let first = [
             "We should split the program into services now.",
             "Keep it whole.",
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_debate_tells_positions_before_the_attack_and_after_it() {
+    fn debate_summary_has_positions_before_and_after() {
         let texts = ["Split it, but only the mail part.", "Keep it whole.", "Wait."];
         let mut debate = spoken(LoopGrammar::Debate, 1, &texts, "Weak.");
         debate.before_attack = positions(&["Split it into twenty services."]);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequential_loop_tells_each_draft_and_the_attack_on_it_in_the_order_of_speaking() {
+    fn sequential_summary_has_drafts_with_attacks() {
         let first = [
             (2, "Split it now.", "Who runs it?"),
             (0, "Split the mail part off, and keep the rest whole.", "When?"),
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn attacks_of_a_sequential_loop_that_do_not_fit_are_counted() {
+    fn omitted_sequential_attacks_are_counted() {
         let long = "word ".repeat(200);
         let loops = [drafted(1, &[(1, "Short.", &long), (0, "Short too.", &long)], "Thin.")];
         let (pieces, left_out) = summed(&loops, 600);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loops_of_a_debate_share_the_room_evenly() {
+    fn debate_loops_share_room_evenly() {
         let long = "word ".repeat(500);
         let room = |grammar| {
             let loops: Vec<LoopState> =
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_loop_has_half_and_what_a_loop_does_not_need_goes_to_the_others() {
+    fn last_loop_gets_half_and_surplus() {
         assert_eq!(share_of_loops(&[900, 900, 900], 600), [150, 150, 300]);
         assert_eq!(share_of_loops(&[900, 10, 900], 600), [290, 10, 300]);
         assert_eq!(share_of_loops(&[10, 10, 900], 600), [10, 10, 580]);
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_text_keeps_both_ends_and_says_how_much_is_missing() {
+    fn cut_text_keeps_both_ends() {
         let long = format!("beginning {} end", "ä".repeat(1000));
         let (pieces, left_out) = summed(&[parallel(1, &[&long, "short"], "attack")], 300);
         let [cut, short, attack, ..] = &pieces[..] else { panic!("pieces are missing") };
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_loop_is_whole_where_all_loops_are_too_long_and_it_needs_less_than_half() {
+    fn short_last_loop_is_kept_whole() {
         let long = "word ".repeat(500);
         let last = "The last word of all. ".repeat(10);
         let texts = [long.as_str(), long.as_str()];
@@ -425,7 +425,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn never_more_than_the_limit_and_everything_where_it_fits(loops in states(), limit in 0usize..4000) {
+            fn summary_never_exceeds_limit(loops in states(), limit in 0usize..4000) {
                 let (all, none_missing) = summed(&loops, usize::MAX);
                 prop_assert_eq!(none_missing, 0);
                 let (pieces, left_out) = summed(&loops, limit);

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn with_observability_off_no_record_and_no_turn_is_ever_made() {
+    async fn observability_off_creates_no_records() {
         for grammar in GRAMMARS {
             let (result, records, turns) = made_by(grammar, Observability::Off).await;
             assert_eq!((records, turns), (0, 0), "{grammar}");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_text_is_read_for_its_words_once_whether_a_trace_is_wanted_or_not() {
+    async fn every_text_is_shingled_once() {
         // Three loops of three positions; in a debate, where all are attacked, also those before the
         // attack.
         for (grammar, texts) in GRAMMARS.into_iter().zip([9, 9, 18]) {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn with_observability_on_one_record_is_made_for_each_loop_and_one_turn_for_each_answer() {
+    async fn observability_on_creates_every_record() {
         // Answers of the seats and of the red team in one loop of three seats.
         for (grammar, answers) in GRAMMARS.into_iter().zip([3 + 1, 2 * 3 + 1, 3 + 1 + 3]) {
             let (result, records, turns) = made_by(grammar, Observability::On).await;

@@ -470,7 +470,7 @@ mod tests {
     /// A slow disk creates some hundred of 60,000 directories per second; a millisecond's limit is
     /// exceeded by fewer.
     #[tokio::test]
-    async fn many_directories_end_at_the_limit_of_time_or_come_whole() {
+    async fn unpacking_stops_at_time_limit() {
         let room = tempfile::tempdir().unwrap();
         let sha = fake_sha("acme/widget", "v1");
         let names: Vec<String> = (0..2_000).map(|number| format!("d{number}/f")).collect();

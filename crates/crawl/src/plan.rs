@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_filled_in_by_code_and_matches_its_schema() {
+    fn assembled_plan_matches_its_schema() {
         let inspection = fixture::inspection("cargo");
         let planned = assemble(&outcome(cargo_steps()), &inspection, at());
         let plan = &planned.plan;
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_plan_names_its_violations_and_still_matches_its_schema() {
+    fn rejected_plan_lists_violations() {
         let steps = vec![fixture::step("evil", "sudo make install")];
         let planned = assemble(&outcome(steps), &fixture::inspection("make"), at());
         assert!(!planned.plan.safety_validated && !planned.safety.valid());
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn no_step_at_all_is_refused_and_has_no_document() {
+    fn plan_without_steps_is_refused() {
         let planned = assemble(&outcome(Vec::new()), &fixture::inspection("cargo"), at());
         assert!(!planned.plan.safety_validated);
         let error = CheckedArtifact::new(ArtifactType::Plan, &planned.plan).unwrap_err().to_string();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_truncated_is_said_in_these_words_and_once() {
+    fn truncation_warning_appears_once() {
         let mut inspection = fixture::inspection("cargo");
         inspection.artifact.sampling_truncated = true;
         let words = "Inspection data was truncated due to sampling caps. Plan may be incomplete.";
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_says_at_length_pushes_nothing_of_ours_out() {
+    fn long_model_texts_keep_our_warnings() {
         let inspection = fixture::inspection("cargo");
         let mut outcome = outcome(cargo_steps());
         outcome.warnings = vec!["our note".to_owned()];
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_just_the_longest_length_is_whole() {
+    fn text_of_maximum_length_is_kept() {
         let mut outcome = outcome(cargo_steps());
         outcome.warnings = vec!["ü".repeat(600), "ü".repeat(601)];
         let warnings = assemble(&outcome, &fixture::inspection("cargo"), at()).plan.warnings;
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn words_for_people_are_plain_and_what_runs_is_untouched() {
+    fn texts_are_sanitised_and_commands_unchanged() {
         let cmd = "cargo build\u{1b}[2J\n\u{202e}";
         let steps = vec![PlanStep {
             name: " bu\u{1b}ild\n now\u{202e} ".to_owned(),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_without_a_name_is_called_by_its_number() {
+    fn unnamed_step_gets_its_number() {
         let steps = vec![fixture::step("a", "cargo build"), fixture::step("\u{200b}", "cargo test")];
         let plan = assemble(&outcome(steps), &fixture::inspection("cargo"), at()).plan;
         assert_eq!(plan.steps[1].name, "step-2");

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_name_counts_020_and_never_beside_the_whole() {
+    fn partial_name_counts_020_without_exact_match() {
         let item = one(plain("a/ripgrep-all"), "ripgrep");
         assert_eq!((item.score_breakdown.exact_name, item.score_breakdown.partial_name), (0.0, 0.20));
         let other = one(plain("ripgrep/x"), "ripgrep");
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn no_number_of_stars_is_so_close_to_a_half_that_machines_could_differ() {
+    fn star_rounding_is_unambiguous() {
         for stars in 1..=100_000_u32 {
             let points = 400.0 * f64::from(stars).log10();
             assert!((points.fract() - 0.5).abs() > 1e-9, "{stars}");
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_counts_005_and_an_unknown_one_is_none() {
+    fn release_counts_005_and_unknown_counts_zero() {
         let of = |has_releases| one(FoundRepo { has_releases, stars: 49, ..plain("a/b") }, "q");
         let released = of(Some(true));
         assert_eq!((released.score_breakdown.has_releases, released.score_breakdown.penalties), (0.05, 0.0));
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_system_is_told_by_a_whole_word_or_by_the_language() {
+    fn build_system_is_found_by_word_or_language() {
         let counts = |description: &str, topics: &[&str], language: Option<&str>| {
             let candidate = FoundRepo {
                 description: description.to_owned(),
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_score_is_held_to_0_and_1() {
+    fn score_is_clamped_to_0_and_1() {
         let worst =
             FoundRepo { archived: true, fork: true, stars: 0, pushed_at: days_ago(800), ..plain("a/b") };
         assert_eq!(one(worst, "q").score, 0.0);
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_that_differ_behind_the_fourth_decimal_are_a_tie_for_the_stars() {
+    fn scores_equal_to_four_decimals_tie() {
         let fewer = FoundRepo { stars: 90_001, ..plain("a/z") };
         let more = FoundRepo { stars: 90_002, ..plain("b/z") };
         let items = rank(&[fewer, more], "q", now());
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_counts_once_with_its_newest_facts() {
+    fn duplicate_repository_uses_newest_facts() {
         let old = FoundRepo { stars: 70, ..plain("Owner/Tool") };
         let new = FoundRepo { stars: 80, pushed_at: days_ago(3), ..plain("owner/tool") };
         let both = rank(&[old.clone(), new.clone(), old.clone()], "q", now());
@@ -519,7 +519,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn any_order_and_any_repetition_give_the_same_bytes(
+            fn ranking_ignores_order_and_duplicates(
                 (given, mut permuted, twice) in candidates().prop_flat_map(|given| {
                     (Just(given.clone()), Just(given.clone()).prop_shuffle(), proptest::sample::subsequence(given.clone(), 0..=given.len()))
                 }),

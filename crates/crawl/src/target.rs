@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_to_name_a_repository_is_read() {
+    fn every_repository_spelling_is_parsed() {
         let wanted = Target::GitHub(RepoName { owner: "Some-One".into(), name: "re.po_1-x".into() });
         for text in [
             "Some-One/re.po_1-x",
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_github_does_not_have_is_refused_with_what_to_write() {
+    fn invalid_repository_name_is_refused_with_hint() {
         let long = [format!("{}/n", "o".repeat(40)), format!("o/{}", "n".repeat(101))];
         let odd = [
             "",
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ref_may_have_a_path_and_a_path_may_stand_alone() {
+    fn ref_and_path_are_both_optional() {
         let choice = |reference: Option<&str>, path: Option<&str>| {
             let (reference, subpath) = (reference.map(str::to_owned), path.map(|path| path.parse().unwrap()));
             Ok(RefChoice { reference, subpath })
@@ -293,7 +293,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn no_target_holds_what_a_call_or_a_path_would_misread(text in "[-a-zA-Z./_:@~%\\\\ \u{e9}]{0,20}|[a-z-]{0,5}/[-.a-zGIT]{0,8}") {
+            fn parsed_target_is_safe_for_calls(text in "[-a-zA-Z./_:@~%\\\\ \u{e9}]{0,20}|[a-z-]{0,5}/[-.a-zGIT]{0,8}") {
                 if let Ok(Target::GitHub(repo)) = Target::parse(&text) {
                     for part in [repo.owner(), repo.name()] {
                         prop_assert!(!part.is_empty() && part != "." && part != "..");

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_sent_whole_and_what_does_not_loses_its_end() {
+    fn oversized_material_loses_its_end() {
         let material =
             [("a", Untrusted::new("first".repeat(20))), ("b", Untrusted::new("second".repeat(20)))];
         let question = question(&material);
@@ -223,7 +223,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn no_prompt_is_longer_than_the_limit_and_what_is_left_out_is_counted(
+            fn prompt_stays_within_limit_and_counts_omissions(
                 texts in prop::collection::vec("(?s).{0,400}", 0..4),
                 limit in 300usize..2_000,
             ) {

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_model_is_one_short_line_without_directories() {
+    fn model_name_is_one_short_line() {
         let named = |stated: &str| model_name(Some(stated), "m");
         assert_eq!(named("/home/someone/models/q.gguf"), "q.gguf");
         assert_eq!(named("org/model:free"), "org/model:free");

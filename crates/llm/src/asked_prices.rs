@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_costs_what_its_model_asks_and_the_most_where_that_one_is_not_known() {
+    fn unknown_answering_model_costs_the_most() {
         let both = prices(&[("cheap", price(1, 1)), ("dear", price(9, 9))]);
         assert_eq!(both.of("cheap", 1, 1), Some(("cheap", 2)));
         assert_eq!(both.of("dear", 1, 1), Some(("dear", 18)));

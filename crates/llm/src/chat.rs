@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_inside_a_200_is_taken_for_what_it_is() {
+    fn status_inside_200_body_is_used() {
         for (code, class) in [
             ("401", "provider_auth"),
             ("402", "provider_quota"),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_beside_half_an_answer_keeps_its_status_and_gives_no_tokens_back() {
+    fn error_with_partial_answer_returns_no_tokens() {
         for (code, status) in [
             ("401", Some(401)),
             ("402", Some(402)),
@@ -316,14 +316,14 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_broke_off_in_an_error_is_none() {
+    fn answer_broken_off_by_error_is_refused() {
         let error =
             read(r#"{"choices":[{"message":{"content":"half"},"finish_reason":"error"}]}"#).unwrap_err();
         assert_eq!(error.class(), "provider_outage");
     }
 
     #[test]
-    fn no_words_are_told_apart_by_why_there_are_none() {
+    fn empty_answers_are_classified_by_reason() {
         for (choice, why) in [
             (r#"{"message":{"content":""},"finish_reason":"length"}"#, "token limit"),
             (r#"{"message":{"content":null,"refusal":"sk-secret"},"finish_reason":"stop"}"#, "refuses"),
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reported_cost_is_kept_where_it_can_be_one() {
+    fn plausible_reported_cost_is_kept() {
         let cost = |cost: &str| {
             let body =
                 format!(r#"{{"choices":[{{"message":{{"content":"x"}}}}],"usage":{{"cost":{cost}}}}}"#);
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_usage_of_no_use_does_not_spoil_the_answer() {
+    fn invalid_usage_does_not_fail_answer() {
         for usage in ["null", "[]", "\"x\"", r#"{"prompt_tokens":-1,"completion_tokens":1.5}"#] {
             let body = format!(r#"{{"choices":[{{"message":{{"content":"x"}}}}],"usage":{usage}}}"#);
             let result = read(&body).unwrap();

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_is_read_where_it_is_a_number_of_seconds() {
+    fn retry_after_in_seconds_is_parsed() {
         for (value, seconds) in
             [("7", Some(7)), (" 31536000 ", Some(31_536_000)), ("soon", None), ("-1", None)]
         {

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_answer_is_never_handed_out_as_a_whole_one() {
+    fn cut_answer_is_not_whole() {
         assert!(result(Some("length")).whole_answer().is_err());
         assert!(result(Some("max_tokens")).whole_answer().is_err());
         assert!(result(Some("content_filter")).whole_answer().is_err());
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_tokens_for_a_text_that_is_not_empty_count_as_not_told() {
+    fn zero_tokens_for_text_are_unknown() {
         let mut answer = result(None);
         (answer.tokens_input, answer.tokens_output) = (Some(0), Some(0));
         let plain = answer.clone().with_plain_numbers();

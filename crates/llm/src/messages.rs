@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_that_cannot_be_held_to_is_named_as_ignored() {
+    fn unsupported_response_format_is_reported_ignored() {
         for format in [json!({"type": "json_object"}), json!({"type": "json_schema"}), json!("json_schema")] {
             let (body, ignored) = body(&[(Role::User, "a")], &[("response_format", format)]);
             assert_eq!(ignored, ["response_format"]);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn text_blocks_are_joined_in_order_and_nothing_else_is() {
+    fn only_text_blocks_are_joined() {
         let result = read(json!({
             "model": "m-20250101", "stop_reason": "end_turn",
             "content": [
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn no_words_are_told_apart_by_why_there_are_none() {
+    fn empty_answers_are_classified_by_reason() {
         for (reason, why) in [
             (json!("max_tokens"), "token limit"),
             (json!("refusal"), "refuses"),
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_inside_a_200_is_taken_for_what_it_is() {
+    fn error_inside_200_body_is_used() {
         for (kind, class) in [
             ("authentication_error", "provider_auth"),
             ("rate_limit_error", "provider_quota"),

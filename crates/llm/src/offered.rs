@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_cut_at_the_limit_and_says_so() {
+    fn model_list_is_cut_at_limit() {
         let entries = |count: usize| json!({"data": vec![json!({"id": "m"}); count]});
         let whole = listing(entries(Offered::MOST));
         assert_eq!((whole.models.len(), whole.extent), (Offered::MOST, ListExtent::Whole));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_one_short_line_and_stay_what_they_are() {
+    fn model_ids_stay_whole_on_one_line() {
         let id = |id: &str| listing(json!({"data": [{"id": id}]})).models.remove(0).id;
         assert_eq!(id("/models/q.gguf"), "/models/q.gguf");
         assert_eq!(id("a\u{1b}[2J\nb\u{202e}"), "a[2Jb");

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exact_name_comes_first_then_the_longest_beginning_then_nothing() {
+    fn price_lookup_prefers_exact_then_longest_prefix() {
         let table = PriceTable::new(BTreeMap::from([
             ("openai/gpt-4.1".to_owned(), line(1)),
             ("openai/gpt-4*".to_owned(), line(2)),

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_attempts_that_others_may_follow_work_on_a_copy() {
+    async fn last_attempt_moves_the_request() {
         for (policy, attempts) in [(RetryPolicy::NEVER, 1), (RetryPolicy::PHASES, 3)] {
             let inv = LlmInvocation {
                 spec_id: String::new(),

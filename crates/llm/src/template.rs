@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn template_of_another_provider_is_refused_when_the_backend_is_made() {
+    fn incompatible_template_is_refused_at_construction() {
         let settings = |template: &str| ProviderSettings {
             phase_templates: [("design".to_owned(), template.to_owned())].into(),
             ..ProviderSettings::default()

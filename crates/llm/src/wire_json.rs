@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn properties_go_out_in_the_order_in_which_they_are_required_at_every_depth() {
+    fn schema_properties_follow_required_order() {
         let inner =
             json!({"required": ["z", "a"], "properties": {"a": {"type": "null"}, "z": {"type": "null"}}});
         let body = json!({"format": {"required": ["name", "list"], "properties": {"extra": {}, "list": {"items": inner}, "name": {}}}});
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_lists_go_only_to_servers_that_take_them() {
+    fn list_bounds_are_sent_only_if_supported() {
         let list = |bounds: bool| {
             let mut list = json!({"type": "array", "items": {"type": "string"}});
             if bounds {

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_alike_are_told_whatever_their_capitals_and_no_others() {
+    fn similar_names_are_suggested_ignoring_case() {
         let there = ["Export-Date", "export-data", "zebra"];
         assert_eq!(nearest("EXPROT-DATA", &there), ["Export-Date", "export-data"]);
         assert_eq!(nearest("zebras", &there), ["zebra"]);

@@ -68,7 +68,7 @@ mod tests {
     use crate::seat::{CouncilRole, SeatId};
 
     #[test]
-    fn the_first_word_decides_in_any_case_and_nothing_after_it() {
+    fn first_word_alone_decides() {
         use DeltaVerdict::{Changed, Unchanged};
         let decided = [
             ("YES", Changed),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_beginning_decides_nothing_and_is_told() {
+    fn other_first_word_is_unclear() {
         let unclear = [
             "",
             " \n\t ",
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_judge_is_shown_every_position_fenced_under_the_name_of_its_seat() {
+    fn judge_prompt_fences_each_position() {
         let [expert, pragmatist, second] = SeatId::of_roles([
             CouncilRole::DomainExpert,
             CouncilRole::Pragmatist,

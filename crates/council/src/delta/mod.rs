@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_judge_that_may_not_be_asked_any_more_ends_the_run() {
+    async fn exhausted_budget_for_judge_ends_run() {
         let mut config = unreachable();
         config.limits.budget = BudgetLimits::calls(0);
         let (verdict, noted) = detected(&config).await;
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_strategy_that_never_decides_has_as_much_time_as_a_call_and_then_counts_as_unclear() {
+    async fn slow_strategy_times_out_as_unclear() {
         let mut config = unreachable();
         config.limits.call_timeout = Duration::from_secs(7);
         config.delta_strategy = DeltaChoice::Custom(Arc::new(Silent));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_strategy_that_panics_or_blocks_its_thread_for_too_long_counts_as_unclear() {
+    async fn panicking_or_blocking_strategy_is_unclear() {
         for (strategy, told) in [
             (Unruly::Panics, "the strategy panicked"),
             (Unruly::Blocks, "the strategy did not answer within 5 ms"),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reason_is_kept_short_and_clean() {
+    async fn unclear_reason_is_short_and_sanitised() {
         let mut config = unreachable();
         config.delta_strategy = DeltaChoice::Custom(Arc::new(Doubtful));
         let (verdict, noted) = detected(&config).await;

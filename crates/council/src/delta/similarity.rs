@@ -31,7 +31,7 @@ mod tests {
     }
 
     #[test]
-    fn unchanged_only_where_every_position_resembles_its_earlier_one() {
+    fn similarity_needs_every_position_unchanged() {
         use DeltaVerdict::{Changed, Unchanged};
         // "a b c d e" and "a b c d x" have three of five pairs in common.
         let cases = [
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn another_seat_in_the_place_of_one_is_a_change() {
+    fn replaced_seat_counts_as_change() {
         let mut other = positions(&["a b", "c d", "c d"]);
         let seats: Vec<SeatId> = other.keys().copied().collect();
         other.remove(&seats[1]);

@@ -106,7 +106,7 @@ mod tests {
     use crate::seat::CouncilRole::{Creative, DomainExpert, Pragmatist, Synthesizer};
 
     #[test]
-    fn an_attacked_seat_reads_its_own_position_and_the_attack() {
+    fn attacked_seat_reads_own_position_and_attack() {
         let council = council(&[Pragmatist, Creative]);
         let (position, critique) = (Untrusted::new("Split it."), Untrusted::new("Nobody will run it."));
         let asked = defense(&council.question, &council.seats[1], &position, &critique);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_attack_and_defences_whatever_the_number_of_seats() {
+    fn debate_prompts_for_every_council_size() {
         assert_snapshot!("two_seats", loop_of(&[Pragmatist, Creative]));
         assert_snapshot!("three_seats", loop_of(&[Pragmatist, Creative, Creative]));
         assert_snapshot!("four_seats", loop_of(&[Synthesizer, DomainExpert, Pragmatist, Creative]));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_most_each_seat_speaks_twice_and_the_red_team_once() {
+    fn debate_loop_call_limit_is_exact() {
         assert_eq!([2, 3, 4].map(|seats| Debate.calls(seats)), [5, 7, 9]);
     }
 }

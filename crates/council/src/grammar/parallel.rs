@@ -65,7 +65,7 @@ mod tests {
     use crate::seat::CouncilRole::{Creative, DomainExpert, Pragmatist, Synthesizer};
 
     #[test]
-    fn in_a_later_loop_a_seat_reads_the_question_all_positions_and_the_attack() {
+    fn later_parallel_prompt_has_positions_and_attack() {
         let council = council(&[Pragmatist, DomainExpert, Creative]);
         let before = first_loop(&council, &[0, 1, 2]);
         assert_snapshot!(whole(&messages(&council, &council.seats[1], Some(&before))[1..]), @r#"
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seat_that_was_missing_is_asked_for_its_first_position() {
+    fn missing_seat_is_asked_for_first_position() {
         let council = council(&[Pragmatist, DomainExpert, Creative]);
         let before = first_loop(&council, &[0, 2]);
         assert_snapshot!(whole(&messages(&council, &council.seats[1], Some(&before))[2..]), @r#"
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_messages_is_the_same_for_every_number_of_seats() {
+    fn message_order_is_independent_of_seat_count() {
         let mut shown = String::new();
         for roles in [
             &[Pragmatist, Creative][..],
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_takes_a_call_for_each_seat_and_one_for_the_red_team() {
+    fn parallel_loop_call_count_is_exact() {
         assert_eq!([2, 3, 4].map(|seats| Parallel.calls(seats)), [3, 4, 5]);
     }
 }

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_seat_reads_the_question_the_draft_and_the_attacks_of_this_loop() {
+    fn sequential_prompt_has_draft_and_attacks() {
         let council = council(&[Pragmatist, DomainExpert, Creative]);
         let mut work = Work::after(None);
         work.drafts.push(draft(&council.seats[0], "First draft.", "First attack."));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn each_seat_reads_what_came_before_it_whatever_the_number_of_seats() {
+    fn sequential_prompts_for_every_council_size() {
         let mut shown = String::new();
         for roles in [
             &[Pragmatist, Creative][..],
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_loop_starts_from_the_draft_and_the_last_attack_of_the_one_before() {
+    fn later_loop_starts_from_last_draft() {
         let council = council(&[Pragmatist, Creative]);
         assert_snapshot!(loop_of(&council, Some(&before(&council))), @r#"
         [system] "seat instructions": as pragmatist;
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seat_without_an_answer_leaves_draft_and_attack_to_the_next() {
+    fn missing_seat_leaves_draft_unchanged() {
         let council = council(&[Pragmatist, DomainExpert, Creative]);
         let before = before(&council);
         let work = Work::after(Some(&before));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_attack_sees_every_draft_and_which_of_them_stands() {
+    fn last_attack_sees_every_draft() {
         let council = council(&[Pragmatist, DomainExpert, Creative]);
         let named = |answered: &[usize]| {
             let seats = answered.iter().map(|place| &council.seats[*place]);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_takes_two_calls_for_each_seat_and_one_more() {
+    fn sequential_loop_call_count_is_exact() {
         assert_eq!([2, 3, 4].map(|seats| Sequential.calls(seats)), [5, 7, 9]);
     }
 }

@@ -171,7 +171,7 @@ mod tests {
     const EVERYBODY: &str = "domain_expert creative pragmatist creative#2";
 
     #[test]
-    fn a_first_line_names_the_targets_however_it_is_written() {
+    fn first_line_targets_are_parsed_leniently() {
         for (line, targets) in [
             ("TARGETS: pragmatist", "pragmatist"),
             ("TARGETS: creative#2, domain_expert", "domain_expert creative#2"),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_means_everybody_and_no_word_is_lost() {
+    fn unknown_target_means_every_seat() {
         for answer in [
             "TARGETS: economist\nThe plan fails.",
             "TARGETS: pragmatist, economist\nThe plan fails.",
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_says_more_than_was_asked_for_is_taken_as_it_came() {
+    fn object_with_extra_keys_is_kept_whole() {
         for (answer, targets) in [
             (r#"{"targets":["pragmatist"],"critique":"It fails.","mood":3}"#, "pragmatist"),
             (r#"{"critique":"It fails.","second_objection":"It costs too much."}"#, EVERYBODY),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn where_only_names_are_given_the_critique_is_the_answer_as_it_came() {
+    fn names_without_critique_keep_whole_answer() {
         for answer in [
             r#"{"targets":["pragmatist"],"critique":" "}"#,
             "{\"targets\":[\"pragmatist\"],\"critique\":\"\u{200b}\u{200d}\"}",
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_attack_in_json_is_taken_as_it_came() {
+    fn invalid_json_attack_is_kept_whole() {
         let deep = "[".repeat(5000);
         for answer in [
             r#"{"targets":["pragmatist"],"critique":"It"#,
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_is_closed_and_allows_the_names_of_these_seats_alone() {
+    fn attack_schema_allows_only_these_seats() {
         let (name, schema) = attack_schema(&seats());
         assert_eq!(name, "attack");
         let names = ["domain_expert", "creative", "pragmatist", "creative#2"];
@@ -334,7 +334,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn any_answer_is_an_attack_on_seats_that_were_shown(
+            fn every_answer_is_an_attack(
                 answer in prop_oneof![pieces(), "(?s).{0,200}"],
                 shown in proptest::sample::subsequence(vec![0, 1, 2, 3], 1..=4),
             ) {
@@ -350,7 +350,7 @@ mod tests {
             }
 
             #[test]
-            fn an_attack_in_either_form_comes_back_as_it_was_written(
+            fn attack_round_trips_in_both_forms(
                 critique in "[a-z][a-zA-Z .,:\n\"{}]{0,60}[a-z.]",
                 named in proptest::sample::subsequence(vec![0, 1, 2, 3], 1..=4),
             ) {

@@ -202,7 +202,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_flavour_is_composed_with_every_duty_of_the_base_frame_and_its_own() {
+    fn every_flavour_contains_all_duties() {
         assert_eq!(DUTIES.len(), RedTeamFlavor::ALL.len());
         for (flavor, own) in DUTIES {
             let prompt = system(*flavor);
@@ -228,7 +228,7 @@ mod tests {
 
     /// The instructions come first and hold no fence: nothing untrusted is in them.
     #[test]
-    fn the_base_frame_comes_first_and_nothing_is_fenced() {
+    fn base_frame_is_first_and_unfenced() {
         for flavor in RedTeamFlavor::ALL {
             let prompt = system(*flavor);
             assert!(prompt.as_str().starts_with("You are the red team"));

@@ -320,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_few_words_that_agree_raise_no_objection() {
+    fn short_agreement_raises_no_objection() {
         for said in [
             "I agree",
             "I agree.",
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_critique_that_says_something_is_one() {
+    fn real_critique_is_an_objection() {
         let long = "I agree. ".repeat(MOST_WORDS);
         for said in [
             "I agree with nothing here: the costs are wrong.",
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn phrases_are_written_as_words_are_read() {
+    fn phrases_are_normalised() {
         for phrase in PHRASES {
             assert!(has_yielded(&Untrusted::new(*phrase)), "{phrase:?}");
             assert!(phrase.split(' ').count() <= MOST_WORDS);
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_answer_is_told_at_once() {
+    fn longest_answer_is_classified_quickly() {
         let said = "ok ok none none ".repeat(1_000_000);
         assert!(!has_yielded(&Untrusted::new(said)));
         let said = "agree ".repeat(MOST_WORDS);

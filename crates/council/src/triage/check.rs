@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_that_is_broken_is_named_with_the_value_found() {
+    fn broken_rule_is_reported_with_value() {
         type Change = fn(&mut Value);
         let cases: [(Change, &str); 15] = [
             (|v| v["council"] = seats(&["red_team", "creative"]), "the council has 2 seats"),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_broken_is_named_at_once() {
+    fn all_broken_rules_are_reported_together() {
         let broken = broken(|v| {
             v["council"] = Vec::<Value>::new().into();
             v["loop_count"] = 0.into();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_simple_question_may_go_without_a_council() {
+    fn only_simple_question_may_skip_council() {
         assert!(judged(&simple_triage()).unwrap().short_circuit_allowed);
         for complexity in ["complicated", "complex", "chaotic"] {
             let mut value = simple_triage();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_is_stored_short_and_without_what_nobody_sees() {
+    fn hint_is_stored_bounded_and_escaped() {
         let stored = |hint: &str| {
             let mut value = triage("parallel", &["creative", "pragmatist"]);
             value["council"][0]["model_hint"] = hint.into();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bounds_themselves_are_within_the_rules() {
+    fn bounds_are_inclusive() {
         for roles in [&["creative"; 2][..], &["creative"; 4]] {
             for loops in [2, 5] {
                 let mut value = triage("sequential", roles);
@@ -237,7 +237,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn what_is_accepted_keeps_every_rule_and_is_what_was_said(value in any_triage()) {
+            fn accepted_triage_keeps_rules_and_content(value in any_triage()) {
                 match judged(&value) {
                     Ok(accepted) => {
                         let said = serde_json::to_value(&accepted).unwrap();

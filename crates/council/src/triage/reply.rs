@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_triage_is_read_as_it_is() {
+    fn valid_triage_is_parsed() {
         let mut value = good();
         value["council"][0]["model_hint"] = " a/b ".into();
         let draft = read(&value.to_string()).unwrap();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_seed_gives_a_default_may_be_left_out() {
+    fn only_defaulted_keys_may_be_missing() {
         let keys: Vec<String> = good().as_object().unwrap().keys().cloned().collect();
         assert_eq!(keys.len(), 9);
         for key in keys {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn another_shape_is_an_error_that_names_the_place_and_the_value() {
+    fn wrong_shape_error_names_place_and_value() {
         type Change = fn(&mut Value);
         let cases: [(Change, &str); 14] = [
             (|v| v["complexity"] = "hard".into(), "`complexity` of the reply is \"hard\", none of simple, "),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_told_apart() {
+    fn non_object_answer_is_refused() {
         let good = good().to_string();
         for text in [
             "I think so.",
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_read_as_they_are_and_texts_are_bounded() {
+    fn counts_are_unchecked_and_texts_bounded() {
         for count in [99, 1, 0, -3] {
             assert_eq!(
                 read(&with(|v| v["loop_count"] = count.into()).to_string()).unwrap().loop_count,
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_holds_each_word_and_each_hint_that_may_be_given() {
+    fn schema_lists_words_and_hints() {
         let none = schema(&HintedModels::Only(Vec::new()));
         insta::assert_snapshot!(serde_json::to_string_pretty(&none).unwrap());
         let hint = |hinted: &HintedModels| {

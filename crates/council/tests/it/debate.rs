@@ -99,7 +99,7 @@ fn pair(seat: &str, position: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn only_the_seats_that_are_named_defend_and_their_defence_replaces_the_position() {
+async fn attacked_seats_defend_and_replace_positions() {
     let server = debating(&SEATS, r#"{"critique":"It costs too much.","targets":["pragmatist"]}"#);
     let result = run(watched(&server)).await.unwrap();
     assert_eq!(defended(&server), ["pragmatist", "pragmatist"], "once in each loop");
@@ -137,7 +137,7 @@ async fn only_the_seats_that_are_named_defend_and_their_defence_replaces_the_pos
 }
 
 #[tokio::test]
-async fn an_unknown_target_means_that_every_seat_defends() {
+async fn unknown_target_makes_every_seat_defend() {
     for attack in
         [r#"{"critique":"No.","targets":["economist"]}"#, r#"{"critique":"No.","targets":[]}"#, "It fails."]
     {
@@ -149,7 +149,7 @@ async fn an_unknown_target_means_that_every_seat_defends() {
 }
 
 #[tokio::test]
-async fn two_seats_of_one_role_are_attacked_apart() {
+async fn seats_of_same_role_are_attacked_separately() {
     let server = debating(&["creative", "creative"], r#"{"critique":"No.","targets":["creative#2"]}"#);
     let result = run(watched(&server)).await.unwrap();
     assert_eq!(defended(&server), ["creative#2", "creative#2"]);
@@ -158,7 +158,7 @@ async fn two_seats_of_one_role_are_attacked_apart() {
 }
 
 #[tokio::test]
-async fn a_defence_is_shown_the_own_position_and_the_attack_and_no_other_seat() {
+async fn defence_prompt_hides_other_seats() {
     let server = debating(&SEATS, r#"{"critique":"It costs too much.","targets":["pragmatist"]}"#);
     run(support::config(&server)).await.unwrap();
     for request in of_kind(&server, |call| matches!(call, CouncilCall::Defense(_))) {
@@ -181,7 +181,7 @@ async fn a_defence_is_shown_the_own_position_and_the_attack_and_no_other_seat() 
 
 /// The position phase is the one of the first loop, literally, in every loop.
 #[tokio::test]
-async fn a_later_loop_asks_for_positions_as_the_first_one_does() {
+async fn later_debate_loop_starts_afresh() {
     let server = debating(&SEATS, r#"{"critique":"It costs too much.","targets":["pragmatist"]}"#);
     run(support::config(&server)).await.unwrap();
     for name in SEATS {
@@ -193,7 +193,7 @@ async fn a_later_loop_asks_for_positions_as_the_first_one_does() {
 }
 
 #[tokio::test]
-async fn a_failed_defence_leaves_the_position_and_is_noted() {
+async fn failed_defence_keeps_position() {
     let server = failing(&SEATS, r#"{"critique":"No.","targets":["pragmatist","creative"]}"#, |call| {
         (*call == CouncilCall::Defense("pragmatist".to_owned())).then_some(Reply::Status(400))
     });
@@ -215,7 +215,7 @@ async fn a_failed_defence_leaves_the_position_and_is_noted() {
 }
 
 #[tokio::test]
-async fn a_debate_in_which_no_defence_comes_goes_on() {
+async fn debate_without_defences_continues() {
     let server = failing(&SEATS, "It all fails.", |call| {
         matches!(call, CouncilCall::Defense(_)).then_some(Reply::Status(400))
     });
@@ -226,7 +226,7 @@ async fn a_debate_in_which_no_defence_comes_goes_on() {
 }
 
 #[tokio::test]
-async fn a_seat_without_a_position_is_not_attacked_and_asked_again_in_the_next_loop() {
+async fn seat_without_position_is_not_attacked() {
     let mut failures = 1;
     let server = failing(&SEATS, r#"{"critique":"No.","targets":["creative"]}"#, move |call| {
         let fails = *call == CouncilCall::Seat("creative".to_owned()) && failures > 0;
@@ -252,7 +252,7 @@ async fn a_seat_without_a_position_is_not_attacked_and_asked_again_in_the_next_l
 }
 
 #[tokio::test]
-async fn a_debate_with_one_position_left_ends() {
+async fn debate_with_one_position_fails() {
     let server = failing(&SEATS, "It fails.", |call| match call {
         CouncilCall::Seat(seat) if seat != "creative" => Some(Reply::Status(400)),
         _ => None,
@@ -267,7 +267,7 @@ async fn a_debate_with_one_position_left_ends() {
 }
 
 #[tokio::test]
-async fn a_backend_that_takes_a_schema_is_held_to_the_names_of_the_seats() {
+async fn schema_backend_gets_seat_names() {
     let server = debating(&SEATS, r#"{"critique":"No.","targets":["creative"]}"#);
     run(support::config(&server)).await.unwrap();
     for request in attacks(&server) {
@@ -331,7 +331,7 @@ impl Before for AtOnce {
 }
 
 #[tokio::test]
-async fn a_backend_that_takes_no_schema_is_asked_for_a_first_line() {
+async fn schemaless_backend_uses_first_line() {
     let server = debating(&SEATS, "**Targets:** `Pragmatist` and creative\n\nIt costs too much.");
     let backend = through(&server, StructuredOutput::None, AtOnce);
     let config = EngineConfig { backend, ..watched(&server) };
@@ -347,7 +347,7 @@ async fn a_backend_that_takes_no_schema_is_asked_for_a_first_line() {
 }
 
 #[tokio::test]
-async fn a_backend_that_takes_json_of_any_shape_is_told_the_shape() {
+async fn json_mode_backend_gets_shape_in_prompt() {
     let server = debating(&SEATS, r#"{"critique":"No.","targets":["creative"]}"#);
     let backend = through(&server, StructuredOutput::JsonMode, AtOnce);
     run(EngineConfig { backend, ..watched(&server) }).await.unwrap();
@@ -371,7 +371,7 @@ impl Before for Together {
 }
 
 #[tokio::test]
-async fn positions_and_defences_are_asked_for_at_the_same_time() {
+async fn positions_and_defences_run_concurrently() {
     let server = debating(&SEATS, "It all fails.");
     let backend = through(&server, StructuredOutput::None, Together(Barrier::new(SEATS.len())));
     let mut config = EngineConfig { backend, ..watched(&server) };
@@ -382,7 +382,7 @@ async fn positions_and_defences_are_asked_for_at_the_same_time() {
 }
 
 #[tokio::test]
-async fn a_debate_without_an_attack_ends() {
+async fn debate_without_attack_fails() {
     let server = failing(&SEATS, "", |call| (*call == CouncilCall::RedTeam).then_some(Reply::Status(400)));
     match run(watched(&server)).await.unwrap_err() {
         CouncilError::Call { part, .. } => assert_eq!(part.to_string(), "red_team"),
@@ -392,7 +392,7 @@ async fn a_debate_without_an_attack_ends() {
 }
 
 #[tokio::test]
-async fn an_attack_that_is_cut_off_is_aimed_at_everybody() {
+async fn cut_attack_targets_every_seat() {
     let server = failing(&SEATS, "", |call| {
         let half = r#"{"targets":["creative"],"critique":"It costs"#;
         (*call == CouncilCall::RedTeam).then(|| Reply::CutAnswer(half.to_owned()))
@@ -406,7 +406,7 @@ async fn an_attack_that_is_cut_off_is_aimed_at_everybody() {
 }
 
 #[tokio::test]
-async fn the_synthesis_sees_what_a_seat_held_before_its_defence() {
+async fn synthesis_sees_position_before_defence() {
     let server = debating(&SEATS, r#"{"critique":"No.","targets":["pragmatist"]}"#);
     run(support::config(&server)).await.unwrap();
     let [synthesis] = of_kind(&server, |call| *call == CouncilCall::Synthesis).try_into().unwrap();
@@ -448,7 +448,7 @@ fn settled(stated: impl Fn(&str, usize) -> Option<String> + Send + 'static) -> F
 }
 
 #[tokio::test]
-async fn where_the_same_is_stated_again_nothing_changed_whoever_was_attacked() {
+async fn repeated_positions_are_unchanged_despite_attacks() {
     let similarity = || DeltaChoice::TextSimilarity { threshold: 0.9 };
     let server = settled(|_, _| None);
     let result = run(EngineConfig { delta_strategy: similarity(), ..watched(&server) }).await.unwrap();
@@ -477,7 +477,7 @@ async fn where_the_same_is_stated_again_nothing_changed_whoever_was_attacked() {
 }
 
 #[tokio::test]
-async fn the_judge_is_shown_what_was_stated_and_no_defence() {
+async fn judge_sees_positions_without_defences() {
     let server = settled(|_, _| None);
     run(watched(&server)).await.unwrap();
     let judged = of_kind(&server, |call| *call == CouncilCall::Judge);
@@ -488,7 +488,7 @@ async fn the_judge_is_shown_what_was_stated_and_no_defence() {
 }
 
 #[tokio::test]
-async fn a_secret_that_escapes_hide_in_an_attack_is_never_shown_and_never_ends_a_run() {
+async fn escaped_secret_in_attack_is_redacted() {
     let key = made_up_token();
     let hidden: String = key.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
     let attack = format!(r#"{{"targets": ["creative"], "critique": "The key {hidden} leaks."}}"#);

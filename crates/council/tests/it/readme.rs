@@ -42,7 +42,7 @@ async fn should_we_migrate(server: &FakeApi) -> Result<(), Box<dyn std::error::E
 }
 
 #[tokio::test]
-async fn the_example_of_the_front_page_runs() {
+async fn readme_example_runs() {
     let server = FakeApi::answering(|request| {
         Reply::Answer(match council_call(request) {
             CouncilCall::Triage => triage("parallel", &["domain_expert", "pragmatist"]).to_string(),
@@ -59,7 +59,7 @@ async fn the_example_of_the_front_page_runs() {
 }
 
 #[test]
-fn these_are_the_lines_of_the_front_page() {
+fn readme_contains_tested_lines() {
     let block = PAGE.split("```rust,no_run\n").nth(1).unwrap().split("```").next().unwrap();
     let (imports, function) = block.split_once("\n\n").unwrap();
     assert!(THIS.contains(&format!("\n{imports}\n")));

@@ -61,7 +61,7 @@ fn public_names(code: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_public_names_are_exactly_these() {
+fn public_names_match_list() {
     assert_eq!(public_names(&code()), PUBLIC);
 }
 
@@ -77,14 +77,14 @@ fn nothing_else_of_the_root_is_public() {
 }
 
 #[test]
-fn a_wider_surface_would_be_seen() {
+fn added_public_name_is_detected() {
     let wider =
         "pub use executor::execute;\npub use a::b::{\n    One,\n    two as Two,\n};\npub use triage::*;\n";
     assert_eq!(public_names(wider), ["*", "One", "execute", "two as Two"]);
 }
 
 #[test]
-fn the_root_shows_an_example_where_the_runner_of_examples_looks_for_one() {
+fn root_docs_contain_example() {
     // Doc tests run for packages that show a fenced block in a doc comment; one in a page that is included is not seen.
     assert!(SOURCE.contains("//! ```compile_fail\n"));
     assert!(SOURCE.contains("#![doc = include_str!(\"../README.md\")]\n"));

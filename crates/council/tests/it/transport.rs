@@ -62,7 +62,7 @@ fn of_call(error: CouncilError, of: &str) -> CallError {
 }
 
 #[tokio::test]
-async fn a_fault_that_passes_is_tried_again_and_costs_nothing_but_time() {
+async fn transient_fault_is_retried() {
     for fault in [Reply::Status(503), Reply::Drop, limited("1"), Reply::RateLimited(RetryAfter::Absent)] {
         let server = at_first(seat("pragmatist"), [fault.clone()]);
         let begun = Instant::now();
@@ -76,7 +76,7 @@ async fn a_fault_that_passes_is_tried_again_and_costs_nothing_but_time() {
 }
 
 #[tokio::test]
-async fn a_wait_that_does_not_fit_into_the_calls_time_fails_the_call_at_once() {
+async fn too_long_wait_fails_call_at_once() {
     let server = at_first(seat("pragmatist"), [limited("3600")]);
     let result = run(config(&server)).await.unwrap();
     let missing = only(&result);
@@ -91,7 +91,7 @@ async fn a_wait_that_does_not_fit_into_the_calls_time_fails_the_call_at_once() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_refused_is_refused_once() {
+async fn refused_key_is_not_retried() {
     let server = FakeApi::start([Reply::Status(401)]);
     let error = of_call(run(config(&server)).await.unwrap_err(), "triage");
     assert!(matches!(error, CallError::Llm(LlmError::ProviderAuth(_))), "{error}");
@@ -99,7 +99,7 @@ async fn a_key_that_is_refused_is_refused_once() {
 }
 
 #[tokio::test]
-async fn a_seat_that_hangs_is_left_out_once_its_time_is_over() {
+async fn hanging_seat_times_out_and_is_skipped() {
     let server = at_first(seat("creative"), [Reply::Hang]);
     let mut config = config(&server);
     config.limits.call_timeout = Duration::from_secs(6);
@@ -112,7 +112,7 @@ async fn a_seat_that_hangs_is_left_out_once_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn a_red_team_that_hangs_ends_the_run() {
+async fn hanging_red_team_fails_run() {
     let server = at_first(CouncilCall::RedTeam, [Reply::Hang]);
     let mut config = config(&server);
     config.limits.call_timeout = Duration::from_secs(6);
@@ -122,7 +122,7 @@ async fn a_red_team_that_hangs_ends_the_run() {
 }
 
 #[tokio::test]
-async fn five_megabytes_are_no_position_and_no_answer() {
+async fn oversized_answers_are_refused() {
     let huge = || Reply::Huge(5_000_000);
     let server = at_first(seat("creative"), [huge()]);
     let result = run(config(&server)).await.unwrap();
@@ -142,7 +142,7 @@ async fn five_megabytes_are_no_position_and_no_answer() {
 }
 
 #[tokio::test]
-async fn a_seat_that_says_nothing_is_left_out_and_a_synthesis_of_nothing_is_none() {
+async fn empty_seat_is_skipped_empty_synthesis_fails() {
     let says = |text: &str| Reply::Answer(text.to_owned());
     for nothing in [says(""), says(" \n\t"), says("\u{200b}\u{200d}\u{feff}\n"), Reply::NullContent] {
         let server = at_first(seat("creative"), [nothing.clone()]);
@@ -188,7 +188,7 @@ async fn a_secret_in_the_question_or_the_context_is_never_sent() {
 }
 
 #[tokio::test]
-async fn a_secret_that_a_seat_says_reaches_nobody() {
+async fn secret_from_seat_is_redacted() {
     let leak = Reply::Answer(format!("Use {} for the cluster.", made_up_token()));
     let server = at_first(seat("creative"), [leak]);
     let result = run(config(&server)).await.unwrap();
@@ -199,7 +199,7 @@ async fn a_secret_that_a_seat_says_reaches_nobody() {
 }
 
 #[tokio::test]
-async fn a_budget_that_cannot_carry_the_council_ends_the_run_after_its_triage() {
+async fn budget_too_small_for_council_ends_run() {
     let server = at_first(CouncilCall::Triage, []);
     let within = |calls: u64| {
         let mut config = config(&server);
@@ -218,7 +218,7 @@ async fn a_budget_that_cannot_carry_the_council_ends_the_run_after_its_triage() 
 }
 
 #[tokio::test]
-async fn retries_take_what_the_run_has_to_spare_and_no_more() {
+async fn retries_use_only_spare_calls() {
     let within = |server: &FakeApi, calls: usize| {
         let mut config = config(server);
         config.limits.budget = BudgetLimits::calls(calls as u64);
@@ -246,7 +246,7 @@ async fn retries_take_what_the_run_has_to_spare_and_no_more() {
 }
 
 #[tokio::test]
-async fn the_triage_is_tried_again_only_as_long_as_a_call_is_left_for_the_answer() {
+async fn triage_retries_leave_a_call_for_answer() {
     for (calls, triages) in [(1, 1), (2, 1), (3, 2)] {
         let server = FakeApi::start([Reply::Status(503)]);
         let mut config = config(&server);
@@ -258,7 +258,7 @@ async fn the_triage_is_tried_again_only_as_long_as_a_call_is_left_for_the_answer
 }
 
 #[tokio::test]
-async fn seats_that_always_fail_do_not_use_up_the_calls_of_the_longest_run() {
+async fn failing_seats_leave_calls_for_others() {
     let down = [seat("creative"), seat("pragmatist")];
     let mut configured = loops("sequential", &["domain_expert", "synthesizer", "pragmatist", "creative"], 5);
     configured["allow_early_exit"] = false.into();
@@ -273,7 +273,7 @@ async fn seats_that_always_fail_do_not_use_up_the_calls_of_the_longest_run() {
 }
 
 #[tokio::test]
-async fn tokens_that_are_used_up_end_the_run_whoever_needs_them() {
+async fn exhausted_tokens_end_run() {
     let triage = loops("parallel", &ROLES, 2).to_string();
     let answer = json!({
         "choices": [{"message": {"content": triage}}],
@@ -322,7 +322,7 @@ fn openrouter(server: &FakeApi) -> EngineConfig {
 }
 
 #[test]
-fn more_fallback_models_than_openrouter_takes_are_refused_before_anything_is_sent() {
+fn too_many_fallback_models_are_refused_unsent() {
     let server = FakeApi::start([Reply::Drop]);
     let four = ["maker/first", "maker/2", "maker/3", "maker/4"].map(str::to_owned).to_vec();
     let refused = |config: EngineConfig| match Crucible::new(config) {
@@ -365,7 +365,7 @@ fn more_fallback_models_than_openrouter_takes_are_refused_before_anything_is_sen
 }
 
 #[tokio::test]
-async fn a_run_that_fails_tells_in_which_loop_what_it_took_and_what_was_worse() {
+async fn failure_has_loop_usage_and_degradations() {
     let mut attacks = 0;
     let server = server(loops("parallel", &ROLES, 2), move |call| match call {
         CouncilCall::RedTeam => {
@@ -388,7 +388,7 @@ async fn a_run_that_fails_tells_in_which_loop_what_it_took_and_what_was_worse() 
 }
 
 #[tokio::test]
-async fn fallback_models_go_to_openrouter_and_others_say_that_they_pass_over_them() {
+async fn fallback_models_are_sent_only_to_openrouter() {
     let server = at_first(CouncilCall::Triage, []);
     let fallback_models = vec!["maker/second".to_owned()];
     let result =

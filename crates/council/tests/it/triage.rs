@@ -71,7 +71,7 @@ async fn broken(value: &Value) -> Vec<Violation> {
 }
 
 #[tokio::test]
-async fn prose_and_fenced_json_are_refused_and_not_asked_for_again() {
+async fn prose_and_fenced_json_are_refused_once() {
     let good = good().to_string();
     for (text, shown) in [
         ("You should not migrate.".to_owned(), "it begins with something else than `{`"),
@@ -90,7 +90,7 @@ async fn prose_and_fenced_json_are_refused_and_not_asked_for_again() {
 }
 
 #[tokio::test]
-async fn another_shape_is_refused_with_its_place_and_the_value_found() {
+async fn wrong_shape_is_refused_with_place_and_value() {
     let twice = good().to_string().replacen("\"loop_count\":3", "\"loop_count\":9,\"loop_count\":3", 1);
     assert_ne!(twice, good().to_string());
     for (text, shown) in [
@@ -126,7 +126,7 @@ async fn another_shape_is_refused_with_its_place_and_the_value_found() {
 }
 
 #[tokio::test]
-async fn a_broken_rule_is_named_with_the_value_found_and_nothing_is_corrected() {
+async fn broken_rule_is_reported_uncorrected() {
     let seven =
         seats(&["creative", "creative", "creative", "creative", "pragmatist", "synthesizer", "red_team"]);
     let loops = |count: i64| with(|v| v["loop_count"] = count.into());
@@ -192,7 +192,7 @@ async fn a_megabyte_of_json_is_not_read() {
 }
 
 #[tokio::test]
-async fn a_triage_that_was_cut_off_is_refused_even_where_it_could_be_read() {
+async fn cut_triage_is_refused_even_if_valid() {
     let error = refused(Reply::CutAnswer(good().to_string())).await;
     assert!(matches!(&error, CouncilError::TriageCutShort { model, .. } if model == "fake-model"), "{error}");
     assert!(error.to_string().contains("max_tokens"), "{error}");
@@ -212,7 +212,7 @@ fn ended(reason: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn a_triage_that_ended_for_another_reason_is_read_strictly_and_told() {
+async fn triage_with_other_finish_reason_is_noted() {
     let server = FakeApi::answering(|request| match council_call(request) {
         CouncilCall::Triage => ended("eos"),
         _ => Reply::Answer("Nobody has counted what the nights on call will cost.".to_owned()),
@@ -224,7 +224,7 @@ async fn a_triage_that_ended_for_another_reason_is_read_strictly_and_told() {
 }
 
 #[tokio::test]
-async fn a_long_question_that_is_handed_on_as_a_short_one_is_told() {
+async fn shortened_long_question_is_noted() {
     let handed_on = |length: usize| with(|v| v["reconstructed_query"] = "ä".repeat(length).into());
     for (asked, kept, is_told) in
         [(5000, 2499, true), (5000, 2500, false), (2001, 1000, true), (2001, 1001, false), (2000, 10, false)]
@@ -257,7 +257,7 @@ async fn the_context_is_measured_as_it_is_sent() {
 }
 
 #[tokio::test]
-async fn a_list_of_models_is_trimmed_and_each_named_once() {
+async fn model_list_is_trimmed_and_deduplicated() {
     let value = with(|v| v["council"][0]["model_hint"] = "dear/model ".into());
     let server = council(&value);
     let mut hinting = config(&server);
@@ -273,7 +273,7 @@ async fn a_list_of_models_is_trimmed_and_each_named_once() {
 }
 
 #[tokio::test]
-async fn a_hint_that_is_no_name_is_refused_and_stored_clean() {
+async fn invalid_hint_is_refused_and_stored_escaped() {
     let value = with(|v| {
         v["council"][0]["model_hint"] = "a\u{202e}\u{1b}[2Jb".into();
         v["council"][1]["model_hint"] = "m".repeat(10_000).into();
@@ -295,7 +295,7 @@ async fn a_hint_that_is_no_name_is_refused_and_stored_clean() {
 }
 
 #[tokio::test]
-async fn the_name_of_a_model_cannot_write_into_an_error() {
+async fn model_name_in_error_is_sanitised() {
     let body = json!({
         "model": format!("\u{1b}[2J\u{202e}{}", "m".repeat(5000)), "usage": {"prompt_tokens": 5, "completion_tokens": 5},
         "choices": [{"message": {"content": "no"}, "finish_reason": "stop"}],
@@ -305,7 +305,7 @@ async fn the_name_of_a_model_cannot_write_into_an_error() {
 }
 
 #[tokio::test]
-async fn a_triage_that_gives_no_answer_ends_the_run() {
+async fn failed_triage_ends_run() {
     for reply in [Reply::Status(401), Reply::Answer(String::new())] {
         match refused(reply).await {
             CouncilError::Call { part: Part::Triage, .. } => {}
@@ -318,7 +318,7 @@ async fn a_triage_that_gives_no_answer_ends_the_run() {
 }
 
 #[tokio::test]
-async fn what_is_no_question_or_too_long_a_one_is_refused_before_any_request() {
+async fn invalid_question_is_refused_before_any_request() {
     let server = council(&good());
     let engine = engine(config(&server));
     for blank in ["", " \t\r\n\u{a0}", "\u{200b}\u{feff}", "\u{200d}\u{200c}"] {
@@ -361,7 +361,7 @@ fn calls(requests: &[SeenRequest]) -> BTreeMap<CouncilCall, usize> {
 }
 
 #[tokio::test]
-async fn a_question_that_is_a_configuration_or_an_order_is_fenced_and_changes_nothing() {
+async fn hostile_question_is_fenced_and_harmless() {
     let plain = council(&good());
     engine(config(&plain)).run(QUESTION, &TriageContext::none()).await.unwrap();
     let (duties, asked) = shown_to_triage(&plain.completions());
@@ -389,7 +389,7 @@ async fn a_question_that_is_a_configuration_or_an_order_is_fenced_and_changes_no
 }
 
 #[tokio::test]
-async fn the_context_reaches_the_triage_and_nobody_else() {
+async fn context_reaches_only_the_triage() {
     for grammar in ["parallel", "sequential", "debate"] {
         let mut value = triage(grammar, &["domain_expert", "pragmatist"]);
         value["allow_early_exit"] = true.into();
@@ -413,14 +413,14 @@ async fn the_context_reaches_the_triage_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn no_block_is_shown_where_there_is_no_context() {
+async fn empty_context_adds_no_block() {
     let server = council(&good());
     engine(config(&server)).run(QUESTION, &TriageContext::none()).await.unwrap();
     assert!(!shown_to_triage(&server.completions()).1.contains("context"));
 }
 
 #[tokio::test]
-async fn the_schema_is_on_the_wire_where_the_backend_can_be_held_to_one_and_nowhere_else() {
+async fn triage_schema_is_sent_only_if_supported() {
     let server = council(&good());
     let mut hinting = config(&server);
     hinting.hinted_models = HintedModels::Only(vec!["a/b".to_owned()]);
@@ -459,7 +459,7 @@ fn models(requests: &[SeenRequest]) -> BTreeMap<CouncilCall, String> {
 }
 
 #[tokio::test]
-async fn a_hint_is_asked_where_it_is_granted_and_told_where_it_is_not() {
+async fn granted_hint_is_used_refused_hint_noted() {
     let value = with(|v| {
         v["council"][0]["model_hint"] = "dear/model".into();
         v["council"][3]["model_hint"] = " dear/model ".into();
@@ -497,7 +497,7 @@ fn refused_hints(result: &ExecutorResult) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn a_triage_that_may_name_any_model_does_not_choose_who_attacks() {
+async fn any_model_policy_excludes_red_team() {
     let value = with(|v| {
         v["council"][0]["model_hint"] = "dear/model".into();
         v["council"][3]["model_hint"] = "tiny/agreeable".into();
@@ -514,7 +514,7 @@ async fn a_triage_that_may_name_any_model_does_not_choose_who_attacks() {
 }
 
 #[tokio::test]
-async fn a_hinted_model_without_a_price_is_not_asked_under_a_limit_in_money() {
+async fn unpriced_hinted_model_is_refused_under_cost_limit() {
     let value = with(|v| v["council"][0]["model_hint"] = "dear/model".into());
     let line = ListedPrice {
         price: Price::PerMillionTokens { input: 1_000_000, output: 1_000_000 },
@@ -546,7 +546,7 @@ async fn a_hinted_model_without_a_price_is_not_asked_under_a_limit_in_money() {
 }
 
 #[tokio::test]
-async fn a_hinted_model_that_nobody_knows_is_asked_once_and_the_default_one_from_then_on() {
+async fn unknown_hinted_model_falls_back_to_default() {
     let value = with(|v| v["council"][0]["model_hint"] = "no/such".into());
     let answers = value.clone();
     let server = FakeApi::answering(move |request| {
@@ -577,7 +577,7 @@ fn escaped(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_secret_that_escapes_hide_in_the_triage_is_never_shown_and_never_ends_a_run() {
+async fn escaped_secret_in_triage_is_redacted() {
     let key = made_up_token();
     type Change = fn(&mut Value);
     let usable: [Change; 4] = [

@@ -158,7 +158,7 @@ mod tests {
     const VECTORS: &str = include_str!("plan_hash_vectors.json");
 
     #[test]
-    fn the_hash_of_steps_is_the_one_that_javascript_computes() {
+    fn steps_hash_matches_javascript() {
         let vectors: Vec<(ShortHash, String)> = serde_json::from_str(VECTORS).unwrap();
         assert_eq!(vectors.len(), 80);
         for (hash, steps) in vectors {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_of_no_steps_is_that_of_two_brackets() {
+    fn empty_steps_hash_is_of_empty_array() {
         assert_eq!(PlanV1::hash_of(&[]), ShortHash::of(b"[]"));
     }
 

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_seen_however_it_is_spelled_and_wherever_it_stands() {
+    fn escaped_secret_is_found_anywhere() {
         let all = spelled(&made_up_token());
         let hidden = made_up_token().replacen('h', "h\u{200b}", 1);
         let hidden_by_escape = made_up_token().replacen('h', "h\\u200b", 1);
@@ -101,7 +101,7 @@ mod tests {
         proptest! {
             /// The scanned text equals the text that serde parses.
             #[test]
-            fn a_text_of_json_reads_as_its_reader_reads_it(text in "[ -~\\n\\t\u{e4}\u{4e00}]{0,40}") {
+            fn unescaped_text_matches_serde(text in "[ -~\\n\\t\u{e4}\u{4e00}]{0,40}") {
                 let json = Value::from(text.as_str()).to_string();
                 prop_assert_eq!(plain(&json).into_owned(), format!("\"{text}\""));
                 prop_assert_eq!(plain(&spelled(&text)).into_owned(), text);

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reply_is_kept_whole_or_says_that_it_is_not() {
+    fn long_reply_is_marked_as_cut() {
         assert_eq!(kept("fine"), "fine");
         let whole = "x".repeat(MOST_KEPT);
         assert_eq!(kept(&whole), whole);

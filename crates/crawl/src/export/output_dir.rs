@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn every_system_directory_of_the_seed_is_refused_and_named() {
+    fn system_directories_are_refused() {
         let seed = ["/usr", "/etc", "/var", "/bin", "/sbin", "/lib", "/boot", "/proc", "/sys", "/dev"];
         let ours = ["/lib32", "/lib64", "/libx32", "/run"];
         for system in seed.into_iter().chain(ours) {
@@ -180,14 +180,14 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_compared_by_its_parts_and_not_by_its_letters() {
+    fn system_directory_check_compares_path_parts() {
         for path in ["/usrlocal/x", "/etcetera", "/variable", "/development/x", "/library/x", "/running"] {
             assert_eq!(system_directory(Path::new(path), Path::new(path)), None, "{path}");
         }
     }
 
     #[test]
-    fn a_home_that_the_system_keeps_below_var_is_none_of_its_own_directories() {
+    fn var_home_is_not_a_system_directory() {
         let (named, real) = (Path::new("/home/me/out"), Path::new("/var/home/me/out"));
         assert_eq!(system_directory(named, real), None);
         assert_eq!(system_directory(real, real), Some("/var"));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_a_system_directory_is_refused_wherever_it_stands_on_the_way() {
+    fn link_to_system_directory_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         symlink("/etc", dir.path().join("link")).unwrap();
         symlink("link", dir.path().join("chain")).unwrap();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn two_dots_mean_the_directory_that_is_really_above() {
+    fn parent_segment_follows_real_path() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("real/deep")).unwrap();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_exported_into_the_directory_of_a_repositorys_git() {
+    fn export_into_git_directory_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join(".git/hooks")).unwrap();
         symlink(".git/hooks", dir.path().join("innocent")).unwrap();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_a_dangling_link_and_a_loop_are_no_directories() {
+    fn non_directories_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("file"), "x").unwrap();
         symlink("nowhere", dir.path().join("dangling")).unwrap();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_makes_nothing() {
+    fn checking_creates_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let wanted = dir.path().join("a/b/c");
         assert_eq!(
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_somebody_else_are_neither_mixed_with_nor_deleted() {
+    fn foreign_files_are_refused_and_kept() {
         let dir = tempfile::tempdir().unwrap();
         OutputDir::resolve(dir.path()).unwrap();
         fs::write(dir.path().join("plan.json"), "mine").unwrap();

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn two_minutes_are_waited_for_and_no_second_more() {
+    async fn wait_is_limited_to_two_minutes() {
         let (then, took, told) = met(at(NOW + 120)).await;
         assert_eq!((then, took), (Then::AskAgain, 121));
         assert_eq!(told, (1..=121).rev().collect::<Vec<_>>());
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_reset_that_is_over_or_was_not_told_is_waited_for_too() {
+    async fn past_or_unknown_reset_is_awaited() {
         assert_eq!(met(at(NOW - 3600)).await, (Then::AskAgain, 1, vec![1]));
         assert_eq!(met(at(0)).await.1, 1);
         assert_eq!(met(LimitReset::default()).await.1, 61);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn questions_side_by_side_wait_together_and_later_ones_not_at_all() {
+    async fn concurrent_requests_wait_once_together() {
         let (patience, countdown, start) = (Patience::default(), Countdown::default(), Instant::now());
         let clock = clock();
         let one = |reset| patience.meet(patience.begin(), reset, &clock, &countdown);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wait_that_was_dropped_is_still_to_be_had() {
+    async fn dropped_wait_is_still_available() {
         let (patience, countdown) = (Patience::default(), Countdown::default());
         let clock = clock();
         let wait = patience.meet(patience.begin(), after(60), &clock, &countdown);

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_is_read() {
+    fn valid_repository_is_parsed() {
         let read = candidate(&told(), "github.com").unwrap();
         assert_eq!((read.full_name.as_str(), read.name.as_str()), ("acme/widget", "widget"));
         assert_eq!((read.stars, read.owner_type), (12, OwnerType::Organization));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_true_is_refused() {
+    fn invalid_repository_is_refused() {
         for (field, value) in [
             ("full_name", json!("acme")),
             ("full_name", json!("acme/widget/x")),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_missing_may_be_missing() {
+    fn optional_fields_may_be_missing() {
         let never_pushed = with("pushed_at", Value::Null).unwrap();
         assert_eq!(never_pushed.pushed_at.to_string(), "2020-01-01T00:00:00.000Z");
         assert_eq!(with("description", Value::Null).unwrap().description, "");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owners_words_are_on_one_line_short_and_without_secrets() {
+    fn description_is_one_short_redacted_line() {
         let told = with("description", json!("a\u{1b}[31m\r\nb\u{202e}c\u{0}\t d")).unwrap();
         assert_eq!(told.description, "a[31m bc d");
         let long = with("description", json!("é".repeat(1 << 19))).unwrap().description;
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_at_the_host_that_was_asked() {
+    fn address_is_on_the_requested_host() {
         let mut told = told();
         told["html_url"] = json!("https://git.example.org/acme/widget");
         assert!(candidate(&told, "github.com").is_err());
@@ -218,7 +218,7 @@ mod tests {
 
         proptest::proptest! {
             #[test]
-            fn foreign_words_are_always_one_visible_line(text in "(?s).{0,400}", most in 0_usize..50) {
+            fn foreign_text_becomes_one_visible_line(text in "(?s).{0,400}", most in 0_usize..50) {
                 let line = line(&text, most);
                 proptest::prop_assert!(line.chars().count() <= most + 1);
                 proptest::prop_assert!(!line.contains(is_hidden));

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_the_cut_divides_leaves_nothing_of_itself() {
+    fn secret_split_by_cut_is_removed() {
         for lead in 0..60 {
             let text = format!("{}\nkey = {KEY}\n{}", "x".repeat(lead), "y ".repeat(3000));
             for extent in [SampleExtent::Whole, SampleExtent::Beginning] {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_reader_did_not_see_the_end_of_is_not_shown_up_to_its_end() {
+    fn text_near_sample_end_is_dropped() {
         // The sample ends in the middle of a key, which cannot be recognised.
         let text = format!("{}\nkey = {}", "word ".repeat(1000), &KEY[..15]);
         let shown = beginning(&file(&text, SampleExtent::Beginning), 100_000, 100_000);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_key_that_goes_on_beyond_everything_is_replaced() {
+    fn endless_private_key_is_redacted() {
         let text = format!(
             "a\n-----BEGIN RSA {}-----\n{}",
             "PRIVATE KEY",

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn each_manifest_says_what_it_asks_for() {
+    fn manifest_constraints_are_parsed() {
         for (name, content, expected) in [
             ("Cargo.toml", "[package]\nrust-version = '1.70'", "rustc >=1.70"),
             (
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_version_or_cannot_be_read_asks_for_nothing() {
+    fn invalid_versions_are_ignored() {
         for (name, content) in [
             ("Cargo.toml", "[package]\nrust-version = '$(x)'"),
             ("Cargo.toml", "[package"),

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn every_build_system_has_its_places() {
+    fn every_build_system_has_a_layout() {
         let pair = |build: &str, install: &str| (build.to_owned(), install.to_owned());
         assert_eq!(layout("cargo", &["cargo build"], "."), pair("target", "target/debug"));
         assert_eq!(layout("cargo", &["cargo build --release"], "."), pair("target", "target/release"));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_a_step_names_lies_where_the_step_runs() {
+    fn named_build_directory_is_relative_to_step() {
         let mut plan = fixture::plan_document();
         plan.detected.build_system = "cmake".to_owned();
         for (cwd, cmd, build_dir) in [
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_a_level_below_has_its_places_there() {
+    fn nested_build_system_has_nested_layout() {
         let pair = |build: &str, install: &str| (build.to_owned(), install.to_owned());
         assert_eq!(layout("cargo", &[], "rust"), pair("rust/target", "rust/target/debug"));
         assert_eq!(layout("make", &[], "src"), pair("src", "src/install"));

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recipe_is_the_plan_worked_through() {
+    fn recipe_follows_the_plan() {
         let mut inspection = fixture::inspection("cargo");
         inspection.version_constraints.insert("rustc".to_owned(), ">=1.70".to_owned());
         let plan = plan(vec![fixture::step("build", "cargo build"), fixture::step("test", "cargo test")]);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_gathered_and_a_conflict_is_said() {
+    fn conflicting_variables_are_noted() {
         let with = |name: &str, pairs: &[(&str, &str)]| PlanStep {
             env: pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             ..fixture::step(name, "cargo build")
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chosen_sub_project_is_named_as_the_workspace() {
+    fn sub_project_is_named_as_workspace() {
         let mut plan = plan(vec![fixture::step("build", "cargo build")]);
         assert!(!recipe(&plan).notes.contains("checkout"));
         plan.repo.selected_ref = "v1:packages/core".to_owned();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn each_build_system_with_standard_steps_has_a_recipe_that_matches_its_schema() {
+    fn standard_plans_have_valid_recipes() {
         for system in crucible_repo::BuildSystem::ALL {
             let inspection = fixture::inspection(system.as_str());
             let Ok(outcome) = offline_plan(&inspection) else {

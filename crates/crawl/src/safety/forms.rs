@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_list_leaves_out_is_refused() {
+    fn unlisted_forms_are_refused() {
         for (system, command, text) in [
             (BuildSystem::PythonPip, "python -m http.server", "http.server"),
             (BuildSystem::PythonPoetry, "poetry run black .", "black"),

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_is_the_short_hash_of_what_the_seed_puts_together() {
+    fn cache_key_matches_the_seed() {
         // printf 'ripgrep101' | sha256sum | cut -c1-12
         assert_eq!(page().key(), "6da6abcd4ee4");
         let (one, other) = (
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_was_not_written_by_us_for_this_search_is_no_page() {
+    fn foreign_cache_page_is_ignored() {
         let good = good();
         assert_eq!(page().parse(&good.to_string()).unwrap().len(), 1);
         let changes: &[(&str, Value)] = &[

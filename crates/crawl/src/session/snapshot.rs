@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_written_down_by_name_and_in_order() {
+    fn snapshot_lists_settings_in_name_order() {
         let snapshot =
             ConfigSnapshot::of([("llm.provider", "gateway"), ("crawl.clone_base", "https://github.com")]);
         assert_eq!(
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_written_down_wherever_they_stand() {
+    fn snapshot_redacts_secrets() {
         let token = crucible_testkit::made_up_token();
         let found = snapshot(&[
             ("llm.openai.api_key", "anything at all"),

@@ -118,7 +118,7 @@ fn widget() -> FakeRepo {
 }
 
 #[tokio::test]
-async fn the_latest_release_comes_as_its_archive() {
+async fn latest_release_is_fetched_as_archive() {
     let scene = Scene::with([widget()
         .release("v1.0", &[("Cargo.toml", "[package]\n"), ("src/lib.rs", "")])
         .preview("v2-rc")]);
@@ -142,7 +142,7 @@ async fn the_latest_release_comes_as_its_archive() {
 }
 
 #[tokio::test]
-async fn a_sub_project_changes_nothing_but_what_is_called_selected() {
+async fn sub_project_changes_only_selected_ref() {
     let scene = Scene::with([widget().release("v1.0", &[("core/Cargo.toml", "")])]);
     let work = scene.work();
     let fetched = scene.fetch(&work, "acme/widget", ":core").await.unwrap();
@@ -167,7 +167,7 @@ async fn without_a_release_the_default_branch_is_cloned() {
 }
 
 #[tokio::test]
-async fn a_ref_is_cloned_although_there_is_a_release() {
+async fn named_ref_overrides_release() {
     let repo = example();
     let scene = Scene::with([widget().release("v1.0", &[("released", "")])]).served("acme/widget", &repo);
     for (choice, selected, commit, files) in [
@@ -194,7 +194,7 @@ async fn a_ref_is_cloned_although_there_is_a_release() {
 }
 
 #[tokio::test]
-async fn a_commit_id_comes_as_an_archive_because_no_clone_takes_one() {
+async fn commit_id_is_fetched_as_archive() {
     let sha = "0123456789abcdef0123456789abcdef01234567";
     let scene =
         Scene::with([widget().release("v1.0", &[("released", "")]).commit(sha, &[("at-commit", "")])]);
@@ -229,7 +229,7 @@ async fn an_archive_of_another_commit_is_an_error() {
 }
 
 #[tokio::test]
-async fn an_archive_that_is_broken_or_hostile_is_an_error_and_touches_nothing_else() {
+async fn hostile_archive_is_refused() {
     let sha = fake_sha("acme/widget", "v1.0");
     let good = tarball("acme", "widget", &sha, [("a", "a")]);
     let hostile = tarball("acme", "widget", &sha, [("../../../../escaped", "x")]);
@@ -283,7 +283,7 @@ async fn a_renamed_repository_is_fetched_under_its_new_name() {
 }
 
 #[tokio::test]
-async fn what_is_not_on_github_or_cannot_be_cloned_says_so() {
+async fn missing_repository_is_reported() {
     let scene = Scene::with([widget()]);
     let work = scene.work();
     let missing = scene.fetch(&work, "acme/nothing", "").await.unwrap_err();
@@ -294,7 +294,7 @@ async fn what_is_not_on_github_or_cannot_be_cloned_says_so() {
 }
 
 #[tokio::test]
-async fn a_local_repository_is_cloned_at_what_it_has_checked_out() {
+async fn local_repository_is_cloned_at_head() {
     let repo = example();
     let scene = Scene::with([]);
     let local = scene.room.path().join("my project");
@@ -336,7 +336,7 @@ async fn a_local_repository_is_cloned_at_what_it_has_checked_out() {
 }
 
 #[tokio::test]
-async fn what_is_no_local_repository_says_what_to_do() {
+async fn invalid_local_path_has_hint() {
     let scene = Scene::with([]);
     let work = scene.work();
     std::fs::create_dir(scene.room.path().join("plain")).unwrap();
@@ -377,7 +377,7 @@ async fn what_is_no_local_repository_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_fetch_that_is_given_up_leaves_nobody_at_work() {
+async fn dropped_fetch_stops_its_work() {
     // Small files, so that unpacking takes much longer than downloading.
     let files: Vec<(String, String)> =
         (0..4000).map(|n| (format!("d{}/f{n}", n % 50), format!("{n}\n"))).collect();
@@ -414,7 +414,7 @@ async fn a_fetch_that_is_given_up_leaves_nobody_at_work() {
 }
 
 #[tokio::test]
-async fn what_is_going_on_is_told() {
+async fn fetch_reports_progress() {
     let scene = Scene::with([widget().release("v1.0", &[("a", "")])]);
     scene.fetch(&scene.work(), "acme/widget", "").await.unwrap();
     let told = scene.ears.heard();
@@ -427,7 +427,7 @@ async fn what_is_going_on_is_told() {
 }
 
 #[tokio::test]
-async fn what_no_commit_holds_is_warned_of_once() {
+async fn uncommitted_changes_are_warned_once() {
     let repo = example();
     repo.write("newest", "changed\n");
     repo.write("untracked", "x\n");
@@ -474,7 +474,7 @@ async fn special_bits_of_an_archive_are_left_out_and_said() {
 }
 
 #[tokio::test]
-async fn git_clones_from_the_host_that_gh_asks_and_from_no_other() {
+async fn clone_host_must_match_gh() {
     let corporate = FakeRepo::new("acme/widget")
         .default_branch("trunk")
         .lying("html_url", json!("https://git.example.org/acme/widget"));

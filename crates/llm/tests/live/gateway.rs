@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::support::{MAX_TOKENS, NO_LIMITS, Summary, ask, client, context, gateway};
 
 #[tokio::test]
-async fn a_plain_question_gets_a_whole_answer_with_its_tokens() {
+async fn plain_question_gets_whole_answer() {
     let mut summary = Summary::of("plain answer", "the capital of France");
     let result = gateway().invoke(ask("What is the capital of France?")).await.unwrap();
     summary.answered(&result);
@@ -66,7 +66,7 @@ async fn a_prompt_beyond_the_context_is_unsupported() {
 }
 
 #[tokio::test]
-async fn an_answer_cut_at_its_limit_is_never_taken_for_a_whole_one() {
+async fn live_answer_at_limit_is_cut_off() {
     let mut summary = Summary::of("cut at its limit", "to count to fifty in six tokens");
     let mut inv = ask("Count from 1 to 50, separated by commas.");
     inv.metadata.insert("max_tokens".to_owned(), json!(6));

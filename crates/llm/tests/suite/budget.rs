@@ -123,7 +123,7 @@ mod properties {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_attempt_takes_a_slot_so_retries_cannot_pass_the_limit() {
+async fn retries_count_against_call_limit() {
     let backend = Scripted::new((0..10).map(|_| Err(outage(500))));
     let budget = CallBudget::new(BudgetLimits::calls(2));
     let budgeted = under(Shared(backend.clone()), 100, Arc::clone(&budget), Price::Unknown);
@@ -134,7 +134,7 @@ async fn every_attempt_takes_a_slot_so_retries_cannot_pass_the_limit() {
 }
 
 #[tokio::test]
-async fn failed_calls_keep_their_slot_and_give_tokens_back_only_when_nothing_was_done() {
+async fn refused_calls_return_only_tokens() {
     let refused = LlmError::ProviderAuth(Fault::new("p", "m", "w", "n"));
     for (error, keeps_tokens) in [(refused, false), (outage(500), true)] {
         let budget = CallBudget::new(NO_LIMITS);
@@ -162,7 +162,7 @@ async fn a_call_that_is_abandoned_stays_reserved() {
 }
 
 #[tokio::test]
-async fn money_is_counted_where_the_price_is_known_and_the_providers_own_cost_wins() {
+async fn reported_cost_overrides_estimate() {
     let price = Price::PerMillionTokens { input: 1_000_000, output: 2_000_000 };
     let limits = BudgetLimits { micro_dollars: Limit::At(100_000), ..NO_LIMITS };
     let budget = CallBudget::new(limits);
@@ -223,7 +223,7 @@ async fn what_a_client_adds_by_itself_is_reserved_too() {
 }
 
 #[tokio::test]
-async fn a_client_that_asks_again_by_itself_is_reserved_for_all_of_it_and_never_given_back() {
+async fn retrying_client_reserves_every_request() {
     let budget = CallBudget::new(tokens(100_000));
     let extra = ClientExtra { requests: 4, ..ClientExtra::NONE };
     let asks = Asks { provider: "scripted", max_output_tokens: 1000, extra, origin: Origin::Live };
@@ -234,7 +234,7 @@ async fn a_client_that_asks_again_by_itself_is_reserved_for_all_of_it_and_never_
 }
 
 #[tokio::test]
-async fn hints_count_as_part_of_the_question_and_one_that_is_no_number_is_refused_unsent() {
+async fn hints_count_and_invalid_hint_is_refused() {
     let budget = CallBudget::new(tokens(5000));
     let backend = Scripted::new([]);
     let budgeted = under(Shared(backend.clone()), 100, Arc::clone(&budget), Price::Unknown);
@@ -267,7 +267,7 @@ async fn a_recording_costs_nothing_whatever_its_answers_cost_once() {
 }
 
 #[tokio::test]
-async fn what_nobody_here_pays_for_takes_its_call_and_nothing_else() {
+async fn unpaid_origin_uses_only_the_call() {
     let limits = BudgetLimits { calls: Limit::At(1), tokens: Limit::At(1), micro_dollars: Limit::At(1) };
     let budget = CallBudget::new(limits);
     let mut told = answer("ok");

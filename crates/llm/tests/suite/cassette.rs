@@ -108,7 +108,7 @@ mod properties {
 }
 
 #[tokio::test(start_paused = true)]
-async fn attempts_are_in_the_record_and_a_recorded_failure_replays_at_once() {
+async fn recorded_failure_replays_without_retry() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
     let script = [Err(outage(500)), Ok(answer("late")), Err(outage(500)), Err(outage(502)), Err(outage(503))];
@@ -131,7 +131,7 @@ async fn attempts_are_in_the_record_and_a_recorded_failure_replays_at_once() {
 }
 
 #[tokio::test]
-async fn a_changed_request_fails_with_the_nearest_one_as_a_diff() {
+async fn changed_request_fails_with_diff() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
     let live = recording(&Scripted::new([]), &path, Reuse::Nothing);
@@ -165,7 +165,7 @@ async fn a_huge_difference_is_shown_short_and_quickly() {
 }
 
 #[test]
-fn the_key_is_of_what_decides_the_answer_and_of_nothing_else() {
+fn request_key_covers_only_answer_inputs() {
     use crucible_llm::RecordedRequest;
     let key = |inv: &LlmInvocation| RecordedRequest::of(inv).key().unwrap();
     let base = ask("a");
@@ -203,7 +203,7 @@ async fn lines_of_parallel_calls_are_each_whole() {
 }
 
 #[tokio::test]
-async fn an_unfinished_last_line_is_left_out_and_then_taken_away() {
+async fn unfinished_last_line_is_ignored_then_removed() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
     recording(&Scripted::new([]), &path, Reuse::Nothing).call(ask("a")).await.unwrap();
@@ -223,7 +223,7 @@ async fn an_unfinished_last_line_is_left_out_and_then_taken_away() {
 }
 
 #[tokio::test]
-async fn an_answer_recorded_but_not_used_is_not_paid_for_twice() {
+async fn unused_recorded_answer_is_reused() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
     let scripted = Scripted::new([Ok(answer("used")), Ok(answer("unused"))]);
@@ -340,7 +340,7 @@ async fn calls_that_failed_are_not_taken_for_used_answers() {
 }
 
 #[tokio::test]
-async fn a_failure_that_was_followed_by_an_answer_is_passed_over() {
+async fn failure_followed_by_answer_is_skipped() {
     let dir = tempfile::tempdir().unwrap();
     let (path, own) = (cassette_in(&dir), dir.path().join("own.jsonl"));
     let script = [Err(outage(400)), Ok(answer("one")), Err(outage(401)), Ok(answer("two")), Err(outage(402))];
@@ -394,7 +394,7 @@ async fn a_call_that_the_budget_refused_was_not_played() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_taken_is_recorded_without_a_word_and_asked_for_once() {
+async fn unusable_answer_is_recorded_without_text() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
     for fault in [AnswerFault::Empty, AnswerFault::TooLarge] {
@@ -417,7 +417,7 @@ async fn an_answer_that_cannot_be_taken_is_recorded_without_a_word_and_asked_for
 }
 
 #[tokio::test]
-async fn the_digest_of_a_line_is_known_however_its_answer_came() {
+async fn recorded_line_digest_is_always_known() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
     let live = recording(&Scripted::new([]), &path, Reuse::Nothing);
@@ -455,7 +455,7 @@ async fn a_recording_tells_how_it_was_asked() {
 }
 
 #[tokio::test]
-async fn a_phase_asks_the_recordings_model_although_a_call_of_it_that_named_another_came_first() {
+async fn replay_phase_uses_recordings_model() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
     let scripted = Scripted::new([Ok(answer("first")), Ok(answer("named")), Ok(answer("own"))]);

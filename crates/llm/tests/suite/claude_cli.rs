@@ -26,7 +26,7 @@ fn success(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn gets_its_prompt_on_standard_input_and_nothing_of_the_users_but_the_key() {
+async fn program_gets_prompt_on_stdin_and_key() {
     let script = format!(
         "cat > $NOTES/stdin; env > $NOTES/env; pwd > $NOTES/pwd; ls -A | wc -l > $NOTES/files\n\
          for a in \"$@\"; do printf '%s\\n' \"[$a]\"; done > $NOTES/args\n\
@@ -66,7 +66,7 @@ async fn gets_its_prompt_on_standard_input_and_nothing_of_the_users_but_the_key(
 }
 
 #[tokio::test]
-async fn the_users_own_login_is_used_only_when_asked_for() {
+async fn users_login_is_used_only_if_configured() {
     let program = stand(&format!("env > $NOTES/env; printf '%s' '{}'", success("ok")));
     program.backend(Login::User).invoke(ask("x")).await.unwrap();
     let environment = program.note("env");
@@ -94,7 +94,7 @@ async fn the_configured_address_is_where_it_sends_its_calls() {
 }
 
 #[tokio::test]
-async fn the_named_key_reaches_it_under_the_name_it_knows() {
+async fn configured_key_uses_programs_variable() {
     let api_key_env = Some("TEAM_KEY".to_owned());
     let settings = ProviderSettings { api_key_env, ..client_settings() };
     let ([key, _], environment) = key_and_server(settings.clone()).await;
@@ -156,7 +156,7 @@ async fn several_turns_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_long_prompt_is_read_whole_and_a_longer_one_is_refused_unsent() {
+async fn oversized_prompt_is_refused_unsent() {
     let program = stand(&format!("wc -c > $NOTES/size; printf '%s' '{}'", success("ok")));
     let mut long = ask(&"x".repeat(2_900_000));
     program.call(long.clone()).await.unwrap();
@@ -202,7 +202,7 @@ async fn its_traps_are_errors_of_the_right_kind() {
 }
 
 #[tokio::test]
-async fn what_it_complains_about_is_kept_short_and_without_secrets() {
+async fn stderr_is_short_and_redacted() {
     let token = crucible_testkit::made_up_token();
     let program = stand(&format!(
         "i=0; while [ $i -lt 5000 ]; do echo \"noise $i\" >&2; i=$((i+1)); done\n\
@@ -217,7 +217,7 @@ async fn what_it_complains_about_is_kept_short_and_without_secrets() {
 }
 
 #[tokio::test]
-async fn a_program_that_hangs_is_ended_with_what_it_started() {
+async fn hanging_program_is_killed_with_children() {
     let program = stand("trap '' TERM; sleep 300 & echo $! > $NOTES/child; sleep 300");
     let mut inv = ask("x");
     inv.timeout = Duration::from_millis(700);

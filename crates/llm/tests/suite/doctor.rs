@@ -106,7 +106,7 @@ fn codes(seen: &Diagnosis) -> Vec<(String, Level)> {
 }
 
 #[test]
-fn what_is_there_is_told_and_what_is_missing_is_searched_for() {
+fn doctor_reports_found_and_missing() {
     let machine = Machine::new();
     let seen =
         machine.examine(&configured("claude-cli", settings(Path::new("claude"), "http://127.0.0.1:9/v1")));
@@ -175,7 +175,7 @@ fn a_choice_is_judged_with_its_fallback() {
 }
 
 #[test]
-fn an_old_git_and_a_missing_one_refuse_and_a_tool_of_some_commands_does_not() {
+fn old_or_missing_git_is_error() {
     let mut machine = Machine::new();
     machine.variables.insert("PATH".to_owned(), format!("{}:/bin", machine.directory.path().display()));
     let ready = || configured("gateway", settings(Path::new("claude"), "http://127.0.0.1:9/v1"));
@@ -280,7 +280,7 @@ mod properties {
     /// Seed 002, properties 4 and 6: whatever is configured, no client program is asked for anything but its version, and no
     /// provider over HTTP is connected to.
     #[test]
-    fn whatever_is_configured_only_versions_are_asked_for_and_nobody_is_connected_to() {
+    fn doctor_runs_only_version_checks() {
         let machine = Machine::new();
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         server.set_nonblocking(true).unwrap();

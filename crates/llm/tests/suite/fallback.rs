@@ -116,7 +116,7 @@ mod properties {
 }
 
 #[test]
-fn what_is_written_down_of_a_fallback_does_not_name_the_users_home() {
+fn recorded_fallback_hides_home() {
     let room = room();
     let home = room.path().display().to_string();
     let chosen = select(
@@ -129,7 +129,7 @@ fn what_is_written_down_of_a_fallback_does_not_name_the_users_home() {
 }
 
 #[test]
-fn without_a_name_or_with_a_wrong_one_there_is_nothing_to_fall_back_from() {
+fn unknown_primary_does_not_fall_back() {
     let room = room();
     let fallback = Fallback::To(Box::new(candidate("gateway", Fault::None, &room)));
     for (name, says) in [("", "LLM provider must be specified"), ("claud-cli", "unknown provider")] {
@@ -140,7 +140,7 @@ fn without_a_name_or_with_a_wrong_one_there_is_nothing_to_fall_back_from() {
 }
 
 #[tokio::test]
-async fn a_provider_that_fails_while_it_works_is_not_replaced() {
+async fn provider_failing_during_work_is_kept() {
     use crucible_llm::LlmBackend;
 
     let (failing, other) =

@@ -66,7 +66,7 @@ async fn a_program_that_asks_for_a_password_gets_none() {
 }
 
 #[tokio::test]
-async fn a_program_that_vanishes_before_the_call_is_a_configuration_error() {
+async fn vanished_program_is_configuration_error() {
     let room = tempfile::tempdir().unwrap();
     let binary = program(room.path(), "exit 0", 0o755);
     for client in CLIENTS {

@@ -42,7 +42,7 @@ async fn error_after(provider: &str, reply: &Reply) -> LlmError {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_is_an_outage_that_is_not_retried() {
+async fn invalid_answer_is_outage_without_retry() {
     for reply in [
         Reply::Html,
         Reply::BadJson,
@@ -130,7 +130,7 @@ async fn what_never_ends_is_a_timeout() {
 }
 
 #[tokio::test]
-async fn a_token_limit_that_is_none_is_refused_and_nothing_is_sent() {
+async fn invalid_token_limit_is_refused_unsent() {
     for provider in HTTP_PROVIDERS {
         let server = FakeApi::start([Reply::Answer("fine".to_owned())]);
         let backend = http_backend(provider, &server.base_url(), &context(&[("TEST_KEY", KEY)]));
@@ -215,7 +215,7 @@ async fn each_status_becomes_its_variant() {
 }
 
 #[test]
-fn a_base_url_that_is_none_is_refused_without_being_shown() {
+fn invalid_base_url_is_refused_without_text() {
     let context = context(&[("TEST_KEY", KEY)]);
     for bad in [
         "",
@@ -237,7 +237,7 @@ fn a_base_url_that_is_none_is_refused_without_being_shown() {
 }
 
 #[test]
-fn a_key_that_is_none_or_cannot_be_sent_is_refused_without_being_shown() {
+fn invalid_key_is_refused_without_text() {
     let settings = http_settings("https://host.invalid/v1");
     for provider in HTTP_PROVIDERS {
         for key in [

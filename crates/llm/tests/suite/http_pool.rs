@@ -44,7 +44,7 @@ async fn sixty_four_calls_are_in_flight_at_once() {
 }
 
 #[tokio::test]
-async fn calls_of_all_providers_share_the_connections_of_one_client() {
+async fn providers_share_http_connections() {
     let server = RawServer::start(
         |mut stream| {
             while read_request(&mut stream) && stream.write_all(&answer()).is_ok() {}

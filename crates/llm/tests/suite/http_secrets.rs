@@ -117,7 +117,7 @@ mod properties {
 
 /// A list of models holds no prompt, but it is asked for with the key.
 #[tokio::test]
-async fn no_list_of_models_fails_with_the_key_in_its_text() {
+async fn model_list_error_hides_key() {
     let key = "list-key-0123456789";
     for status in [200, 302, 401, 429, 500] {
         let body = json!({"data": [{"id": 1, "object": key}], "error": {"message": key}});

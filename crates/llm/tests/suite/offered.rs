@@ -20,7 +20,7 @@ fn settings(base_url: &str) -> ProviderSettings {
 }
 
 #[tokio::test]
-async fn every_provider_with_a_server_lists_its_models_and_asks_none() {
+async fn http_providers_list_models_without_calls() {
     for provider in HTTP_PROVIDERS {
         let server = FakeApi::start([Reply::Hang]);
         let context = context(&[("TEST_KEY", KEY)]);
@@ -60,7 +60,7 @@ async fn openrouter_tells_prices_and_contexts() {
 }
 
 #[tokio::test]
-async fn what_is_no_list_is_a_typed_error_that_tells_nothing() {
+async fn invalid_model_list_is_typed_error() {
     for (status, body, class) in [
         (200, "<html>list-key-0123456789</html>", "provider_outage"),
         (200, "{}", "provider_outage"),

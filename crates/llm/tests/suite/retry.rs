@@ -95,7 +95,7 @@ async fn council(
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_council_retries_three_times_after_one_two_and_four_seconds() {
+async fn council_policy_retries_three_times() {
     for error in [outage(500), outage(503), unreachable(), quota(None)] {
         let failing = |times: usize| vec![error.clone(); times];
         assert_eq!(council(failing(3), 60).await, (Ok("more".to_owned()), 4, Duration::from_secs(7)));
@@ -116,7 +116,7 @@ async fn the_council_waits_as_long_as_the_provider_asks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_the_calls_time_does_not_carry_is_reported_at_once() {
+async fn too_long_rate_limit_wait_is_reported() {
     for seconds in [20, 21, 3600, u64::MAX] {
         let error = quota(Some(seconds));
         assert_eq!(council([error.clone()], 20).await, (Err(error), 1, Duration::ZERO));
@@ -143,7 +143,7 @@ async fn the_council_retries_no_other_refusal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_share_an_allowance_take_no_more_retries_than_it_has() {
+async fn shared_allowance_limits_retries() {
     let backend = Scripted::new((0..20).map(|_| Err(outage(503))));
     let retries = RetryAllowance::unlimited();
     let options = ClientOptions {
@@ -171,7 +171,7 @@ async fn calls_that_share_an_allowance_take_no_more_retries_than_it_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_attempts_of_a_call_that_were_sent_are_counted_and_no_others() {
+async fn only_sent_attempts_are_counted() {
     let fault = |status| Box::new(Fault { status, ..*Fault::new("p", "m", "w", "n") });
     let limited = CallBudget::new(BudgetLimits::calls(2));
     for (script, budget, sent) in [
@@ -192,7 +192,7 @@ async fn the_attempts_of_a_call_that_were_sent_are_counted_and_no_others() {
 }
 
 #[tokio::test]
-async fn a_servers_limit_of_the_rate_is_waited_for_or_reported() {
+async fn rate_limit_is_awaited_or_reported() {
     let limited = |after: &str| Reply::RateLimited(RetryAfter::Value(after.to_owned()));
     let asked = |replies: Vec<Reply>, policy| async move {
         let server = FakeApi::start(replies);

@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::support::{CAPABILITIES, Scripted, answer, ask, client, gateway};
 
 #[tokio::test]
-async fn a_secret_anywhere_in_a_request_stops_it_before_anything_is_sent_or_written() {
+async fn secret_in_request_stops_it_unsent() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("calls.jsonl");
     let header = CassetteHeader::new("gateway", "m", CAPABILITIES);
@@ -47,7 +47,7 @@ async fn a_secret_anywhere_in_a_request_stops_it_before_anything_is_sent_or_writ
 }
 
 #[tokio::test]
-async fn a_secret_in_an_answer_reaches_neither_the_caller_nor_the_file_and_is_counted() {
+async fn secret_in_answer_is_redacted_everywhere() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("calls.jsonl");
     let header = CassetteHeader::new("scripted", "m", CAPABILITIES);
@@ -74,7 +74,7 @@ async fn a_secret_in_an_answer_reaches_neither_the_caller_nor_the_file_and_is_co
 
 /// An answer that is handed out again may have been written by a program that looked for fewer secrets.
 #[tokio::test]
-async fn a_secret_in_an_answer_that_is_used_again_does_not_reach_the_caller() {
+async fn secret_in_reused_answer_is_redacted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("calls.jsonl");
     let header = CassetteHeader::new("scripted", "m", CAPABILITIES);
@@ -101,7 +101,7 @@ fn escaped(text: &str) -> String {
 }
 
 #[test]
-fn a_secret_in_a_value_is_found_by_itself_wherever_it_stands() {
+fn secret_anywhere_in_value_is_found() {
     let client = client(Scripted::new([]).backend(), Recording::Off, RetryPolicy::NEVER);
     for (value, line) in [
         (json!(made_up_token()), 1),
@@ -118,7 +118,7 @@ fn a_secret_in_a_value_is_found_by_itself_wherever_it_stands() {
 }
 
 #[test]
-fn a_secret_that_escapes_hide_is_taken_out_of_json_and_nothing_else_changes() {
+fn escaped_secret_in_json_is_redacted() {
     let client = client(Scripted::new([]).backend(), Recording::Off, RetryPolicy::NEVER);
     let hidden = escaped(&made_up_token());
     for around in [

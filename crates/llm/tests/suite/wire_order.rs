@@ -37,7 +37,7 @@ async fn sent(provider: &str) -> (String, Value) {
 }
 
 #[tokio::test]
-async fn every_provider_sends_the_properties_of_a_schema_in_the_order_in_which_they_are_required() {
+async fn every_provider_sends_required_order() {
     for provider in HTTP_PROVIDERS {
         let (raw, _) = sent(provider).await;
         // Only as a key of `properties` does one of these stand before an object.
@@ -48,7 +48,7 @@ async fn every_provider_sends_the_properties_of_a_schema_in_the_order_in_which_t
 }
 
 #[tokio::test]
-async fn only_a_gateway_is_sent_the_bounds_of_lists_and_all_else_arrives_everywhere() {
+async fn only_gateway_gets_list_bounds() {
     let mut unbounded = schema();
     for bound in ["minItems", "maxItems"] {
         unbounded["properties"]["seats"].as_object_mut().unwrap().remove(bound).unwrap();

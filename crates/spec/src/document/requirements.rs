@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_keeps_its_bytes_and_what_is_new_ends_its_lines_alike() {
+    fn unchanged_text_keeps_bytes_and_endings() {
         let windows = TEXT.replace('\n', "\r\n");
         let ugly = "# x\r\n\r\n\r\n### R-001: A \r\na\n \n\n\nRetired: R-002 \n### R-003: B\nb\r\n\r\n\r\n";
         let bare = "### R-001: A\na\n### R-002: B\nb";

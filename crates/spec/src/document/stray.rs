@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_in_another_form_is_told_from_a_sentence_that_names_one() {
+    fn malformed_entry_differs_from_mention() {
         for line in [
             "**R-002: Security**",
             "R-004: D holds.",

@@ -317,7 +317,7 @@ mod tests {
 
     /// A secret that only the client finds, because it is one only together with the text around it.
     #[test]
-    fn a_secret_that_is_found_in_a_message_is_told_by_the_entry_and_the_line_that_brought_it_there() {
+    fn secret_in_message_is_attributed_to_entry() {
         let entry = |kind, name: &str, text: &str| PacketEntry {
             kind,
             name: name.to_owned(),

@@ -153,7 +153,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn a_phase_may_run_when_all_that_it_stands_on_is_done_and_there(made in prop::collection::vec(made(), 6)) {
+            fn phase_needs_its_inputs_done(made in prop::collection::vec(made(), 6)) {
                 let state = state(&made);
                 let is_done = |phase: &PhaseId| made[PhaseId::ALL.iter().position(|known| known == phase).unwrap()] == Made::Done;
                 let expected: Vec<PhaseId> = PhaseId::ALL

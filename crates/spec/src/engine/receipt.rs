@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_warnings_of_a_kind_leave_a_small_receipt_that_counts_them_and_tells_the_others() {
+    fn warnings_in_receipt_are_limited_and_counted() {
         let mut made = PhaseEntry::begun(PhaseId::Design, "2026-01-31T12:00:00Z".parse().unwrap());
         let warning =
             |kind: &str, message: &str| ReceiptWarning { kind: kind.to_owned(), message: message.to_owned() };

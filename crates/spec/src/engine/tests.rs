@@ -184,7 +184,7 @@ fn takes(desk: &Desk, asked: &CassetteHeader, key: &Digest) -> (bool, Vec<String
 const LEFT: &str = "requirements-20260131-120000-0001.0123456789abcdef.calls.jsonl";
 
 #[test]
-fn answers_that_a_project_brings_along_are_never_taken() {
+fn answers_in_project_are_never_used() {
     let asked = header("gateway", "m");
     let (key, bytes) = recorded(&asked, "gateway");
     let desk = desk();
@@ -203,7 +203,7 @@ fn answers_that_a_project_brings_along_are_never_taken() {
 }
 
 #[test]
-fn an_answer_is_taken_only_by_whoever_asks_the_provider_that_gave_it() {
+fn unused_answer_needs_same_provider() {
     let (key, bytes) = recorded(&header("gateway", "m"), "gateway");
     let desk = desk();
     let left = desk.calls().join(LEFT);
@@ -224,7 +224,7 @@ fn an_answer_is_taken_only_by_whoever_asks_the_provider_that_gave_it() {
 }
 
 #[test]
-fn recorded_calls_that_cannot_be_read_are_put_aside_and_told() {
+fn unreadable_recording_is_renamed_with_warning() {
     let asked = header("gateway", "m");
     let (key, bytes) = recorded(&asked, "gateway");
     let elsewhere = tempfile::tempdir().unwrap();
@@ -243,7 +243,7 @@ fn recorded_calls_that_cannot_be_read_are_put_aside_and_told() {
 }
 
 #[test]
-fn what_a_try_cannot_put_away_is_told_and_the_next_one_does_it() {
+fn failed_cleanup_is_reported_and_repeated() {
     let mut desk = desk();
     let lock = desk.lock();
     let mut run = desk.begin(&lock, PhaseId::Requirements);
@@ -271,7 +271,7 @@ fn what_a_try_cannot_put_away_is_told_and_the_next_one_does_it() {
 }
 
 #[test]
-fn calls_of_a_try_that_failed_before_its_answer_are_kept_for_the_next_and_empty_ones_are_not() {
+fn unused_calls_are_kept_for_next_attempt() {
     let mut desk = desk();
     let asked = header("gateway", "m");
     let (key, bytes) = recorded(&asked, "gateway");
@@ -291,7 +291,7 @@ fn calls_of_a_try_that_failed_before_its_answer_are_kept_for_the_next_and_empty_
 }
 
 #[test]
-fn requirements_whose_document_is_gone_begin_anew_with_a_warning() {
+fn missing_requirements_start_over_with_warning() {
     let mut desk = desk();
     let lock = desk.lock();
     let mut run = desk.begin(&lock, PhaseId::Requirements);
@@ -311,7 +311,7 @@ fn requirements_whose_document_is_gone_begin_anew_with_a_warning() {
 }
 
 #[test]
-fn what_a_phase_wrote_and_cannot_be_gone_on_from_is_told() {
+fn unusable_previous_document_is_reported() {
     let mut desk = desk();
     desk.done(PhaseId::Design);
     assert_eq!(desk.run(PhaseId::Design, "# design\n"), [""; 0]);
@@ -323,7 +323,7 @@ fn what_a_phase_wrote_and_cannot_be_gone_on_from_is_told() {
 }
 
 #[test]
-fn a_phase_that_is_made_from_what_is_stale_says_so() {
+fn stale_input_gives_warning() {
     let mut desk = desk();
     desk.done(PhaseId::Design);
     desk.run(PhaseId::Requirements, "# others\n");
@@ -334,7 +334,7 @@ fn a_phase_that_is_made_from_what_is_stale_says_so() {
 }
 
 #[test]
-fn a_file_that_a_review_names_and_that_is_not_there_is_told() {
+fn missing_reviewed_file_is_reported() {
     let mut desk = desk();
     std::fs::write(desk.store.project().root().join("src/there.rs"), "x\n").unwrap();
     desk.done(PhaseId::Tasks);
@@ -350,7 +350,7 @@ fn a_file_that_a_review_names_and_that_is_not_there_is_told() {
 }
 
 #[test]
-fn whatever_no_receipt_says_was_written_is_kept_before_it_is_promoted_over() {
+fn manual_edits_are_kept_before_promotion() {
     let mut desk = desk();
     let file = desk.path("artifacts/00-requirements.md");
     let kept = |desk: &Desk, count: usize, text: &str| {
@@ -385,7 +385,7 @@ fn whatever_no_receipt_says_was_written_is_kept_before_it_is_promoted_over() {
 }
 
 #[test]
-fn once_a_fixup_is_applied_each_failure_until_a_success_says_so() {
+fn failures_record_applied_fixup() {
     let mut desk = desk();
     desk.done(PhaseId::Review);
     let diff = b"diff --git a/src/a b/src/a\n".to_vec();

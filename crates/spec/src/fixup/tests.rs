@@ -179,7 +179,7 @@ fn every_edit_format_gives_the_same_canonical_diff() {
 }
 
 #[test]
-fn a_whole_file_that_lost_a_function_on_the_way_keeps_it_and_says_so() {
+fn dropped_function_is_restored_with_warning() {
     let twice = "\npub fn twice(a: u32) -> u32 {\n    add(a, a)\n}\n";
     let shown = files(&[("src/lib.rs", &format!("{LIB}{twice}"))]);
     let fixup =
@@ -199,7 +199,7 @@ fn a_whole_file_that_lost_a_function_on_the_way_keeps_it_and_says_so() {
 }
 
 #[test]
-fn what_lies_outside_of_a_fixups_reach_is_refused_by_the_patch_gate() {
+fn fixup_outside_policy_is_refused() {
     let shown = [
         ("tests/it.rs", "a\n"),
         ("Cargo.toml", "a\n"),
@@ -246,7 +246,7 @@ fn what_lies_outside_of_a_fixups_reach_is_refused_by_the_patch_gate() {
 }
 
 #[test]
-fn a_diff_of_the_models_own_smuggles_in_nothing_that_the_canonical_one_would_leave_out() {
+fn model_diff_is_judged_in_original_form() {
     let shown = files(&[("src/a.rs", "a\n"), ("src/b.rs", "b\n")]);
     let head = |path: &str| format!("diff --git a/{path} b/{path}\n");
     let edit = "--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-a\n+x\n";
@@ -280,7 +280,7 @@ fn a_diff_of_the_models_own_smuggles_in_nothing_that_the_canonical_one_would_lea
 }
 
 #[test]
-fn a_named_rename_copy_and_removal_become_what_they_are_file_by_file() {
+fn allowed_renames_become_plain_file_changes() {
     let shown = files(&[("src/a.rs", "a\n"), ("src/b.rs", "b\n")]);
     let named = naming(&["src/a.rs", "src/c.rs", "src/d.rs", "src/b.rs"]);
     let diff = "diff --git a/src/a.rs b/src/c.rs\nsimilarity index 100%\nrename from src/a.rs\nrename to src/c.rs\n\
@@ -293,7 +293,7 @@ fn a_named_rename_copy_and_removal_become_what_they_are_file_by_file() {
 }
 
 #[test]
-fn secrets_marks_of_them_and_empty_changes_are_no_fixup() {
+fn secrets_and_empty_changes_are_refused() {
     let token = made_up_token();
     let with_token = format!("let key = \"{token}\";\n");
     let marked = "let key = \"[secret:github-token]\";\n";
@@ -312,7 +312,7 @@ fn secrets_marks_of_them_and_empty_changes_are_no_fixup() {
 }
 
 #[test]
-fn the_fixup_that_waits_is_that_of_the_newest_real_success_with_its_very_diff() {
+fn pending_fixup_is_of_newest_real_success() {
     let desk = Desk::new(&[("a.rs", "a\n")]);
     let fixup = desk.pending(&[("a.rs", "b\n")], &policy());
     let at = "2024-12-01T10:00:00Z".parse().unwrap();
@@ -382,7 +382,7 @@ fn killed(desk: &Desk, purpose: Digest, edits: &[(&str, Option<&str>, Option<&st
 }
 
 #[test]
-fn what_a_killed_process_left_is_settled_before_anybody_looks_at_the_files() {
+fn interrupted_application_is_recovered_first() {
     let desk = Desk::new(&[("a.rs", "a\n"), ("b.rs", "b\n")]);
     let fixup = desk.pending(&[("a.rs", "x\n"), ("b.rs", "y\n")], &policy());
     let edits = [("a.rs", Some("a\n"), Some("x\n")), ("b.rs", Some("b\n"), Some("y\n"))];
@@ -403,7 +403,7 @@ fn what_a_killed_process_left_is_settled_before_anybody_looks_at_the_files() {
 }
 
 #[test]
-fn a_record_that_comes_with_the_project_is_believed_in_nothing() {
+fn journal_in_project_is_ignored() {
     let desk = Desk::new(&[("a.rs", "a\n"), ("tests/it.rs", "t\n")]);
     let fixup = desk.pending(&[("a.rs", "x\n")], &policy());
     let evil = [(".github/workflows/evil.yml", None, Some("on: push\n")), ("tests/it.rs", Some("t\n"), None)];
@@ -420,7 +420,7 @@ fn a_record_that_comes_with_the_project_is_believed_in_nothing() {
 }
 
 #[test]
-fn a_record_of_other_files_or_of_another_fixup_is_refused_and_names_them() {
+fn journal_of_other_fixup_is_refused() {
     let (own, other) = (("a.rs", Some("a\n"), Some("x\n")), ("b.rs", Some("b\n"), Some("y\n")));
     for (is_of_the_diff, edits) in [
         (true, vec![own, other]),
@@ -454,7 +454,7 @@ fn a_record_of_other_files_or_of_another_fixup_is_refused_and_names_them() {
 }
 
 #[test]
-fn a_process_whose_lock_was_taken_by_force_changes_no_file() {
+fn lost_lock_changes_no_file() {
     let desk = Desk::new(&[("a.rs", "a\n")]);
     let fixup = desk.pending(&[("a.rs", "b\n")], &policy());
     let old = desk.store().lock("old", LockClaim::IfFree).unwrap();
@@ -467,7 +467,7 @@ fn a_process_whose_lock_was_taken_by_force_changes_no_file() {
 }
 
 #[test]
-fn a_fixup_is_applied_to_all_of_its_files_with_their_ends_of_line_and_modes() {
+fn applied_fixup_keeps_line_endings_and_modes() {
     let desk = Desk::new(&[("src/a.rs", "a\r\nb\r\n"), ("run.sh", "echo\nexit 1"), ("other.txt", "o")]);
     std::fs::set_permissions(desk.root().join("run.sh"), PermissionsExt::from_mode(0o755)).unwrap();
     let fixup = desk.pending(&[("src/a.rs", "a\nc\n"), ("run.sh", "echo\nexit 0\n")], &policy());
@@ -492,7 +492,7 @@ fn a_fixup_is_applied_to_all_of_its_files_with_their_ends_of_line_and_modes() {
 }
 
 #[test]
-fn a_file_that_changed_since_blocks_all_and_says_what_to_do() {
+fn changed_file_blocks_whole_fixup() {
     let desk = Desk::new(&[("a.rs", "a\n"), ("b.rs", "b\n")]);
     let fixup = desk.pending(&[("a.rs", "x\n"), ("b.rs", "y\n")], &policy());
     desk.put("b.rs", "mine\n");
@@ -510,7 +510,7 @@ fn a_file_that_changed_since_blocks_all_and_says_what_to_do() {
 }
 
 #[test]
-fn a_diff_that_is_not_the_receipts_or_not_the_policys_is_not_applied() {
+fn mismatched_diff_is_not_applied() {
     let desk = Desk::new(&[("a.rs", "a\n"), ("b.rs", "b\n"), ("tests/it.rs", "t\n")]);
     let fixup = desk.pending(&[("a.rs", "x\n")], &policy());
     let other = desk.pending(&[("b.rs", "y\n")], &policy());
@@ -541,7 +541,7 @@ fn a_diff_that_is_not_the_receipts_or_not_the_policys_is_not_applied() {
 }
 
 #[test]
-fn links_are_refused_or_followed_to_what_may_be_changed() {
+fn links_follow_the_link_policy() {
     let desk = Desk::new(&[("src/real.rs", "a\n"), ("tests/it.rs", "a\n"), ("plain.rs", "p\n")]);
     symlink("src/real.rs", desk.root().join("link.rs")).unwrap();
     symlink("tests/it.rs", desk.root().join("innocent.rs")).unwrap();

@@ -93,7 +93,7 @@ fn nothing_dry_runs_and_failures_do_not_pass() {
 }
 
 #[test]
-fn a_failure_after_a_success_refuses_and_a_dry_run_after_it_does_not() {
+fn later_failure_refuses_later_dry_run_passes() {
     let fine = done_up_to(Some(PhaseId::Final), noon());
     let failed = changed(fine.clone(), PhaseId::Design, |known| {
         known.newest = Some(failure(PhaseId::Design, 9, noon()));
@@ -113,7 +113,7 @@ fn a_failure_after_a_success_refuses_and_a_dry_run_after_it_does_not() {
 }
 
 #[test]
-fn an_age_is_counted_from_the_last_success_and_its_limit_still_passes() {
+fn age_counts_from_last_success() {
     let limit = GatePolicy { max_phase_age: Some(DAY), ..GatePolicy::default() };
     let day = i64::try_from(DAY.as_millis()).unwrap();
     let at = |millis: i64| done_up_to(Some(PhaseId::Tasks), later(noon(), millis));
@@ -149,7 +149,7 @@ fn an_age_is_counted_from_the_last_success_and_its_limit_still_passes() {
 }
 
 #[test]
-fn a_damaged_receipt_refuses_whatever_its_phase_and_hides_nothing_else() {
+fn damaged_receipt_of_any_phase_refuses() {
     let state = changed(done_up_to(Some(PhaseId::Final), noon()), PhaseId::Design, |known| {
         known.outputs[0].found = FileState::Differs;
     });
@@ -182,7 +182,7 @@ fn a_damaged_receipt_refuses_whatever_its_phase_and_hides_nothing_else() {
 }
 
 #[test]
-fn pending_fixups_are_told_and_refuse_only_where_they_are_to() {
+fn pending_fixups_refuse_only_if_required() {
     let state = changed(done_up_to(Some(PhaseId::Fixup), noon()), PhaseId::Fixup, |known| pending(known, 3));
     assert_eq!(codes(&judged(&state, &GatePolicy::default())), ["(gate-fixups-pending)"]);
     let strict = GatePolicy { pending_fixups: OnPendingFixups::Refuse, ..GatePolicy::default() };
@@ -233,7 +233,7 @@ fn a_success_that_tells_of_a_failure_is_none() {
 }
 
 #[test]
-fn a_success_that_nobody_was_asked_for_is_none_but_of_fixups_that_ask_nobody() {
+fn success_without_call_is_refused_except_fixups() {
     let judge = |phase: PhaseId, change: &dyn Fn(&mut PhaseEntry)| {
         let state = changed(done_up_to(Some(PhaseId::Final), noon()), phase, |known| {
             receipt_changed(known, |receipt| change(&mut receipt.phases[0]));
@@ -322,7 +322,7 @@ fn instants_of_a_receipt_that_cannot_be_together_refuse() {
 }
 
 #[test]
-fn an_applied_fixup_that_is_not_in_the_tree_is_told_and_refuses_where_pending_ones_do() {
+fn undone_fixup_counts_as_pending() {
     let state = SpecState {
         fixups_undone: vec!["src/a.rs".to_owned(), "src/b.rs".to_owned()],
         ..done_up_to(Some(PhaseId::Tasks), noon())
@@ -362,7 +362,7 @@ fn only_fixups_that_can_be_applied_are_said_to_be() {
 }
 
 #[test]
-fn fixups_that_a_failure_says_are_applied_are_finished_and_not_pending() {
+fn fixups_applied_by_failure_are_not_pending() {
     let state = changed(done_up_to(Some(PhaseId::Fixup), noon()), PhaseId::Fixup, |known| {
         pending(known, 1);
         let mut failed = failure(PhaseId::Fixup, 9, noon());

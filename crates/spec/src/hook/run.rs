@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_works_in_the_project_and_is_told_what_it_runs_for() {
+    fn hook_runs_in_project_with_input() {
         let bench = Bench::new();
         let done = bench.one(
             "cat > told; echo \"$CRUCIBLE_SPEC_ID $CRUCIBLE_PHASE $CRUCIBLE_HOOK $CRUCIBLE_HOOK_NAME $HOME\"; \
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn hooks_run_in_the_order_of_their_names_until_one_fails_that_must_not() {
+    fn hooks_run_in_name_order_until_failure() {
         let bench = Bench::new();
         let mut other_phase = hook("a-other", "echo bad >> order");
         other_phase.phases = vec![PhaseId::Tasks];
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_that_a_signal_ends_or_that_does_not_read_has_an_end_too() {
+    fn killed_or_unread_hook_has_end() {
         let bench = Bench::new();
         let killed = bench.one("echo before; kill -9 $$");
         assert_eq!((killed.end, killed.exit_code), (HookEnd::Failed, None));
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_4_kib_of_a_stream_are_looked_at_and_the_last_1000_bytes_are_kept() {
+    fn hook_output_keeps_last_1000_bytes() {
         let bench = Bench::new();
         let padded = |spaces: usize| bench.one(&format!("printf 'x%{spaces}s' ''")).said;
         let kept = usize::try_from(KEPT.0).unwrap();
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_that_prints_64_mib_goes_on_and_one_that_prints_more_is_ended() {
+    fn hook_over_output_limit_is_killed() {
         let bench = Bench::new();
         let prints = |bytes: u64| bench.one(&format!("head -c {bytes} /dev/zero | tr '\\0' ' '"));
         assert_eq!(prints(RUNAWAY.0).end, HookEnd::Passed);
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_whose_time_is_over_is_told_so_and_has_a_moment_to_end_well() {
+    fn timed_out_hook_gets_grace_period() {
         let bench = Bench::new();
         let mut polite = hook("polite", "trap 'echo saved; exit 0' TERM; echo ready; sleep 300 & wait");
         polite.timeout = Duration::from_secs(1);
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_found_as_deep_as_receipts_lie_and_no_deeper() {
+    fn link_search_depth_covers_receipts() {
         let dir = tempfile::tempdir().unwrap();
         let own = dir.path().join(CRUCIBLE);
         let search = || Search { left: MOST_ENTRIES }.link_in(&own, 0).unwrap();

@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn pending_fixups_come_before_what_follows_and_after_what_is_unsound() {
+    fn next_step_orders_pending_fixups() {
         let mut state = done_up_to(Some(PhaseId::Fixup), noon());
         let file = |path: &str| FixedFile { path: path.to_owned(), before: None, after: None };
         let fixup =
@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_whose_receipt_cannot_be_believed_is_never_done() {
+    fn phase_with_untrusted_receipt_is_never_done() {
         let mut state = done_up_to(Some(PhaseId::Final), noon());
         let problem = |kind, phase| ReceiptProblem { file: "x.json".to_owned(), phase, kind };
         state.problems.push(problem(ReceiptProblemKind::DigestDiffers, Some(PhaseId::Tasks)));
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn while_a_gate_refuses_for_a_problem_something_is_left_to_do() {
+    fn refusing_problem_leaves_a_next_step() {
         let problem = |kind, phase| ReceiptProblem { file: "x.json".to_owned(), phase, kind };
         for (kind, phase, command) in [
             (
@@ -592,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn fixups_that_a_failure_says_are_applied_wait_no_more_and_are_finished_without_a_model() {
+    fn fixups_applied_by_failure_finish_without_model() {
         let mut state = done_up_to(Some(PhaseId::Fixup), noon());
         let fixup = |stage| {
             let file = FixedFile { path: "a".to_owned(), before: None, after: None };

@@ -153,7 +153,7 @@ fn the_phases_stand_in_their_order_and_are_made_from_earlier_ones() {
 }
 
 #[test]
-fn a_good_answer_is_written_as_it_is_and_asking_again_changes_nothing() {
+fn valid_answer_round_trips() {
     for phase in PhaseId::ALL {
         let case = prepared(phase);
         let document = case.read(good(phase)).unwrap_or_else(|verdict| panic!("{phase}: {verdict:?}"));
@@ -174,7 +174,7 @@ fn a_good_answer_is_written_as_it_is_and_asking_again_changes_nothing() {
 }
 
 #[test]
-fn no_phase_takes_the_document_of_another_or_something_that_is_none() {
+fn wrong_documents_are_refused() {
     for phase in PhaseId::ALL {
         let case = prepared(phase);
         for other in
@@ -262,7 +262,7 @@ fn a_rerun_keeps_requirements_byte_for_byte_and_may_stay_too_long() {
 }
 
 #[test]
-fn a_fixup_asks_nobody_where_the_review_names_no_file_that_is_shown() {
+fn fixup_without_shown_files_needs_no_model() {
     for (review, named) in [
         ("# Review: x\n\n## Findings\n\n- none\n", false),
         ("# Review: x\n\n## Findings\n\n- F-001 [major] design: Thin.\n", false),

@@ -252,7 +252,7 @@ mod tests {
     /// Seed 002: all fields of `llm` are optional, and so are `llm`, `warnings` and `pipeline`
     /// themselves; unknown fields may appear anywhere.
     #[test]
-    fn each_extension_may_be_missing_and_an_unknown_field_may_stand_anywhere() {
+    fn extensions_are_optional_unknown_fields_allowed() {
         let id = "requirements-20241201-100000-0001";
         let old: Value = serde_json::from_str(OLD).unwrap();
         let fits = |value: &Value, what: &str| {
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receipt_of_a_later_version_is_read_and_its_digest_covers_what_we_do_not_know() {
+    fn newer_receipt_digest_covers_unknown_fields() {
         let id = "design-20280101-120000-0007";
         let later = read(LATER, id).unwrap();
         assert_eq!(later.receipt.phase("design").unwrap().findings[0].code.as_str(), "spec-new");
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_a_receipt_of_somebody_else_is_never_told_and_its_digest_is_of_the_bytes_as_they_are() {
+    fn foreign_receipt_secret_is_redacted() {
         let secret = format!("gh{}_{}", 'p', "16C7e42F292c6912E7710c838347Ae178B4a");
         let id = "design-20280101-120000-0007";
         let mut value: Value = serde_json::from_str(LATER).unwrap();
@@ -502,7 +502,7 @@ mod tests {
         proptest! {
             /// Property 2 of seed 002: no receipt is without its strategy.
             #[test]
-            fn every_receipt_states_its_strategy_and_is_read_as_it_was_written(receipt in any_receipt()) {
+            fn receipt_round_trips_with_strategy(receipt in any_receipt()) {
                 let id: ReceiptId = receipt.receipt_id.parse().unwrap();
                 let (sealed, digest, bytes) = receipt.sealed().unwrap();
                 let value: Value = serde_json::from_slice(&bytes).unwrap();

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_other_capitals_is_the_one_that_is_there_or_listed() {
+    fn name_in_other_case_is_recognised() {
         let dir = tempfile::tempdir().unwrap();
         let project = SpecProject::at(dir.path());
         let lock = |id: &str| {

@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_moved_after_the_ledger_was_told_is_promoted_and_the_next_lock_moves_it() {
+    fn promotion_after_ledger_finishes_at_next_lock() {
         let artifact = |dir: &Path| dir.join("artifacts/10-design.md");
         let (_home, store, ledger, promoted) = promoted_while(&|dir| {
             std::fs::remove_file(artifact(dir)).unwrap();
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_before_the_ledger_was_told_is_taken_back() {
+    fn promotion_failing_before_ledger_rolls_back() {
         let (_home, store, ledger, promoted) = promoted_while(&|dir| {
             assert!(dir.join(STAGING).join(RECEIPT).exists());
             Err(SpecError::LockLost)

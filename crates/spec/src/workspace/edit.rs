@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_ends_the_file_without_an_end_of_line_gets_none() {
+    fn unterminated_block_scalar_is_refused() {
         for sign in ["|+", "|", ">", "|2+", ">+ # why"] {
             let text = format!("{HEAD}specs:\n  - id: a\n    note: {sign}\n      text");
             assert!(with_entry(&text, &entry("new", &[])).unwrap_err().0.contains("by hand"), "{sign}");

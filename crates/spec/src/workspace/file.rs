@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_for_its_owner_alone_is_shown_to_nobody_while_it_changes() {
+    fn private_workspace_stays_private_during_change() {
         let dir = tempfile::tempdir().unwrap();
         let file = WorkspaceFile::of(dir.path());
         file.create("x").unwrap();
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_that_change_it_at_once_none_gets_lost() {
+    fn concurrent_changes_are_all_kept() {
         let dir = tempfile::tempdir().unwrap();
         let file = WorkspaceFile::of(dir.path());
         file.create("x").unwrap();
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_that_name_is_none_and_a_dangling_link_is_one() {
+    fn workspace_directory_is_ignored_dangling_link_counts() {
         let dir = tempfile::tempdir().unwrap();
         let (upper, lower) = (dir.path().join("a"), dir.path().join("a/b"));
         std::fs::create_dir_all(lower.join(NAME)).unwrap();

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_word_counts_and_a_phase_is_reached_only_with_all_before_it() {
+    fn worst_state_wins_and_reached_needs_predecessors() {
         use Standing::{Changed, Damaged, DryRun, Failed, Stale, Success};
         for (standings, pending, standing, reached) in [
             (&[][..], 0, SpecStanding::NotStarted, None),

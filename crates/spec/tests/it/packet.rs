@@ -85,7 +85,7 @@ fn bytes_and_lines_are_counted_to_the_last_one() {
 }
 
 #[test]
-fn what_has_to_be_there_and_does_not_fit_is_told_with_all_sizes() {
+fn oversized_required_content_lists_sizes() {
     let long = "x".repeat(60 * 1024);
     let candidates = vec![selected("s.md", "12345"), named("one-line.json", &long), idea("wish\n")];
     let manifest = over(build_packet(candidates, limits(50_000, 10)));
@@ -102,7 +102,7 @@ fn what_has_to_be_there_and_does_not_fit_is_told_with_all_sizes() {
 }
 
 #[test]
-fn of_what_was_selected_each_is_taken_while_there_is_room() {
+fn selected_files_are_added_while_fitting() {
     let candidates = vec![selected("c", "333"), selected("b", "22222"), selected("a", "1111"), idea("i")];
     let packet = build_packet(candidates, limits(8, 100)).unwrap();
     assert_eq!(names(&packet), ["idea", "a", "c"], "a smaller one after a larger one still fits");
@@ -128,7 +128,7 @@ fn what_is_given_twice_is_shown_once_or_refused() {
 }
 
 #[test]
-fn a_secret_stops_it_and_is_told_by_rule_and_line_alone() {
+fn secret_stops_packet_with_rule_and_line() {
     let token = made_up_token();
     let text = format!("one\r\ntwo\r\nä {token}\r\n");
     let artifact = EntryKind::Artifact(PhaseId::Design);
@@ -176,7 +176,7 @@ fn a_secret_in_a_name_is_neither_sent_nor_told() {
 }
 
 #[test]
-fn what_the_phase_wrote_the_last_time_is_an_entry_like_any_other() {
+fn previous_document_is_ordinary_entry() {
     let previous =
         |text: &str| entry(EntryKind::Previous(PhaseId::Requirements), "the last requirements", text);
     let packet = build_packet(vec![named("n", "n"), previous("# R\n"), idea("wish\n")], WIDE).unwrap();
@@ -191,7 +191,7 @@ fn what_the_phase_wrote_the_last_time_is_an_entry_like_any_other() {
 }
 
 #[test]
-fn a_file_whose_name_says_that_it_holds_secrets_is_never_shown() {
+fn secret_named_file_is_never_shown() {
     for name in [".env", "config/prod.env", "id_rsa", "certs/server.key"] {
         for file in [named(name, "text"), selected(name, "text")] {
             match build_packet(vec![file], WIDE) {
@@ -213,7 +213,7 @@ fn a_nul_byte_is_no_text() {
 }
 
 #[test]
-fn named_files_that_were_not_read_are_over_the_limit_even_where_their_sum_is_not() {
+fn unread_named_files_exceed_limit() {
     let mut small = build_packet(vec![named("small", "x")], WIDE).unwrap().manifest.entries.remove(0);
     small.sha256 = None;
     let selection = Selection { unread: vec![small], ..Selection::default() };

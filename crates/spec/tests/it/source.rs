@@ -76,7 +76,7 @@ fn why(result: Result<Selection, SpecError>) -> String {
 }
 
 #[test]
-fn selected_files_come_in_the_order_of_the_patterns_then_of_their_names() {
+fn selected_files_follow_pattern_order() {
     let dir = project(&[
         ("README.md", "r\r\n"),
         ("src/b.rs", "b"),
@@ -100,7 +100,7 @@ fn selected_files_come_in_the_order_of_the_patterns_then_of_their_names() {
 }
 
 #[test]
-fn a_file_with_the_letters_of_a_glob_in_its_name_is_found_by_it() {
+fn glob_like_file_name_is_literal() {
     let dir = project(&[
         ("pages/[id].tsx", "page"),
         ("pages/i.tsx", "other"),
@@ -189,7 +189,7 @@ fn no_link_leads_out_of_the_project() {
 }
 
 #[test]
-fn what_is_no_text_is_passed_over_and_named_or_refused_when_asked_for() {
+fn non_text_is_skipped_or_refused() {
     let dir = project(&[("a.md", "a"), ("empty.md", ""), ("nul.md", "a\0b"), ("config/.env.local", "A=b")]);
     let root = dir.path();
     put(root, "latin.md", b"caf\xe9");
@@ -221,7 +221,7 @@ fn what_is_no_text_is_passed_over_and_named_or_refused_when_asked_for() {
 }
 
 #[test]
-fn a_named_file_that_is_not_there_is_told_with_what_is_near() {
+fn missing_named_file_suggests_similar() {
     let dir =
         project(&[("src/export.rs", "e"), ("src/import.rs", "i"), ("src/.env", "x"), ("Readme.md", "r")]);
     let root = dir.path();
@@ -366,7 +366,7 @@ fn path_idea(path: &Path, limit: ByteLimit) -> Result<Idea, SpecError> {
 }
 
 #[test]
-fn one_source_is_taken_as_it_is_and_several_stand_behind_their_names() {
+fn several_sources_get_headings() {
     let text = "users can export their data\r\n\r\n";
     assert_eq!(idea_of(&[("standard input", text.as_bytes())]).unwrap().text.as_str(), text);
     let several = idea_of(&[("b.md", b"second"), ("empty", b" \n"), ("a.md", b"first\n")]).unwrap();
@@ -385,7 +385,7 @@ fn an_idea_that_says_nothing_is_none() {
 }
 
 #[test]
-fn an_idea_that_is_no_text_is_refused_by_name_and_one_that_is_too_much_has_sizes() {
+fn invalid_idea_is_refused_oversized_has_sizes() {
     for (bytes, why) in [(&b"caf\xe9"[..], "no UTF-8"), (b"a\0b", "a NUL byte"), (b"\xff\xfea\0", "no UTF-8")]
     {
         let error = idea_of(&[("notes.md", bytes)]).unwrap_err().to_string();

@@ -79,7 +79,7 @@ fn client(form: StructuredOutput, seen: &Arc<Mutex<Vec<BTreeMap<String, Value>>>
 }
 
 #[tokio::test]
-async fn a_backend_that_knows_no_limit_of_tokens_is_named_and_the_form_is_asked_for_as_far_as_it_goes() {
+async fn backend_without_token_limit_is_noted() {
     for (form, asked) in [
         (StructuredOutput::JsonSchema, Some("json_schema")),
         (StructuredOutput::JsonMode, Some("json_object")),

@@ -46,7 +46,7 @@ fn message(reply: &str) -> RedactedMessage {
 }
 
 #[test]
-fn every_way_out_has_its_status() {
+fn every_exit_sets_session_status() {
     let home = Home::new();
     for status in [SessionStatus::Completed, SessionStatus::Failed, SessionStatus::Aborted] {
         let mut session = home.session();
@@ -64,7 +64,7 @@ fn every_way_out_has_its_status() {
 }
 
 #[test]
-fn a_session_that_nobody_ended_is_aborted() {
+fn dropped_session_is_aborted() {
     let home = Home::new();
     let dropped = home.session().id();
     assert_eq!(row(&home, dropped).status, SessionStatus::Aborted);
@@ -78,7 +78,7 @@ fn a_session_that_nobody_ended_is_aborted() {
 }
 
 #[test]
-fn what_becomes_known_is_recorded_as_it_is_said() {
+fn session_records_findings() {
     let home = Home::new();
     let mut session = home.session();
     let id = session.id();
@@ -163,7 +163,7 @@ fn no_secret_reaches_the_disk() {
 }
 
 #[test]
-fn a_dry_session_is_not_there() {
+fn dry_session_leaves_no_trace() {
     let home = Home::new();
     let mut session = CrawlSession::dry();
     assert!(session.is_dry());
@@ -221,9 +221,9 @@ impl Drop for Other {
 }
 
 #[test]
-fn a_session_whose_process_was_killed_is_aborted_by_the_next_and_a_living_one_is_not() {
+fn dead_session_is_aborted_by_next() {
     let test =
-        "records::session::a_session_whose_process_was_killed_is_aborted_by_the_next_and_a_living_one_is_not";
+        "records::session::dead_session_is_aborted_by_next";
     if Other::play() {
         return;
     }
@@ -249,8 +249,8 @@ fn a_session_whose_process_was_killed_is_aborted_by_the_next_and_a_living_one_is
 }
 
 #[test]
-fn processes_that_begin_at_once_each_get_a_session() {
-    let test = "records::session::processes_that_begin_at_once_each_get_a_session";
+fn concurrent_processes_get_own_sessions() {
+    let test = "records::session::concurrent_processes_get_own_sessions";
     if Other::play() {
         return;
     }
@@ -269,7 +269,7 @@ fn processes_that_begin_at_once_each_get_a_session() {
 }
 
 #[test]
-fn dead_sessions_are_aborted_once_whoever_looks() {
+fn dead_sessions_are_aborted_once() {
     let home = Home::new();
     let mut dead = Vec::new();
     for _ in 0..3 {
@@ -291,7 +291,7 @@ fn dead_sessions_are_aborted_once_whoever_looks() {
 }
 
 #[test]
-fn a_session_that_cannot_show_that_it_lives_does_not_begin() {
+fn session_without_lock_does_not_begin() {
     let home = Home::new();
     std::fs::write(home.path().join("tmp"), "a file").unwrap();
     let config = ConfigSnapshot::of::<&str, &str>([]).unwrap();

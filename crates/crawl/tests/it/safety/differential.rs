@@ -192,13 +192,13 @@ fn accepted_of(batch: &[(BuildSystem, String)]) -> Vec<String> {
 }
 
 #[test]
-fn every_accepted_command_of_the_golden_file_has_the_same_words_in_dash_and_bash() {
+fn golden_commands_split_alike_in_shells() {
     let commands: Vec<String> = golden::accepted().map(|(_, command)| command).collect();
     agree(&commands);
 }
 
 #[test]
-fn the_witnesses_see_whatever_a_shell_does_not_take_as_it_stands() {
+fn shell_comparison_detects_differences() {
     for command in [
         "cp 'a' b",
         "cp \"a\" b",
@@ -248,7 +248,7 @@ mod properties {
 
     /// 64 commands for each case of a property: a shell reads thousands in a second.
     #[test]
-    fn accepted_commands_have_the_same_words_in_dash_and_bash() {
+    fn accepted_commands_split_alike_in_shells() {
         let cases = usize::try_from(proptest::test_runner::Config::default().cases).unwrap();
         share(9, 64 * cases);
     }

@@ -33,7 +33,7 @@ fn nothing_is_run_or_installed_inside_installed_packages() {
 }
 
 #[test]
-fn a_directory_that_python_or_npm_is_told_leads_through_no_link() {
+fn python_and_npm_directories_avoid_links() {
     for (system, cwd, command) in [
         ("python-pip", ".", "python -m unittest discover -s ./docs/latest"),
         ("python-pip", "docs", "python -m unittest discover ./latest -t ."),
@@ -68,7 +68,7 @@ fn judge_steps(steps: &[TestStep<'_>], declared: &[(&str, &str)]) -> PlanSafety 
 }
 
 #[test]
-fn npx_runs_a_declared_tool_by_its_name_behind_an_install() {
+fn npx_runs_declared_tool_after_install() {
     let declared = &[(".", "eslint"), (".", "typescript"), ("web", "jest")];
     let valid = |steps: &[TestStep<'_>]| {
         let safety = judge_steps(steps, declared);
@@ -118,7 +118,7 @@ fn npx_runs_a_declared_tool_by_its_name_behind_an_install() {
 }
 
 #[test]
-fn a_compiler_is_chosen_by_its_bare_name_in_env() {
+fn env_compiler_must_be_bare_name() {
     let judged = |name: &str, value: &str| {
         let mut step = step("make");
         step.env.insert(name.to_owned(), value.to_owned());
@@ -157,7 +157,7 @@ fn a_compiler_is_chosen_by_its_bare_name_in_env() {
 }
 
 #[test]
-fn environments_caches_and_extras_lead_through_no_link() {
+fn environments_caches_and_extras_avoid_links() {
     let judged = |cwd: &str, command: &str, link: &str| {
         let mut step = step(command);
         step.cwd = cwd.to_owned();
@@ -194,7 +194,7 @@ fn environments_caches_and_extras_lead_through_no_link() {
 }
 
 #[test]
-fn the_hint_of_a_refusal_names_the_accepted_spelling() {
+fn refusal_hint_has_accepted_spelling() {
     for (system, command, spelling) in [
         ("node-npm", "npx eslint .", "`npx --no-install eslint .`"),
         ("node-npm", "npx --yes eslint .", "`npx --no-install TOOL`"),
@@ -221,7 +221,7 @@ fn the_hint_of_a_refusal_names_the_accepted_spelling() {
 }
 
 #[test]
-fn what_python_installs_outside_the_workspace_warns_unless_it_is_told_where() {
+fn python_install_outside_workspace_warns() {
     for (system, command) in [
         ("python-pip", "pip install ."),
         ("python-pip", "pip install --user ."),

@@ -28,7 +28,7 @@ fn an_absolute_cwd_and_one_with_parent_segments_are_refused() {
 }
 
 #[test]
-fn a_cwd_that_is_no_plain_place_in_the_workspace_is_refused() {
+fn invalid_cwd_is_refused() {
     for cwd in [
         "~",
         "~/x",
@@ -81,7 +81,7 @@ fn a_cwd_inside_is_accepted_in_every_spelling() {
 }
 
 #[test]
-fn a_name_that_is_no_build_system_is_refused_with_its_commands() {
+fn unknown_build_system_name_is_refused() {
     for name in ["", "Cargo", "cargo ", "bazel", "node", "__proto__", "constructor"] {
         let safety = judge(name, "cargo build");
         assert_eq!(refusals(&safety), ["build-system-invalid"], "{name:?}");
@@ -97,7 +97,7 @@ fn an_unknown_build_system_warns() {
 }
 
 #[test]
-fn a_confidence_below_the_line_warns_and_one_on_it_does_not() {
+fn low_confidence_warns() {
     let of = |confidence: f64| warnings(&with(|plan| plan.detected.confidence = confidence));
     for confidence in [0.0, 0.5, 0.799, f64::NAN, f64::NEG_INFINITY] {
         assert_eq!(of(confidence), ["build-confidence-low"], "{confidence}");
@@ -117,7 +117,7 @@ fn a_command_of_more_than_500_characters_warns() {
 }
 
 #[test]
-fn a_command_that_nobody_can_read_is_refused_for_its_length() {
+fn overlong_command_is_refused() {
     let safety = judge("cargo", &format!("cargo test {}", "a".repeat(4090)));
     assert_eq!(refusals(&safety), ["build-command-too-long"]);
 }
@@ -130,7 +130,7 @@ fn more_than_ten_steps_warn() {
 }
 
 #[test]
-fn options_that_say_where_to_install_warn() {
+fn install_location_options_warn() {
     for (system, command) in [
         ("autotools", "./configure --prefix=out"),
         ("autotools", "make install DESTDIR=out"),
@@ -153,7 +153,7 @@ fn options_that_say_where_to_install_warn() {
 }
 
 #[test]
-fn what_installs_outside_the_workspace_warns_unless_it_is_told_where() {
+fn install_outside_workspace_warns() {
     for (system, command, told) in [
         ("cargo", "cargo install --path .", "cargo install --path . --root out"),
         ("cmake", "cmake --install build", "cmake --build build"),
@@ -179,7 +179,7 @@ fn what_installs_outside_the_workspace_warns_unless_it_is_told_where() {
 }
 
 #[test]
-fn variables_that_choose_what_is_run_are_refused() {
+fn variables_that_select_programs_are_refused() {
     for key in [
         "PATH",
         "LD_PRELOAD",

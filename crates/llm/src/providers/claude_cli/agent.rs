@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_goes_under_the_name_that_the_program_knows_and_a_login_alone_is_none() {
+    fn agent_needs_key_under_known_name() {
         let table = [
             (vec![("OWN_KEY", "one"), (KEY, "two")], KEY, "one"),
             (vec![(KEY, "two"), (TOKEN, "three")], KEY, "two"),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_offered_tools_for_files_alone_and_may_spend_what_was_said() {
+    fn agent_gets_file_tools_and_spending_limit() {
         let agent = find(&settings(), &[(KEY, "key")]).unwrap();
         let args = |limit| {
             let args: Vec<String> =

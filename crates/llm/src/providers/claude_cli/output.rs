@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_model_and_cost_come_from_where_they_are_right() {
+    fn usage_comes_from_reliable_fields() {
         let result = read(ASKED, 0, success().to_string().as_bytes()).unwrap();
         assert_eq!(result.raw_response, "hello");
         assert_eq!(result.model_used, "large");
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_of_the_api_decides_whatever_the_subtype_says() {
+    fn api_status_overrides_subtype() {
         for (status, class) in
             [(401, "provider_auth"), (429, "provider_quota"), (529, "provider_outage"), (400, "unsupported")]
         {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_several_turns_is_not_the_whole_answer() {
+    fn last_of_several_turns_is_cut_off() {
         assert!(read(ASKED, 0, &with("num_turns", json!(1))).unwrap().whole_answer().is_ok());
         let last = read(ASKED, 0, &with("num_turns", json!(2))).unwrap();
         assert!(last.whole_answer().is_err());

@@ -232,7 +232,7 @@ mod tests {
     const ASKED: CallTarget<'static> = CallTarget { provider: "gemini-cli", model: "m" };
 
     #[test]
-    fn the_last_json_of_the_programs_own_form_is_taken() {
+    fn last_envelope_on_stderr_is_used() {
         let own = |code: u64| {
             format!("{{\n \"session_id\": \"s\",\n \"error\": {{\"message\": \"x\", \"code\": {code}}}\n}}")
         };

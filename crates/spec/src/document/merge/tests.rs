@@ -289,14 +289,14 @@ fn what_is_wrong_with_requirements_is_told() {
 }
 
 #[test]
-fn requirements_that_name_others_that_are_not_there_are_warned_of() {
+fn dangling_requirement_ids_are_warned() {
     let (_, warnings) = merged(Some(BEFORE), "### R-NEW: x\n\nLike R-003 and R-011.\n\n- a").unwrap();
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].message.contains("R-011") && !warnings[0].message.contains("R-003"));
 }
 
 #[test]
-fn a_check_that_is_repeated_is_written_once_and_told() {
+fn repeated_check_is_written_once() {
     let answer = "### R-001: One\n\nStatement.\n\n- a\n* a\n\n- b\n- a\n- b\n  and more\n\n```\n- a\n```\n";
     let (text, warnings) = merged(None, answer).unwrap();
     assert!(
@@ -316,7 +316,7 @@ fn a_check_that_is_repeated_is_written_once_and_told() {
 }
 
 #[test]
-fn a_removal_takes_what_its_list_names_and_not_what_its_reason_names() {
+fn removal_ignores_ids_in_reason() {
     for (line, gone) in [
         ("REMOVED: R-002 (merged into R-001)", "R-002"),
         ("REMOVED: R-002 because R-001 says it", "R-002"),
@@ -370,7 +370,7 @@ mod properties {
 
     proptest! {
         #[test]
-        fn for_any_set_of_changes_what_is_untouched_keeps_its_bytes(
+        fn untouched_requirements_keep_their_bytes(
             blocks in prop::collection::vec(block(), 1..9),
             step in 1u32..4,
             retired in prop::collection::btree_set(40u32..60, 0..3),

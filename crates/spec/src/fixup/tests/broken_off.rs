@@ -35,7 +35,7 @@ fn told(applied: &AppliedFixup) -> Vec<(&str, bool)> {
 }
 
 #[test]
-fn what_was_tidied_away_beside_the_files_is_made_again_from_the_diff() {
+fn deleted_temporary_files_are_recreated() {
     let (desk, fixup) = broken_off();
     tidy_up(&desk);
     let applied = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap();
@@ -46,7 +46,7 @@ fn what_was_tidied_away_beside_the_files_is_made_again_from_the_diff() {
 }
 
 #[test]
-fn a_change_that_can_go_neither_way_is_an_error_each_time_and_names_the_file_that_holds_it() {
+fn unrecoverable_application_names_blocking_file() {
     let (desk, fixup) = broken_off();
     tidy_up(&desk);
     desk.put("src/c.rs", "mine\n");
@@ -79,7 +79,7 @@ fn a_directory_that_was_moved_keeps_the_record() {
 }
 
 #[test]
-fn one_that_somebody_went_on_with_is_named_and_the_fixup_is_applied() {
+fn later_edited_file_is_reported() {
     let (desk, fixup) = broken_off();
     desk.put("src/a.rs", "one\n2\nthree\nfour\n");
     let applied = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap();
@@ -105,7 +105,7 @@ fn one_that_somebody_went_on_with_is_named_and_the_fixup_is_applied() {
 }
 
 #[test]
-fn what_is_under_way_is_told_and_nothing_is_changed() {
+fn unfinished_application_is_reported_unchanged() {
     let (desk, _) = broken_off();
     let before = (desk.tree(), std::fs::read(desk.record()).unwrap());
     let under_way = fixup_under_way(&desk.store()).unwrap().unwrap();

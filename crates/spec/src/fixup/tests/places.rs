@@ -42,7 +42,7 @@ fn linked() -> Desk {
 }
 
 #[test]
-fn a_path_is_judged_where_its_links_lead_before_the_fixup_is_offered() {
+fn fixup_paths_are_judged_at_real_location() {
     let desk = linked();
     for links in [LinkPolicy::Refuse, LinkPolicy::InsideProject] {
         let choice = FixupChoice { links, ..FixupChoice::unguarded(policy()) };
@@ -73,7 +73,7 @@ fn a_path_is_judged_where_its_links_lead_before_the_fixup_is_offered() {
 }
 
 #[test]
-fn what_decides_what_git_runs_is_changed_only_where_it_is_named() {
+fn git_controlled_files_need_naming() {
     let desk = Desk::new(&[("gitconf", "a\n"), ("bare/repo/config", "a\n"), ("src/a.rs", "a\n")]);
     symlink("../gitconf", desk.root().join("src/conf")).unwrap();
     let root = desk.root();
@@ -117,7 +117,7 @@ fn what_decides_what_git_runs_is_changed_only_where_it_is_named() {
 }
 
 #[test]
-fn a_code_block_of_which_nothing_would_become_an_edit_is_refused() {
+fn unused_code_block_is_refused() {
     let shown = files(&[("src/a.rs", "a\n"), ("README.md", "r\n")]);
     let tried = |answer: &str| {
         propose_fixup(&Untrusted::new(answer), EditFormat::WholeFile, &shown, &policy())

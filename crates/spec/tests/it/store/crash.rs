@@ -73,7 +73,7 @@ fn two_promotions(desk: &Desk) -> SpecReceipt {
 }
 
 #[test]
-fn what_was_staged_whole_is_finished_wherever_the_process_was_killed() {
+fn complete_staging_is_finished_after_kill() {
     for (moved, receipt_moved) in [(0, false), (1, false), (2, false), (2, true)] {
         let desk = desk();
         let second = two_promotions(&desk);
@@ -96,7 +96,7 @@ fn what_was_staged_whole_is_finished_wherever_the_process_was_killed() {
 }
 
 #[test]
-fn an_unfinished_promotion_is_told_as_one_and_not_as_a_file_that_was_taken_away() {
+fn unfinished_promotion_is_reported_as_such() {
     for (moved, receipt_moved, knows) in
         [(0, false, true), (1, false, true), (2, false, true), (0, false, false), (2, true, true)]
     {
@@ -122,7 +122,7 @@ fn an_unfinished_promotion_is_told_as_one_and_not_as_a_file_that_was_taken_away(
 }
 
 #[test]
-fn a_kill_before_the_ledger_was_told_is_made_up_for() {
+fn kill_before_ledger_is_recovered() {
     let desk = desk();
     let second = two_promotions(&desk);
     std::fs::remove_dir_all(desk.home.join("data")).unwrap();
@@ -191,7 +191,7 @@ fn home_of_child() -> Option<PathBuf> {
 }
 
 #[test]
-fn a_process_killed_at_any_moment_leaves_all_of_a_promotion_or_nothing() {
+fn promotion_is_atomic_under_kill() {
     if let Some(home) = home_of_child() {
         let desk = desk_at(&home);
         let mut ledger = desk.ledger();
@@ -204,7 +204,7 @@ fn a_process_killed_at_any_moment_leaves_all_of_a_promotion_or_nothing() {
         }
     }
     let desk = desk();
-    let name = "store::crash::a_process_killed_at_any_moment_leaves_all_of_a_promotion_or_nothing";
+    let name = "store::crash::promotion_is_atomic_under_kill";
     let (mut promoted, mut round) = (0, 0u32);
     while round < 40 || (promoted < 10 && round < 400) {
         let mut killed = child(name, &desk.home).stdout(Stdio::null()).spawn().unwrap();
@@ -259,14 +259,14 @@ fn promote_with_little_room(desk: &Desk, folder: &Path) {
 }
 
 #[test]
-fn a_full_disk_leaves_all_of_a_promotion_or_nothing() {
+fn promotion_is_atomic_on_full_disk() {
     if let Some(home) = home_of_child() {
         let desk = desk_at(&home);
         two_promotions(&desk);
         return promote_with_little_room(&desk, &home.join("project"));
     }
     let desk = desk();
-    let name = "store::crash::a_full_disk_leaves_all_of_a_promotion_or_nothing";
+    let name = "store::crash::promotion_is_atomic_on_full_disk";
     on_a_small_disk(CHILD, name, &desk.home, "project", "512k", "");
 }
 

@@ -43,7 +43,7 @@ fn forge(
 }
 
 #[test]
-fn a_success_in_the_place_of_a_superseded_receipt_is_found_out_by_the_ledger_and_without_one() {
+fn forged_success_in_old_place_is_detected() {
     let desk = desk();
     let requirements = desk.success(PhaseId::Requirements);
     desk.success(PhaseId::Design);
@@ -73,7 +73,7 @@ fn a_success_in_the_place_of_a_superseded_receipt_is_found_out_by_the_ledger_and
 }
 
 #[test]
-fn what_came_from_elsewhere_is_told_also_after_the_ledger_learned_of_it() {
+fn foreign_receipt_stays_reported_after_recording() {
     let desk = desk();
     let first = desk.success(PhaseId::Requirements);
     let pulled = forge(&desk, &first, 2, |made| made.previous = link(&first));
@@ -114,7 +114,7 @@ fn with_a_strangers_staging() -> (Desk, SpecReceipt) {
 }
 
 #[test]
-fn a_staging_that_this_machine_did_not_begin_is_named_and_not_promoted() {
+fn foreign_staging_is_not_promoted() {
     let (desk, staged) = with_a_strangers_staging();
     let replaces = vec!["artifacts/10-design.md".to_owned()];
     let foreign = (name(&staged), ReceiptProblemKind::PromotionForeign { replaces });
@@ -136,7 +136,7 @@ fn a_staging_that_this_machine_did_not_begin_is_named_and_not_promoted() {
 }
 
 #[test]
-fn a_staging_that_this_machine_began_is_finished_and_told_to_the_ledger_as_its_own() {
+fn own_staging_is_finished_and_recorded() {
     let (desk, staged) = with_a_strangers_staging();
     desk.mark(staged.digest.unwrap());
     assert_eq!(kinds(&desk.state()), [(name(&staged), ReceiptProblemKind::PromotionUnfinished)]);
@@ -151,7 +151,7 @@ fn a_staging_that_this_machine_began_is_finished_and_told_to_the_ledger_as_its_o
 }
 
 #[test]
-fn a_receipt_whose_schema_and_digest_were_taken_away_is_edited() {
+fn receipt_stripped_of_schema_is_edited() {
     type Change = fn(&mut serde_json::Map<String, serde_json::Value>);
     let changes: [Change; 5] = [
         |fields| {
@@ -197,7 +197,7 @@ fn a_receipt_whose_schema_and_digest_were_taken_away_is_edited() {
 }
 
 #[test]
-fn a_row_of_receipts_whose_schema_was_taken_away_is_followed_to_its_beginning() {
+fn stripped_receipts_are_traced_to_first() {
     let desk = desk();
     desk.success(PhaseId::Design);
     for place in 2..=6 {
@@ -212,7 +212,7 @@ fn a_row_of_receipts_whose_schema_was_taken_away_is_followed_to_its_beginning() 
 }
 
 #[test]
-fn an_applied_fixup_is_undone_where_its_files_are_as_they_were_before() {
+fn reverted_fixup_is_reported_undone() {
     let desk = desk();
     let project = desk.home.join("project");
     std::fs::create_dir_all(project.join("src")).unwrap();

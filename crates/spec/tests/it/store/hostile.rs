@@ -98,7 +98,7 @@ fn tree(dir: &Path) -> Vec<(std::path::PathBuf, Option<Vec<u8>>)> {
 }
 
 #[test]
-fn a_link_in_the_place_of_the_staging_or_of_an_artifact_is_replaced() {
+fn link_in_place_of_output_is_replaced() {
     let desk = desk();
     let outside = outside(&desk);
     std::fs::create_dir_all(desk.path("artifacts")).unwrap();
@@ -112,7 +112,7 @@ fn a_link_in_the_place_of_the_staging_or_of_an_artifact_is_replaced() {
 }
 
 #[test]
-fn a_link_in_the_place_of_the_lock_is_not_written_through() {
+fn link_in_place_of_lock_is_refused() {
     let desk = desk();
     let outside = outside(&desk);
     std::fs::create_dir_all(desk.store.dir()).unwrap();

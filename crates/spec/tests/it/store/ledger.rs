@@ -106,7 +106,7 @@ fn the_same_spec_elsewhere_is_another_one() {
 }
 
 #[test]
-fn a_spec_that_was_removed_and_begun_anew_is_not_held_to_its_earlier_life() {
+fn restarted_spec_ignores_earlier_life() {
     let desk = desk();
     for phase in [PhaseId::Requirements, PhaseId::Design, PhaseId::Tasks] {
         desk.success(phase);
@@ -191,7 +191,7 @@ fn a_made_up_receipt_without_the_one_before_it_breaks_the_chain() {
 }
 
 #[test]
-fn what_is_newer_than_all_that_the_ledger_knows_is_told_and_damages_nothing() {
+fn receipt_newer_than_ledger_is_only_reported() {
     let desk = desk();
     let first = desk.success(PhaseId::Design);
     let link =

@@ -27,7 +27,7 @@ fn the_lock_of_a_dead_process_is_taken_silently() {
 }
 
 #[test]
-fn who_lost_the_lock_by_force_finds_out_and_changes_nothing() {
+fn process_with_lost_lock_changes_nothing() {
     let desk = desk();
     let old = desk.lock();
     let mut ledger = desk.ledger();
@@ -46,7 +46,7 @@ fn who_lost_the_lock_by_force_finds_out_and_changes_nothing() {
 }
 
 #[test]
-fn any_number_of_processes_that_force_their_way_leave_one_chain() {
+fn forced_locks_keep_one_receipt_chain() {
     let desk = desk();
     drop(desk.ledger());
     let kept: usize = std::thread::scope(|scope| {

@@ -110,7 +110,7 @@ fn a_dry_run_counts_for_nothing_and_hides_nothing() {
 }
 
 #[test]
-fn behind_a_receipt_that_cannot_be_trusted_nothing_of_its_phase_counts() {
+fn untrusted_receipt_hides_older_success() {
     type Damage = fn(&str) -> String;
     let damages: [(Damage, &str); 6] = [
         (|text| text.replace("\"failed\"", "\"success\""), "DigestDiffers"),
@@ -216,7 +216,7 @@ fn names_tell_what_is_foreign_missing_or_there_twice() {
 }
 
 #[test]
-fn a_lost_receipt_counts_until_the_phases_that_it_may_have_been_of_ran_again() {
+fn lost_receipt_matters_until_phases_rerun() {
     use PhaseId::{Design, Requirements, Tasks};
     for lost in [PhaseStatus::Success, PhaseStatus::Failed, PhaseStatus::DryRun] {
         let desk = desk();
@@ -243,7 +243,7 @@ fn a_lost_receipt_counts_until_the_phases_that_it_may_have_been_of_ran_again() {
 }
 
 #[test]
-fn a_receipt_that_another_one_took_the_place_of_is_told_while_either_could_count() {
+fn replaced_receipt_is_reported_while_relevant() {
     let desk = desk();
     desk.success(PhaseId::Design);
     let failed = desk.run(PhaseId::Design, PhaseStatus::Failed, "");
@@ -261,7 +261,7 @@ fn a_receipt_that_another_one_took_the_place_of_is_told_while_either_could_count
 }
 
 #[test]
-fn a_place_that_is_taken_twice_counts_until_its_phases_ran_again() {
+fn repeated_sequence_matters_until_phases_rerun() {
     use PhaseId::{Design, Requirements};
     let desk = desk();
     desk.success(Requirements);
@@ -301,7 +301,7 @@ fn a_place_that_is_taken_twice_counts_until_its_phases_ran_again() {
 }
 
 #[test]
-fn of_many_gaps_and_doubled_places_the_first_are_told_and_the_others_counted() {
+fn gaps_and_repeats_are_limited_and_counted() {
     let desk = desk();
     desk.success(PhaseId::Design);
     for place in 1..=500 {
@@ -369,7 +369,7 @@ fn receipts_of_before_the_links_are_found_by_their_names() {
 }
 
 #[test]
-fn what_is_on_the_disk_is_compared_with_what_the_receipts_say() {
+fn files_are_compared_with_receipts() {
     let desk = desk();
     desk.success(PhaseId::Requirements);
     let lock = desk.lock();
@@ -418,7 +418,7 @@ fn history_tells_every_receipt_in_its_order() {
 }
 
 #[test]
-fn who_looks_while_something_is_promoted_sees_before_or_after() {
+fn reader_during_promotion_sees_consistent_state() {
     let desk = desk();
     desk.success(PhaseId::Design);
     std::thread::scope(|scope| {

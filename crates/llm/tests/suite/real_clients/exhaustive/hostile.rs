@@ -40,7 +40,7 @@ async fn a_file_that_the_prompt_names_is_not_sent() {
 
 /// A shell that can only read is still one that can send: `codex` offers it in its read-only sandbox.
 #[tokio::test]
-async fn a_model_that_asks_for_files_or_commands_gets_none() {
+async fn tool_requests_get_nothing() {
     let (directory, path) = private_file();
     let path = path.display().to_string();
     let made = directory.path().join("made");
@@ -87,14 +87,14 @@ async fn a_prompt_is_never_a_command_of_the_program() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_answers_is_left_in_time_and_no_process_stays() {
+async fn silent_server_times_out_without_leftovers() {
     for program in PROGRAMS {
         times_out(program, Reply::Hang).await;
     }
 }
 
 #[tokio::test]
-async fn a_stream_that_never_ends_is_left_in_time_and_no_process_stays() {
+async fn endless_stream_times_out_without_leftovers() {
     for program in PROGRAMS {
         times_out(program, Reply::Endless).await;
     }

@@ -36,7 +36,7 @@ async fn a_refused_key_is_told_apart() {
 
 /// One request each: none of the programs tries again by itself.
 #[tokio::test]
-async fn a_rate_limit_is_told_apart_and_left_to_us() {
+async fn rate_limit_is_reported_unretried() {
     for program in PROGRAMS {
         for retry_after in [RetryAfter::Absent, RetryAfter::Value("1".to_owned())] {
             let seen = refused(program, Reply::RateLimited(retry_after)).await;
@@ -76,7 +76,7 @@ async fn a_request_that_cannot_be_is_told_apart() {
 
 /// `codex` passes on what the server says of a model, and no status.
 #[tokio::test]
-async fn an_unknown_model_is_told_apart_where_the_program_says_so() {
+async fn unknown_model_is_reported_if_stated() {
     for program in [Claude, Gemini] {
         let (class, status, _) = refused(program, Reply::Status(404)).await;
         assert_eq!((class, status), ("misconfiguration", Some(404)), "{program:?}");

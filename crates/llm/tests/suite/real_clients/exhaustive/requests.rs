@@ -55,7 +55,7 @@ async fn an_answer_that_claude_mended_is_whole() {
 
 /// `gemini` says nothing of it; its answer is as long as it may be.
 #[tokio::test]
-async fn an_answer_as_long_as_allowed_counts_as_cut_off() {
+async fn answer_of_maximum_length_is_cut_off() {
     for program in [Gemini, Codex] {
         let stand = program.against([Reply::CutAnswer("half of what it had to say".to_owned())]);
         let mut inv = ask("x");

@@ -57,7 +57,7 @@ fn generous_settings(program: Program, home: &Path, made: &Path) {
 }
 
 #[tokio::test]
-async fn what_the_user_has_set_up_gives_a_model_no_tools() {
+async fn users_settings_enable_no_tools() {
     for program in PROGRAMS {
         let made = tempfile::tempdir().expect("a temporary directory");
         let stand = users(program, Reply::Answer("ok".to_owned()));
