@@ -1,4 +1,4 @@
-//! The public adapter: what it takes, what it refuses before anything is sent, and where it can be called.
+//! The public adapter: its input checks before anything is sent, and the contexts it can be called in.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The debate grammar before a server: who is attacked, who defends, and what stands at the end of a loop.
+//! The debate grammar with a test server: attacks, defences, and the positions at the end of a loop.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,12 +21,13 @@ use crate::support;
 
 const SEATS: [&str; 3] = ["domain_expert", "pragmatist", "creative"];
 
-/// A council of these seats in two loops, whose red team answers this, and in which everybody else says who speaks and as what.
+/// A two-loop council of these seats, whose red team gives this answer; all other answers name their
+/// speaker and kind.
 fn debating(roles: &'static [&'static str], attack: &'static str) -> FakeApi {
     failing(roles, attack, |_| None)
 }
 
-/// The same, but for calls for which another reply is given.
+/// The same, except for calls with another reply.
 fn failing(
     roles: &'static [&'static str],
     attack: &'static str,
@@ -62,7 +63,7 @@ async fn run(config: EngineConfig) -> Result<ExecutorResult, CouncilError> {
     ended.map_err(|failure| *failure.error)
 }
 
-/// Whom the requests of a kind were made to, in the order of their names for each run of the same kind.
+/// The seats that got requests of this kind, sorted within each run of the same kind.
 fn of_kind(server: &FakeApi, kind: impl Fn(&CouncilCall) -> bool) -> Vec<SeenRequest> {
     server.completions().into_iter().filter(|request| kind(&council_call(request))).collect()
 }
@@ -87,7 +88,7 @@ fn text(request: &SeenRequest, message: usize) -> String {
     request.body["messages"][message]["content"].as_str().unwrap().to_owned()
 }
 
-/// What each seat's position is at the end of a loop.
+/// Each seat's position at the end of a loop.
 fn positions(result: &ExecutorResult, loop_number: usize) -> Vec<(String, String)> {
     let record = &result.reasoning_trace.as_ref().unwrap()[loop_number - 1];
     let said = record.council_responses.iter();
@@ -179,7 +180,7 @@ async fn defence_prompt_hides_other_seats() {
     }
 }
 
-/// The position phase is the one of the first loop, literally, in every loop.
+/// The position prompt equals that of the first loop, literally, in every loop.
 #[tokio::test]
 async fn later_debate_loop_starts_afresh() {
     let server = debating(&SEATS, r#"{"critique":"It costs too much.","targets":["pragmatist"]}"#);
@@ -244,7 +245,7 @@ async fn seat_without_position_is_not_attacked() {
     assert_eq!(names(&first), json!(["domain_expert", "pragmatist"]));
     assert_eq!(names(&second), json!(SEATS));
     assert!(!text(&first, 1).contains("creative"), "it is not even named");
-    // In the first loop its name means nobody that was shown, so all defend; in the second one it defends.
+    // In the first loop its name was not shown, so all seats defend; in the second loop it defends.
     assert_eq!(defended(&server), ["creative", "domain_expert", "pragmatist"]);
     assert_eq!(positions(&result, 1).len(), 2);
     assert_eq!(result.degradations.len(), 1);
@@ -285,7 +286,7 @@ async fn schema_backend_gets_seat_names() {
     }
 }
 
-/// A backend of these capabilities that hands each call on to another one, after `before`.
+/// A backend with these capabilities that passes each call on after `before`.
 struct Through<B> {
     inner: Backend,
     before: B,
@@ -358,7 +359,7 @@ async fn json_mode_backend_gets_shape_in_prompt() {
     assert_eq!(defended(&server), ["creative", "creative"]);
 }
 
-/// Lets a call of a seat go on only when as many are waiting as there are seats: asked one after another, none ever would.
+/// Releases the calls of seats only when all seats have called: sequential calls would never finish.
 struct Together(Barrier);
 
 #[async_trait]
@@ -416,8 +417,8 @@ async fn synthesis_sees_position_before_defence() {
     assert_eq!(shown.matches("creative holds this.").count(), 2);
 }
 
-/// A debate of three loops that may end early, in which every seat states the same in every loop and another seat is attacked in
-/// each; `stated` may change what a seat states, which is told how often it was asked.
+/// A debate of three loops that may end early, in which every seat repeats its position and another seat
+/// is attacked in each loop; `stated` may change a position, given how often the seat was asked.
 fn settled(stated: impl Fn(&str, usize) -> Option<String> + Send + 'static) -> FakeApi {
     let mut attacks = 0;
     let mut asked: BTreeMap<String, usize> = BTreeMap::new();
@@ -461,7 +462,7 @@ async fn repeated_positions_are_unchanged_despite_attacks() {
     let changed = records[1].after_attack.values().filter(|became| **became == AfterAttack::Changed).count();
     assert_eq!(changed, 1, "what the attack did is told there");
 
-    // Who states something else changed something, attacked or not.
+    // A different position is a change, attacked or not.
     for seat in SEATS {
         let server = settled(move |who, times| {
             (who == seat && times == 2)

@@ -1,4 +1,4 @@
-//! Loop control: how many loops run, who decides that, and what that costs.
+//! Loop control: the number of loops, the decision to stop, and the calls.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use crate::support::{config, engine};
 
 const QUESTION: &str = "Should we migrate to microservices?";
 
-/// What the seats say, where a test does not look at it.
+/// What the seats say, for tests that ignore it.
 fn said(call: &CouncilCall) -> String {
     match call {
         CouncilCall::Seat(seat) => format!("{seat} would keep the program whole."),
@@ -27,7 +27,7 @@ fn said(call: &CouncilCall) -> String {
     }
 }
 
-/// A server whose judge gives these answers in order, and the last one again and again.
+/// A server whose judge gives these answers in order, repeating the last one.
 fn judged(triage: Value, verdicts: Vec<Reply>) -> FakeApi {
     let mut asked = 0;
     FakeApi::answering(move |request| match council_call(request) {
@@ -45,7 +45,7 @@ fn answers(verdicts: &[&str]) -> Vec<Reply> {
     verdicts.iter().map(|verdict| Reply::Answer((*verdict).to_owned())).collect()
 }
 
-/// How many calls of a kind were made.
+/// The number of calls of a kind.
 fn count(server: &FakeApi, is_meant: impl Fn(&CouncilCall) -> bool) -> usize {
     server.completions().iter().filter(|request| is_meant(&council_call(request))).count()
 }
@@ -69,7 +69,7 @@ async fn run(server: &FakeApi, delta: DeltaChoice) -> ExecutorResult {
 
 #[tokio::test]
 async fn loop_count_stays_within_plan() {
-    // What the judge says after loops 2, 3, …; and after which loop it would end there.
+    // The judge's answers after loops 2, 3, …, and the loop after which they would end the run.
     let scripts: [(&[&str], Option<u32>); 5] = [
         (&["NO"], Some(2)),
         (&["YES"], None),
@@ -82,7 +82,7 @@ async fn loop_count_stays_within_plan() {
             for allowed in [true, false] {
                 let server = judged(planned(loop_count, allowed), answers(script));
                 let result = run(&server, DeltaChoice::Judge).await;
-                // After the last loop nobody is asked: it could change nothing.
+                // After the last loop there is no check, because it could change nothing.
                 let ends_early = settled.filter(|settled| allowed && *settled < loop_count);
                 let executed = ends_early.unwrap_or(loop_count);
                 let asked = match (allowed, ends_early) {
@@ -165,7 +165,7 @@ async fn judge_compares_consecutive_loops() {
     }
 }
 
-/// A strategy that gives these verdicts and remembers what it was shown.
+/// A strategy with scripted verdicts that records its input.
 struct Scripted {
     verdicts: Mutex<Vec<DeltaVerdict>>,
     seen: Mutex<Vec<(usize, usize)>>,
@@ -209,8 +209,9 @@ async fn never_strategy_runs_all_loops_without_calls() {
     }
 }
 
-/// A council of this grammar that comes to one text in its first loop and says nothing else from then on. Of a sequential one,
-/// the drafts on the way there are others. `silent` says at which of a loop's turns, from 0, in which loop, from 1, a seat fails.
+/// A council of this grammar that settles on one text in its first loop. In a sequential one,
+/// intermediate drafts differ. `silent` gives the loop, from 1, and the turn in it, from 0, at which a
+/// seat fails.
 fn settling(grammar: &str, judge: &'static str, silent: Option<(u32, usize)>) -> FakeApi {
     let roles = ["pragmatist", "domain_expert", "creative"];
     let mut triage = triage(grammar, &roles);
@@ -225,7 +226,7 @@ fn settling(grammar: &str, judge: &'static str, silent: Option<(u32, usize)>) ->
             let (prior, now) = text.split_once("What each seat holds now:").unwrap();
             let shown = [prior, now].map(|text| text.matches("<<<DATA \"").count());
             assert_eq!(shown, if is_sequential { [1, 1] } else { [3, 3] }, "{text}");
-            // A judge that sees another draft anywhere cannot say that nothing changed.
+            // A judge that sees a different draft cannot answer NO.
             Reply::Answer(if text.contains("Draft") { "YES" } else { judge }.to_owned())
         }
         CouncilCall::Seat(seat) => {
@@ -270,7 +271,7 @@ async fn missing_last_writer_keeps_draft() {
     }
 }
 
-/// Remembers the names and texts that it was shown.
+/// Records the names and texts of its input.
 #[derive(Default)]
 struct Shown(Mutex<Vec<Vec<String>>>);
 
@@ -332,7 +333,7 @@ async fn council_bypass_needs_permission_and_simplicity() {
         let all = if loops == 0 { 2 } else { 1 + 2 * 3 + 1 };
         assert_eq!(server.completions().len(), all, "{complexity}, allowed: {allowed}");
     }
-    // Allowed for what is not simple: the triage breaks a rule, and nothing runs.
+    // Permission for a question that is not simple breaks a rule, and nothing runs.
     let mut triage = simple_triage();
     triage["complexity"] = "complex".into();
     let server = judged(triage, answers(&["YES"]));
@@ -360,7 +361,7 @@ async fn insufficient_budget_ends_run_after_triage() {
             assert_eq!(server.completions().len(), 1, "only the triage was asked");
         }
     }
-    // A simple question needs one call more, however large the council is that the triage writes down for it.
+    // A simple question needs one more call, however large the triage's council is.
     let server = judged(simple_triage(), answers(&["YES"]));
     let mut config = config(&server);
     config.limits.budget = BudgetLimits::calls(2);

@@ -1,4 +1,4 @@
-//! What a run tells of itself: with observability off no trace, with it on everything that was said, by whom, and what it took.
+//! The records of a run: without observability no trace, with it every text, its author and its usage.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,10 +19,10 @@ use crate::support::{config, engine};
 const GRAMMARS: [&str; 3] = ["parallel", "sequential", "debate"];
 const ROLES: [&str; 3] = ["domain_expert", "pragmatist", "creative"];
 
-/// What a server said, and as whom.
+/// The texts of a server, with the call of each.
 type Said = Arc<Mutex<Vec<(CouncilCall, String)>>>;
 
-/// A server whose seats say something else each time. With it, what it said.
+/// A server whose seats say something different each time, and what it said.
 fn talkative(triage: Value) -> (FakeApi, Said) {
     let said = Said::default();
     let kept = Arc::clone(&said);
@@ -330,7 +330,8 @@ async fn delta_verdict_is_in_its_loops_record() {
 async fn record_has_outcomes_after_attack() {
     const FIRST: &str = "Split the whole thing into services right away.";
     const KEPT: &str = "Keep one program and measure it for a quarter.";
-    // The loops' first answers of `creative` are given up later; everybody else says one thing. Nobody defends for `pragmatist`.
+    // `creative` gives up its first answers later; all others keep one position. `pragmatist` gives no
+    // defence.
     let outcomes = async |grammar: &str| {
         let configured = triage(grammar, &ROLES);
         let mut calls_of_creative = 0;
@@ -396,7 +397,7 @@ async fn defence_by_other_model_counts_both() {
     }
 }
 
-/// Holds back the seats' calls, each by its place in this list.
+/// Delays the seats' calls, each by its index in this list.
 struct Late([&'static str; 4]);
 
 #[async_trait]
@@ -459,7 +460,7 @@ async fn seats_of_same_role_have_distinct_names() {
     assert_eq!(names(&result["usage_by_part"]), parts);
 }
 
-/// The JSON in lines, with a placeholder for times and for numbers that grow with the wording of prompts.
+/// The JSON in lines, with placeholders for times and for numbers that depend on the prompt texts.
 fn steadied(json: &str) -> String {
     let mut steady = json.to_owned();
     for name in ["\"elapsed_ms\":", "\"tokens_input\":"] {

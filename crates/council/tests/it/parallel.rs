@@ -1,5 +1,4 @@
-//! The parallel grammar on the wire (seed 001 §2.4): who is asked at the same time, what each reads, and what happens when
-//! somebody does not answer.
+//! The parallel grammar in requests (seed 001 §2.4): concurrency, prompts, and missing answers.
 
 use std::time::Duration;
 
@@ -12,7 +11,8 @@ use serde_json::Value;
 
 use crate::support::{config, engine};
 
-/// A server that configures this council and answers its other calls so; a call it has no reply for is answered with its name.
+/// A server that configures this council and gives these replies; a call without a reply is answered with
+/// its name.
 pub(crate) fn server(
     triage: Value,
     mut reply: impl FnMut(&CouncilCall) -> Option<Reply> + Send + 'static,
@@ -23,14 +23,14 @@ pub(crate) fn server(
     })
 }
 
-/// A triage for these roles with so many loops.
+/// A triage with these roles and this many loops.
 pub(crate) fn loops(grammar: &str, roles: &[&str], count: u32) -> Value {
     let mut triage = triage(grammar, roles);
     triage["loop_count"] = count.into();
     triage
 }
 
-/// The calls that a server saw, in the order in which they came.
+/// The calls of a server, in order of arrival.
 pub(crate) fn calls(server: &FakeApi) -> Vec<CouncilCall> {
     server.completions().iter().map(council_call).collect()
 }
@@ -39,7 +39,7 @@ pub(crate) fn seat(name: &str) -> CouncilCall {
     CouncilCall::Seat(name.to_owned())
 }
 
-/// What was sent in this call, from the first to the last: each with the role and the text of its messages.
+/// The requests of this call in order: each message with role and text.
 pub(crate) fn sent(server: &FakeApi, call: &CouncilCall) -> Vec<Vec<(String, String)>> {
     let requests = server.completions();
     let of_call = requests.iter().filter(|request| council_call(request) == *call);
@@ -61,14 +61,14 @@ fn silent(roles: &[&str]) -> FakeApi {
     server(triage("parallel", roles), |call| matches!(call, CouncilCall::Seat(_)).then_some(Reply::Hang))
 }
 
-/// Calls that do not give up while a test lasts.
+/// Calls that do not time out during a test.
 fn patient(server: &FakeApi) -> EngineConfig {
     let mut config = config(server);
     config.limits.call_timeout = Duration::from_secs(600);
     config
 }
 
-/// Waits until so many seats have been asked.
+/// Waits until this many seats have been called.
 async fn asked(server: &FakeApi, seats: usize) {
     let all_asked = async {
         while calls(server).iter().filter(|call| matches!(call, CouncilCall::Seat(_))).count() < seats {
@@ -86,7 +86,7 @@ async fn parallel_seats_run_concurrently() {
     let server = silent(&roles);
     let engine = engine(patient(&server));
     let nothing = TriageContext::none();
-    // No seat is ever answered, so one that waits for the answer of another is never asked.
+    // No seat is ever answered, so a seat that waits for another one's answer is never called.
     tokio::select! {
         ended = engine.run("Split it?", &nothing) => panic!("nobody has answered: {ended:?}"),
         () = asked(&server, roles.len()) => {}

@@ -1,4 +1,4 @@
-//! The sequential grammar on the wire (seed 001 §2.4): one draft from seat to seat, attacked after each of them.
+//! The sequential grammar in requests (seed 001 §2.4): one draft from seat to seat, attacked after each.
 
 use crucible_council::{CouncilError, DegradationKind, EngineConfig, Observability, TriageContext};
 use crucible_testkit::{CouncilCall, FakeApi, Reply, fenced_blocks};
@@ -6,7 +6,7 @@ use crucible_testkit::{CouncilCall, FakeApi, Reply, fenced_blocks};
 use crate::parallel::{calls, loops, seat, sent, server};
 use crate::support::{config, engine};
 
-/// A server whose seats and red team number what they say.
+/// A server whose seats and red team number their answers.
 fn numbered(roles: &[&str], silent: impl Fn(&CouncilCall, usize) -> bool + Send + 'static) -> FakeApi {
     let (mut drafts, mut attacks) = (0, 0);
     server(loops("sequential", roles, 2), move |call| match call {
@@ -27,7 +27,7 @@ fn numbered(roles: &[&str], silent: impl Fn(&CouncilCall, usize) -> bool + Send 
     })
 }
 
-/// The blocks of the user's message of this call, in short.
+/// A summary of the blocks in this call's user message.
 fn read(server: &FakeApi, call: &CouncilCall, time: usize) -> Vec<String> {
     let messages = &sent(server, call)[time];
     let roles: Vec<_> = messages.iter().map(|(role, _)| role.as_str()).collect();

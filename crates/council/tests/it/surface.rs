@@ -1,5 +1,5 @@
-//! The public surface is exactly this, read from the source: the compiler proves that what is private cannot be reached (the
-//! crate's doc tests), and this that nothing more was made public.
+//! Checks the public API, read from the source: the crate's doc tests prove that private items cannot be
+//! reached, and these tests that nothing else is public.
 
 const SOURCE: &str = include_str!("../../src/lib.rs");
 
@@ -45,7 +45,7 @@ fn code() -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What stands in `pub use path::{A, B};` and `pub use path::A;`.
+/// The names in `pub use path::{A, B};` and `pub use path::A;`.
 fn public_names(code: &str) -> Vec<String> {
     let mut names = Vec::new();
     for declaration in code.split("pub use ").skip(1) {
@@ -85,7 +85,8 @@ fn added_public_name_is_detected() {
 
 #[test]
 fn root_docs_contain_example() {
-    // Doc tests run for packages that show a fenced block in a doc comment; one in a page that is included is not seen.
+    // Doc tests need a fenced block in a doc comment of the package; one in an included page is not
+    // found.
     assert!(SOURCE.contains("//! ```compile_fail\n"));
     assert!(SOURCE.contains("#![doc = include_str!(\"../README.md\")]\n"));
 }

@@ -1,4 +1,4 @@
-//! The one answer: what the model that writes it is shown, and what becomes of what it says.
+//! The synthesis: its prompt, and the use of its answer.
 
 use crucible_council::{CouncilError, DegradationKind, DeltaChoice, Observability, Part, TriageContext};
 use crucible_testkit::{
@@ -10,7 +10,7 @@ use crate::support::{config, engine};
 
 const QUESTION: &str = "Should we migrate to microservices?";
 
-/// A server whose seats say in which loop they speak, and whose synthesis gives this answer.
+/// A server whose seats name their loop, and whose synthesis gives this answer.
 fn concluding(triage: Value, synthesis: Reply) -> FakeApi {
     let (mut spoken, mut attacks) = (0, 0);
     let seats = triage["council"].as_array().expect("seats").len() - 1;
@@ -143,7 +143,7 @@ async fn debate_loops_weigh_equally() {
 
 #[tokio::test]
 async fn draft_attacks_reach_synthesis_in_order() {
-    // Neither the order of the roles nor that of the alphabet.
+    // Neither in the order of the roles nor alphabetical.
     let mut plan = triage("sequential", &["pragmatist", "synthesizer", "domain_expert"]);
     plan["loop_count"] = 2.into();
     let server = concluding(plan, answer("Keep it whole."));

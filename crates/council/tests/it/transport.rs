@@ -1,4 +1,4 @@
-//! What servers, networks and budgets do to a run: what is tried again, what is left out, and what ends it.
+//! The effects of servers, networks and budgets on a run: retries, skipped seats, and failures.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -24,11 +24,11 @@ use crate::support::{config, engine};
 const QUESTION: &str = "Should we migrate to microservices?";
 const ROLES: [&str; 3] = ["domain_expert", "pragmatist", "creative"];
 
-/// The calls of a parallel council of these roles with two loops: the triage, two times the seats and the red team, and the
-/// synthesis.
+/// The calls of a parallel two-loop council with these roles: the triage, twice the seats and the red
+/// team, and the synthesis.
 const CALLS: usize = 1 + 2 * (3 + 1) + 1;
 
-/// A server whose parallel council has two loops, and which answers the first calls of one kind so.
+/// A server with a parallel two-loop council that gives these first replies to one kind of call.
 fn at_first(which: CouncilCall, replies: impl IntoIterator<Item = Reply>) -> FakeApi {
     let mut replies: Vec<Reply> = replies.into_iter().collect();
     replies.reverse();
@@ -47,13 +47,13 @@ fn limited(seconds: &str) -> Reply {
     Reply::RateLimited(RetryAfter::Value(seconds.to_owned()))
 }
 
-/// The one thing that was worse than asked for.
+/// The only degradation.
 fn only(result: &ExecutorResult) -> &Degradation {
     assert_eq!(result.degradations.len(), 1, "{:?}", result.degradations);
     &result.degradations[0]
 }
 
-/// What a failed call of a part says.
+/// The error of a failed call of a part.
 fn of_call(error: CouncilError, of: &str) -> CallError {
     match error {
         CouncilError::Call { part, source, .. } if part.to_string() == of => source,
@@ -70,7 +70,7 @@ async fn transient_fault_is_retried() {
         assert!(begun.elapsed() >= Duration::from_secs(1), "{fault:?} is tried again after a second");
         assert_eq!(result.degradations, [], "{fault:?}");
         assert_eq!(count(&server, &seat("pragmatist")), 3);
-        // A retry is no call of its own, and a slot of the budget.
+        // A retry is not a separate call, but it uses a slot of the budget.
         assert_eq!((result.usage.calls, server.completions().len()), (CALLS as u64, CALLS + 1));
     }
 }
@@ -168,7 +168,7 @@ async fn a_secret_in_the_question_or_the_context_is_never_sent() {
         told.starts_with("the question holds a secret (rule ") && told.contains(", line 2); take it out")
     );
     assert!(!format!("{told} {failure:?}").contains(&key));
-    // In the JSON that is sent, a line break before the token would be a letter of it.
+    // In the encoded JSON, a line break before the token would be an adjacent letter.
     for context in [
         json!({"key": key}),
         json!({"key": format!("A=1\n{key}\n")}),
@@ -224,7 +224,7 @@ async fn retries_use_only_spare_calls() {
         config.limits.budget = BudgetLimits::calls(calls as u64);
         config
     };
-    // Nothing to spare: the seat is missing in one loop, and the run has its answer.
+    // Without a spare call the seat is missing in one loop, and the run has its answer.
     for fault in [limited("1"), Reply::Status(503)] {
         let server = at_first(seat("creative"), [fault]);
         let result = run(within(&server, CALLS)).await.unwrap();
@@ -232,14 +232,14 @@ async fn retries_use_only_spare_calls() {
         assert!(!only(&result).detail.contains("budget"), "what the provider said: {:?}", only(&result));
         assert_eq!((server.completions().len(), result.usage.attempts), (CALLS, CALLS as u64));
     }
-    // One to spare is enough for one, whoever needs it.
+    // One spare call is enough for one retry of any part.
     let server = at_first(CouncilCall::RedTeam, [Reply::Status(503)]);
     let result = run(within(&server, CALLS + 1)).await.unwrap();
     assert_eq!((result.degradations.len(), server.completions().len()), (0, CALLS + 1));
     assert_eq!((result.usage.calls, result.usage.attempts), (CALLS as u64, CALLS as u64 + 1));
     assert_eq!(result.usage_by_part.values().map(|part| part.attempts).sum::<u64>(), result.usage.attempts);
 
-    // The red team cannot be spared: the run ends with what its provider said.
+    // The red team is required: the run ends with the provider's error.
     let server = at_first(CouncilCall::RedTeam, [Reply::Status(503)]);
     let error = of_call(run(within(&server, CALLS)).await.unwrap_err(), "red_team");
     assert!(matches!(&error, CallError::Llm(LlmError::ProviderOutage(_))), "{error}");
@@ -304,7 +304,7 @@ async fn each_run_has_a_budget_of_its_own() {
     }
 }
 
-/// OpenRouter before this server.
+/// OpenRouter with this server.
 fn openrouter(server: &FakeApi) -> EngineConfig {
     let text = |text: &str| Some(text.to_owned());
     let settings = ProviderSettings {
@@ -408,7 +408,7 @@ async fn fallback_models_are_sent_only_to_openrouter() {
     }
 }
 
-/// A server that answers the triage and nobody else, and counts who waits and whose connection ended.
+/// A server that answers only the triage, and counts waiting and closed connections.
 struct Waiting {
     address: SocketAddr,
     waiting: Arc<AtomicUsize>,
@@ -421,7 +421,7 @@ impl Waiting {
         let address = listener.local_addr().unwrap();
         let (waiting, gone) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let counters = (Arc::clone(&waiting), Arc::clone(&gone));
-        // It ends with the process of the test.
+        // It ends with the test process.
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (waiting, gone) = (Arc::clone(&counters.0), Arc::clone(&counters.1));
@@ -443,7 +443,7 @@ impl Waiting {
     }
 }
 
-/// Answers the triage on a connection, and waits for the end of it on any other call.
+/// Answers the triage on a connection; for any other call waits until the connection is closed.
 fn serve(mut stream: TcpStream, waiting: &AtomicUsize, gone: &AtomicUsize) {
     while let Some(request) = read_request(&mut stream) {
         if !request.contains("You configure a council") {

@@ -1,4 +1,5 @@
-//! The triage from outside: what it is shown, what it may say, and that nothing it says wrongly is mended or asked for again.
+//! The triage from outside: its prompt, its answers, and that a wrong answer is neither repaired nor
+//! requested again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ fn seats(roles: &[&str]) -> Value {
     roles.iter().map(|role| json!({"role": role, "system_prompt": "SEAT-MARKER x"})).collect()
 }
 
-/// A server whose triage says this; whoever else is asked says something.
+/// A server with this triage; other calls get some answer.
 fn council(triage: &Value) -> FakeApi {
     let triage = triage.to_string();
     FakeApi::answering(move |request| match council_call(request) {
@@ -44,7 +45,8 @@ fn council(triage: &Value) -> FakeApi {
     })
 }
 
-/// What a run ends with whose triage gives this reply, after exactly one request. A second one would be answered well.
+/// The error of a run whose triage gives this reply, after exactly one request. A second one would get a
+/// valid answer.
 async fn refused(reply: Reply) -> CouncilError {
     let server = FakeApi::start([reply, Reply::Answer(good().to_string())]);
     let error = *engine(config(&server)).run(QUESTION, &TriageContext::none()).await.unwrap_err().error;
@@ -205,7 +207,7 @@ async fn cut_triage_is_refused_even_if_valid() {
     assert!(error.contains("else ask in other words or choose another triage model"), "{error}");
 }
 
-/// A good triage that ended for this reason.
+/// A valid triage with this finish reason.
 fn ended(reason: &str) -> Reply {
     let choice = json!({"message": {"content": good().to_string()}, "finish_reason": reason});
     Reply::Raw(200, json!({"choices": [choice]}).to_string().into_bytes())
@@ -334,7 +336,7 @@ async fn invalid_question_is_refused_before_any_request() {
     engine.run(&"x".repeat(200_000), &TriageContext::none()).await.unwrap();
 }
 
-/// The messages of the triage: the system's and the user's.
+/// The messages of the triage: system and user.
 fn shown_to_triage(requests: &[SeenRequest]) -> (String, String) {
     let asked: Vec<&SeenRequest> =
         requests.iter().filter(|r| council_call(r) == CouncilCall::Triage).collect();
@@ -344,7 +346,7 @@ fn shown_to_triage(requests: &[SeenRequest]) -> (String, String) {
     (text(0), text(1))
 }
 
-/// The text without its block of this name, and what stands in the block.
+/// The text without its block of this name, and the content of the block.
 fn unfenced(text: &str, name: &str) -> (String, String) {
     let (before, rest) = text.split_once(&format!("<<<DATA \"{name}\" ")).unwrap();
     let (marker, rest) = rest.split_once('\n').unwrap();
@@ -452,7 +454,7 @@ async fn triage_schema_is_sent_only_if_supported() {
     assert!(server.completions().iter().all(|request| request.body.get("response_format").is_none()));
 }
 
-/// The model that each kind of call names.
+/// The model named by each kind of call.
 fn models(requests: &[SeenRequest]) -> BTreeMap<CouncilCall, String> {
     let model = |request: &SeenRequest| request.body["model"].as_str().unwrap().to_owned();
     requests.iter().map(|request| (council_call(request), model(request))).collect()
@@ -571,7 +573,7 @@ async fn unknown_hinted_model_falls_back_to_default() {
     assert_eq!(result.degradations.len(), 1, "no seat is missing: {:?}", result.degradations);
 }
 
-/// A text as JSON can spell it without showing a character of it.
+/// A text in JSON escapes only.
 fn escaped(text: &str) -> String {
     text.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect()
 }
@@ -619,7 +621,7 @@ async fn escaped_secret_in_triage_is_redacted() {
         let server = server_of(spelled(change));
         let failure = engine(config(&server)).run(QUESTION, &TriageContext::none()).await.unwrap_err();
         assert!(matches!(*failure.error, CouncilError::TriageUnreadable { .. }), "{failure}");
-        // Not even a piece of it.
+        // Not even a part of it.
         assert!(!format!("{failure} {failure:?}").contains(&key[..10]), "{failure}");
     }
 }

@@ -1,4 +1,4 @@
-//! Getting files: every branch of the decision tree, with the real `gh` and the real git against servers of our own.
+//! Fetching files: every branch of the decision, with the real `gh` and the real git and fake servers.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test that calls it")]
 #![expect(
@@ -30,7 +30,7 @@ use serde_json::json;
 use crate::ears::Ears;
 use crate::fake_github::{environment, gh};
 
-/// GitHub, with its API and its repositories to clone; and the place for what is fetched.
+/// GitHub with its API and its repositories, and the directory for fetched files.
 struct Scene {
     fake: FakeGitHub,
     room: tempfile::TempDir,
@@ -46,7 +46,7 @@ impl Scene {
         Self { fake: FakeGitHub::start(repos), room, clock, ears: Ears::default() }
     }
 
-    /// Has `repo` cloned where `full_name` is asked for.
+    /// Serves `repo` for clones of `full_name`.
     fn served(self, full_name: &str, repo: &TestRepo) -> Self {
         let address = self.room.path().join("served").join(format!("{full_name}.git"));
         std::fs::create_dir_all(address.parent().unwrap()).unwrap();
@@ -54,7 +54,7 @@ impl Scene {
         self
     }
 
-    /// Fetching for this user, from the repositories that are served or from `base`.
+    /// The tools of this user, with the served repositories or with `base`.
     fn tools(&self, env: &Environment) -> FetchTools {
         let clone_base = Some(CloneUrl::of_directory(&self.room.path().join("served")).unwrap());
         FetchTools { sandbox: Arc::new(Sandbox::new(None, env)), env: env.clone(), clone_base }
@@ -64,7 +64,7 @@ impl Scene {
         environment(&self.fake, self.room.path(), &[])
     }
 
-    /// What was warned of.
+    /// The warnings.
     fn warnings(&self) -> Vec<String> {
         self.ears.heard_of("warning: ")
     }
@@ -210,7 +210,7 @@ async fn an_archive_of_another_commit_is_an_error() {
     let other = "fedcba9876543210fedcba9876543210fedcba98";
     let file = [("a", "a")];
     let short = |top: &str| {
-        // The commit in the header is right, and the folder's name is not.
+        // The commit in the header is correct, but the folder's name is not.
         let (owner, name) = top.split_once('-').unwrap();
         tarball(owner, name, &sha[..7], file)
     };
@@ -277,7 +277,7 @@ async fn a_renamed_repository_is_fetched_under_its_new_name() {
     let warnings = scene.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].starts_with("acme/old was asked for") && warnings[0].contains("acme/widget"));
-    // Case is no other name.
+    // Another case is the same name.
     scene.fetch(&scene.work(), "Acme/Widget", "v0.9").await.unwrap();
     assert_eq!(scene.warnings().len(), 1);
 }
@@ -305,7 +305,7 @@ async fn local_repository_is_cloned_at_head() {
         ("./my project", "v0.9", "v0.9", "v0.9"),
         ("./my project", "feature/x:src", "feature/x:src", "feature/x"),
         ("./my project", ":src", "trunk:src", "trunk"),
-        // Below the top it is that part, unless another one is named.
+        // Below the top level it is that part, unless another one is named.
         ("my project/src", "", "trunk:src", "trunk"),
         ("my project/src/../src", "v0.9", "v0.9:src", "v0.9"),
         ("my project/src", ":docs", "trunk:docs", "trunk"),
@@ -396,7 +396,7 @@ async fn dropped_fetch_stops_its_work() {
     drop(work);
     assert!(names(&scene.tmp()).is_empty());
 
-    // While GitHub says nothing, and while git waits.
+    // While GitHub does not answer, and while git waits.
     let scene = Scene::with([widget().release("v1.0", &[])]);
     scene.fake.misbehave("tarball", Times::Always, Misbehaviour::Hang);
     let work = scene.work();
@@ -438,7 +438,7 @@ async fn uncommitted_changes_are_warned_once() {
     let warnings = scene.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].starts_with("2 paths are changed or untracked"), "{warnings:?}");
-    // Who names a commit has said what is looked at.
+    // With a named commit the user has chosen what is read.
     scene.fetch_local(&scene.work(), repo.path(), "v0.9").await.unwrap();
     assert_eq!(scene.warnings().len(), 1);
 }
@@ -479,7 +479,7 @@ async fn clone_host_must_match_gh() {
         .default_branch("trunk")
         .lying("html_url", json!("https://git.example.org/acme/widget"));
     let scene = Scene::with([corporate]);
-    // Nobody listens at that port: git says whom it wanted to reach.
+    // Nothing listens on that port: git names the address.
     let variables =
         [("GH_HOST", "Git.Example.org"), ("GH_ENTERPRISE_TOKEN", "t"), ("HTTPS_PROXY", "http://127.0.0.1:9")];
     let env = environment(&scene.fake, scene.room.path(), &variables);

@@ -1,4 +1,4 @@
-//! GitHub as a crawl asks for it: the real `gh` against a GitHub of our own.
+//! The GitHub client: the real `gh` with a fake GitHub.
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test that calls it")]
 
 use std::path::Path;
@@ -47,7 +47,7 @@ impl Scene {
     }
 }
 
-/// An answer of GitHub as it came.
+/// A real answer of GitHub.
 fn answer(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Misbehaviour {
     let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Misbehaviour::Raw { status, headers, body: body.to_vec() }
@@ -262,7 +262,7 @@ async fn short_rate_limit_is_awaited_once() {
     assert_eq!(github.search_page("widget", 1).await.unwrap().candidates.len(), 1);
     assert_eq!(scene.waits(), [3, 2, 1]);
     assert_eq!(scene.fake.count("/search/"), 2);
-    // The wait of this command has been had.
+    // The wait of this command is used up.
     scene.fake.misbehave("/repos/", Times::Once, Misbehaviour::secondary_limit(1));
     let error = github.repository(&name("acme/widget")).await.unwrap_err();
     assert_eq!(error, GitHubError::RateLimited { reset_in: Some(Duration::from_secs(1)) });
@@ -328,7 +328,7 @@ async fn refusal_texts_are_redacted() {
         assert!(matches!(error, GitHubError::Gh(_)) && text.contains("for you"), "{text}");
         assert!(!text.contains("a1B2"), "{text}");
     }
-    // Wherever the cut of a long message would go through it.
+    // Wherever the cut of a long message would split it.
     for before in [250, 270, 285, 295, 299] {
         scene.fake.behave();
         let refusal = Misbehaviour::refusal(500, &format!("{} {secret}", "x".repeat(before)), &[]);

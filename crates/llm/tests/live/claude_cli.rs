@@ -1,4 +1,4 @@
-//! `claude-cli` with the real program, which asks the model server by way of Anthropic's Messages format.
+//! `claude-cli` with the real program, which calls the model server in Anthropic's Messages format.
 
 use crucible_llm::{Backend, LlmBackend, Login, ProviderSettings, construct};
 use crucible_testkit::{live_address, real_client};
@@ -34,7 +34,7 @@ async fn real_program_returns_answer_and_tokens() {
     summary.passed("whole, names Paris, tokens reported");
 }
 
-/// Nothing reaches the model: the address is one that the server does not know.
+/// Nothing reaches the model: the server does not know the address.
 #[tokio::test]
 async fn real_program_failure_marked_success_is_error() {
     let summary = Summary::of("the real claude, failing", "at an address that the server does not know");

@@ -1,4 +1,4 @@
-//! Advice from real servers on loopback, and the two ways of getting none.
+//! Advice from real servers on loopback, and the two kinds of failure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

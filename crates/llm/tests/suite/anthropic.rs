@@ -1,4 +1,4 @@
-//! `anthropic` against a server that plays the messages API.
+//! `anthropic` with a server that simulates the messages API.
 
 use crucible_llm::{Finish, LlmBackend, LlmError, LlmResult, ProviderSettings, construct};
 use crucible_testkit::{Endpoint, FakeApi, Family, Reply};

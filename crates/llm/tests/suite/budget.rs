@@ -1,4 +1,4 @@
-//! Budgets hold, whatever runs at once and however it ends.
+//! Budgets hold under concurrency and for every end of a call.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ mod properties {
     use super::*;
 
     proptest! {
-        /// Seed 002, property 9: up to the limit everything is sent, beyond it nothing.
+        /// Seed 002, property 9: everything up to the limit is sent, and nothing beyond it.
         #[test]
         fn parallel_calls_never_overshoot_a_limit_of_calls(limit in 0u64..80, failing in 0usize..64) {
             runtime().block_on(async {
@@ -71,7 +71,8 @@ mod properties {
             });
         }
 
-        /// At every moment what is used or reserved stays within the limit, and the answers' real tokens too.
+        /// Used and reserved tokens always stay within the limit, and so do the real tokens of the
+        /// answers.
         #[test]
         fn parallel_calls_never_overshoot_a_limit_of_tokens(limit in 0u64..20_000, most in 5u64..1000) {
             runtime().block_on(async {
@@ -88,12 +89,13 @@ mod properties {
                 for call in calls {
                     assert!(call.await.unwrap() <= limit);
                 }
-                // Each answer is said to have cost 15 tokens.
+                // Each answer reports 15 tokens.
                 assert_eq!(budget.used().unwrap().tokens, 15 * backend.calls());
             });
         }
 
-        /// Whatever is reserved, settled or abandoned: the count of slots never goes down, limits hold on each reserve.
+        /// For any sequence of reservations: the call count never decreases, and limits hold at each
+        /// reservation.
         #[test]
         fn slots_are_never_given_back(steps in proptest::collection::vec((0u64..50, 0u64..60, any::<bool>()), 1..100)) {
             let budget = CallBudget::new(BudgetLimits { calls: Limit::At(40), tokens: Limit::At(1000), ..NO_LIMITS });
@@ -151,7 +153,7 @@ async fn a_call_that_is_abandoned_stays_reserved() {
     let budget = CallBudget::new(NO_LIMITS);
     let backend = Scripted::new([]);
     let budgeted = under(Shared(backend), 100, Arc::clone(&budget), Price::Unknown);
-    // Polled once, so that it is under way, then dropped as an interrupt would.
+    // Polled once, so that it is in flight, then dropped as by an interrupt.
     tokio::select! {
         biased;
         _ = budgeted.invoke(ask("x")) => panic!("it must not end at the first poll"),
@@ -180,7 +182,7 @@ async fn reported_cost_overrides_estimate() {
     assert!(matches!(error, LlmError::Misconfiguration(_)), "{error}");
 }
 
-/// A book that has a fault.
+/// A book that always fails.
 struct Broken;
 
 impl CallBook for Broken {

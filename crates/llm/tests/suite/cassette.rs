@@ -1,4 +1,4 @@
-//! What is recorded is what replays: byte for byte, in order, and never past a change.
+//! A recording replays exactly: byte for byte, in order, and never for a changed request.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ async fn a_recorded_conversation_replays_without_the_server() {
     let writer = Arc::new(CassetteWriter::open(&path, &header, Reuse::Nothing).unwrap());
     let live = client(gateway(&server.base_url(), None), Recording::To(writer), RetryPolicy::PHASES);
     let mut spoken = Vec::new();
-    // The last request is the first one again, and gets another answer.
+    // The last request equals the first one, and gets another answer.
     for text in ["a", "b", "a"] {
         spoken.push(live.call(ask(text)).await.unwrap());
     }
@@ -148,7 +148,7 @@ async fn changed_request_fails_with_diff() {
     let text = error.to_string();
     assert!(text.contains("\n-line two\n+line 2\n"), "{text}");
     assert!(!text.contains("entirely"), "{text}");
-    // The same number, written in another way, is no difference.
+    // The same number in another notation is not a difference.
     assert!(!text.contains("-metadata") && !text.contains("+metadata"), "{text}");
 }
 
@@ -274,7 +274,7 @@ async fn other_formats_versions_and_edits_are_refused_by_name() {
     for other in ["", "\n", "{}\n", "no json\n", "{\"schema_version\":\"something-else-v1\"}\n"] {
         assert!(matches!(Cassette::parse(other.as_bytes()), Err(CassetteError::NotACassette)), "{other:?}");
     }
-    // What a later version of this format may add is passed over.
+    // Additions of a later format version are ignored.
     let added = text.replace("\"redactions\":0", "\"redactions\":0,\"added_later\":{\"x\":1}");
     assert_ne!(added, text);
     assert_eq!(Cassette::parse(added.as_bytes()).unwrap().calls.len(), 1);
@@ -305,7 +305,7 @@ async fn a_call_that_cannot_be_recorded_has_no_answer() {
     assert!(matches!(error, CallError::Record(CassetteError::File(_))), "{error}");
 }
 
-/// An answer that came and could not be taken.
+/// An unusable answer.
 fn unusable(fault: AnswerFault) -> LlmError {
     LlmError::ProviderOutage(Box::new(Fault {
         answer: Some(fault),
@@ -359,9 +359,9 @@ async fn failure_followed_by_answer_is_skipped() {
     };
     let first = play(Reuse::Nothing);
     assert_eq!(first.call(ask("a")).await.unwrap().raw_response, "one");
-    // Nothing but an error came of this one.
+    // This one got only an error.
     assert_eq!(llm(first.call(ask("b")).await.unwrap_err()), outage(402));
-    // Continued by another process: the next answer is the next one, whatever failed before.
+    // Continued by another process: the next answer follows, whatever failed before.
     let second = play(Reuse::After(1));
     assert_eq!(second.call(ask("a")).await.unwrap().raw_response, "two");
     assert!(llm(second.call(ask("a")).await.unwrap_err()).to_string().contains("recorded 2 times"));
@@ -405,14 +405,14 @@ async fn unusable_answer_is_recorded_without_text() {
         assert_eq!(scripted.calls(), 1, "it was retried");
 
         assert_eq!(llm(replay(&path).call(ask("a")).await.unwrap_err()), error);
-        // The model spoke, so a run that was killed before it used this does not ask again.
+        // The model answered, so a run that was killed before it used the answer does not ask again.
         let resumed = recording(&scripted, &path, Reuse::After(0));
         assert_eq!(llm(resumed.call(ask("a")).await.unwrap_err()), error);
         assert_eq!(scripted.calls(), 1, "it was asked for again");
         std::fs::remove_file(&path).unwrap();
     }
     assert_eq!(outage(500).answer_fault(), None);
-    // What a provider's own failure looks like in a recording is what it was before.
+    // A provider's own failure is recorded as before.
     assert!(!serde_json::to_string(&outage(500)).unwrap().contains("answer"));
 }
 

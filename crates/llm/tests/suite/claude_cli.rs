@@ -1,6 +1,6 @@
-//! `claude-cli` as a process: what it is given, and what becomes of what it does.
+//! `claude-cli` as a process: its input, and the handling of its output.
 //!
-//! A shell script stands in for the program here; the real one is in `real_clients/`.
+//! A shell script replaces the program here; the real one is tested in `real_clients/`.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -61,7 +61,7 @@ async fn program_gets_prompt_on_stdin_and_key() {
     assert_eq!(variable(&environment, "XDG_CONFIG_HOME"), None);
     assert!(!environment.contains("/home/someone"), "{environment}");
     assert_eq!(program.note("files").trim(), "0");
-    // Its private places are gone afterwards.
+    // Its private directories are deleted afterwards.
     assert!(!PathBuf::from(program.note("pwd").trim()).exists());
 }
 
@@ -74,7 +74,7 @@ async fn users_login_is_used_only_if_configured() {
     assert_eq!(variable(&environment, "CLAUDE_CONFIG_DIR"), None);
 }
 
-/// What the program sees of its key and of its server, and its whole environment.
+/// The program's view of its key and its server, and its whole environment.
 async fn key_and_server(settings: ProviderSettings) -> ([Option<String>; 2], String) {
     let program = stand(&format!("env > $NOTES/env; printf '%s' '{}'", success("ok")));
     program.backend_with(settings).invoke(ask("x")).await.unwrap();
@@ -99,11 +99,11 @@ async fn configured_key_uses_programs_variable() {
     let settings = ProviderSettings { api_key_env, ..client_settings() };
     let ([key, _], environment) = key_and_server(settings.clone()).await;
     assert_eq!(key.as_deref(), Some("the-teams-key"));
-    // No other one goes to that key's server.
+    // No other key is sent to that server.
     for other in ["ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"] {
         assert_eq!(variable(&environment, other), None);
     }
-    // With the user's own login, and where no key is named, the user's keys are the login.
+    // With the user's own login, or without a named key, the user's keys are the login.
     for plain in [ProviderSettings { login: Login::User, ..settings }, client_settings()] {
         let ([key, _], environment) = key_and_server(plain).await;
         assert_eq!(key.as_deref(), Some("the-users-key"));
@@ -187,7 +187,7 @@ async fn its_traps_are_errors_of_the_right_kind() {
         (api_error(400), "unsupported"),
         ("exit 0".to_owned(), "provider_outage"),
         ("exit 143".to_owned(), "provider_outage"),
-        // It may have asked already, and complain in the words of the answer.
+        // It may have made a call already, and quote the answer in its complaint.
         ("echo quoted >&2; exit 0".to_owned(), "provider_outage"),
         ("echo quoted >&2; exit 143".to_owned(), "provider_outage"),
         ("echo quoted >&2; kill -TERM $$".to_owned(), "provider_outage"),

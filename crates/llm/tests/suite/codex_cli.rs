@@ -1,6 +1,6 @@
-//! `codex-cli` as a process: what it is given, and what becomes of what it does.
+//! `codex-cli` as a process: its input, and the handling of its output.
 //!
-//! A shell script stands in for the program here; the real one is in `real_clients/`.
+//! A shell script replaces the program here; the real one is tested in `real_clients/`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn stand(script: &str) -> Stand {
     Stand::new("codex-cli", "codex", script)
 }
 
-/// A script that prints these events, between the ones that every turn begins with.
+/// A script that prints these events, framed by the events of every turn.
 fn printing(events: &[Value]) -> String {
     let begin = [
         json!({"type": "thread.started", "thread_id": "t"}),
@@ -234,7 +234,7 @@ async fn oversized_prompt_is_refused_unsent() {
 
 #[tokio::test]
 async fn hanging_shim_is_killed_with_child() {
-    // As the npm shim does: it starts the program itself and dies alone when it is killed.
+    // Like the npm shim, which starts the program itself and is killed alone.
     let program = stand("(trap '' TERM; sleep 300 & echo $! > $NOTES/child; wait) & wait");
     let mut inv = ask("x");
     inv.timeout = Duration::from_millis(700);

@@ -1,4 +1,4 @@
-//! Which provider answers: the named one, or its fallback where that one cannot be made ready.
+//! The choice of a provider: the named one, or its fallback if that one cannot be prepared.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::support::{ask, context};
 
-/// What can be wrong with a provider before anything is sent.
+/// A fault of a provider before anything is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
@@ -23,7 +23,7 @@ enum Fault {
 const FAULTS: [Fault; 6] =
     [Fault::None, Fault::NoModel, Fault::NoKey, Fault::EmptyKey, Fault::NoBinary, Fault::BadUrl];
 
-/// The providers that can be made ready from settings alone.
+/// The providers that can be prepared from settings alone.
 const PROVIDERS: [&str; 5] = ["claude-cli", "anthropic", "openai", "openrouter", "gateway"];
 
 fn candidate(name: &str, fault: Fault, room: &TempDir) -> NamedProvider {
@@ -50,7 +50,7 @@ fn candidate(name: &str, fault: Fault, room: &TempDir) -> NamedProvider {
     NamedProvider { name: name.to_owned(), settings }
 }
 
-/// Whether this fault keeps this provider from being made ready.
+/// Whether this fault prevents the preparation of this provider.
 fn matters(name: &str, fault: Fault) -> bool {
     match fault {
         Fault::None => false,
@@ -71,8 +71,8 @@ mod properties {
     use super::*;
 
     proptest! {
-        /// Seed 002, property 3: the fallback is used exactly when the named provider cannot be made ready, and that is told;
-        /// with both out of order both are told.
+        /// Seed 002, property 3: the fallback is used exactly if the named provider cannot be prepared,
+        /// and that is reported; if both fail, both errors are reported.
         #[test]
         fn a_fallback_is_used_exactly_when_it_is_needed(
             primary in 0usize..PROVIDERS.len(), first in 0usize..FAULTS.len(),

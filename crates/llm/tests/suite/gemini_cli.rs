@@ -1,6 +1,6 @@
-//! `gemini-cli` as a process: what it is given, and what becomes of what it does.
+//! `gemini-cli` as a process: its input, and the handling of its output.
 //!
-//! A shell script stands in for the program here; the real one is in `real_clients/`.
+//! A shell script replaces the program here; the real one is tested in `real_clients/`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn stand(script: &str) -> Stand {
     Stand::new("gemini-cli", "gemini", script)
 }
 
-/// What the program prints of one model that was asked once.
+/// The program's output for one request to one model.
 fn output(text: &str) -> Value {
     json!({
         "session_id": "s", "response": text,
@@ -33,7 +33,7 @@ fn printing(output: &Value) -> String {
     format!("printf '%s' '{output}'")
 }
 
-/// A script that fails as the program does: nothing printed, a long complaint that ends in JSON.
+/// A script that fails like the program: no output, and a long complaint that ends in JSON.
 fn failing(exit: i32, code: &Value, message: &str) -> String {
     let end = serde_json::to_string_pretty(&json!({
         "session_id": "s", "error": {"type": "Error", "message": message, "code": code},
@@ -80,7 +80,7 @@ async fn program_gets_prompt_on_stdin_and_files() {
     assert_eq!(variable(&environment, "GEMINI_SANDBOX"), None);
     assert!(!environment.contains("/home/someone"), "{environment}");
     assert_eq!(program.note("files"), ".gemini\n");
-    // Its private places are gone afterwards, the one for temporary files among them.
+    // Its private directories are deleted afterwards, including the one for temporary files.
     for place in [program.note("pwd").trim(), variable(&environment, "TMPDIR").unwrap()] {
         assert!(place.starts_with(program.dir.path().to_str().unwrap()), "{place}");
         assert!(!PathBuf::from(place).exists(), "{place}");
@@ -216,7 +216,7 @@ async fn failures_are_classified_by_status_then_exit() {
         (stated(244, 500), "provider_outage"),
         (stated(247, 503), "provider_outage"),
         (stated(17, 529), "provider_outage"),
-        // The JSON wins over the exit code, which stands in where there is none.
+        // The JSON takes precedence over the exit code, which is used if there is none.
         (stated(41, 429), "provider_quota"),
         (bare(144), "unsupported"),
         (bare(145), "provider_auth"),

@@ -1,4 +1,4 @@
-//! What servers offer, asked of real servers on loopback.
+//! The model lists of real servers on loopback.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const TIME: Duration = Duration::from_secs(20);
 const KEY: &str = "list-key-0123456789";
 
 fn settings(base_url: &str) -> ProviderSettings {
-    // Who looks for a model has none yet.
+    // A user who looks for a model has not configured one.
     ProviderSettings { model: None, max_tokens: None, ..http_settings(base_url) }
 }
 

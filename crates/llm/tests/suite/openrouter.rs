@@ -1,4 +1,4 @@
-//! `openrouter` against a server that plays its chat completions.
+//! `openrouter` with a server that simulates its chat completions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -126,7 +126,8 @@ async fn cost_limit_assumes_most_expensive_model() {
         inv.metadata.extend(models.map(|models| ("models".to_owned(), models)));
         async move { client.call(inv).await.map(|_| budget.used().unwrap().micro_dollars) }
     };
-    // The question has some hundred bytes, and a token for each is reserved: cents, or some hundred dollars.
+    // The question has some hundred bytes, and a token is reserved for each: cents, or some hundred
+    // dollars.
     assert!(asked(None, 10).await.is_ok());
     let refused = asked(Some(json!(["maker/dear"])), 10).await.unwrap_err();
     let CallError::Llm(LlmError::BudgetExceeded { resource: Resource::MicroDollars, .. }) = refused else {
@@ -136,7 +137,7 @@ async fn cost_limit_assumes_most_expensive_model() {
     assert!(matches!(unpriced, CallError::Llm(LlmError::Misconfiguration(_))), "{unpriced}");
     assert!(unpriced.to_string().contains("openrouter/maker/unheard-of"), "{unpriced}");
     assert_eq!(server.requests().len(), 1);
-    // What answered is what is paid: ten tokens at a dollar.
+    // The answering model is charged: ten tokens at a dollar.
     assert_eq!(asked(Some(json!(["maker/dear"])), 1_000_000).await.unwrap(), 10 * 1_000_000);
 }
 
@@ -150,9 +151,9 @@ async fn receipt_and_budget_agree_on_fallback_cost() {
     for (provider, answered, micro_dollars, date) in [
         ("openrouter", "test-model", 10, "2026-01-01"),
         ("openrouter", "maker/dear", 50, "2026-02-02"),
-        // Services name a model in more detail than it was asked for: then nobody can tell which one it was.
+        // A service may report a more specific name than requested; then the answering model is unknown.
         ("openrouter", "test-model-2026-05-01", 50, "2026-02-02"),
-        // Who takes no list asks nobody else.
+        // A service without fallback support uses no other model.
         ("gateway", "test-model-2026-05-01", 10, "2026-01-01"),
     ] {
         let body = json!({
@@ -197,7 +198,7 @@ async fn answer_has_cost_and_model() {
     assert_eq!(result.extensions["cost_micro_dollars"], 140);
 }
 
-/// Who sends no bill does not say what is on it.
+/// A server that does not charge cannot state the cost.
 #[tokio::test]
 async fn a_cost_that_another_server_states_is_not_taken() {
     let answer = json!({"choices": [{"message": {"content": "fine"}}], "usage": {"cost": 0}});

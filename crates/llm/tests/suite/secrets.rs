@@ -1,4 +1,4 @@
-//! Secrets stop a call, leave an answer, and are in no error.
+//! Secrets stop a call, are removed from answers, and appear in no error.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ async fn secret_in_answer_is_redacted_everywhere() {
     assert_eq!(Cassette::parse(text.as_bytes()).unwrap().calls[0].redactions, 2);
 }
 
-/// An answer that is handed out again may have been written by a program that looked for fewer secrets.
+/// An older program with fewer rules may have recorded the reused answer.
 #[tokio::test]
 async fn secret_in_reused_answer_is_redacted() {
     let dir = tempfile::tempdir().unwrap();
@@ -95,7 +95,7 @@ async fn secret_in_reused_answer_is_redacted() {
     assert_eq!(result.extensions["redactions"], 1);
 }
 
-/// The text as a string of JSON in which each character is escaped.
+/// The text as a JSON string with every character escaped.
 fn escaped(text: &str) -> String {
     text.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect()
 }
@@ -107,7 +107,7 @@ fn secret_anywhere_in_value_is_found() {
         (json!(made_up_token()), 1),
         (json!({"k": [{"b": format!("a\nb\n{}", made_up_token())}]}), 3),
         (json!({"k": [{format!("x {}", made_up_token()): 1}]}), 1),
-        // As JSON it would stand behind the letter `n`, a part of another word.
+        // As JSON it would follow the letter `n`, as a part of another word.
         (json!({"k": format!("x\n{}\n", made_up_token())}), 2),
     ] {
         let found = client.refuse_secrets(&value).unwrap_err();
@@ -146,7 +146,7 @@ mod properties {
     use super::*;
 
     proptest! {
-        /// Seed 002, property 8: whatever the key and however the server fails, no error tells the key or the prompt.
+        /// Seed 002, property 8: for any key and server failure, no error contains the key or the prompt.
         #[test]
         fn no_error_tells_the_key_or_the_prompt(
             key in "[A-Za-z0-9_-]{12,60}",
@@ -161,7 +161,7 @@ mod properties {
                 4 => Reply::Html,
                 5 => Reply::DropHalfway,
                 6 => Reply::Hang,
-                // Servers that quote what they were sent.
+                // Servers that quote the request.
                 7 => Reply::Raw(200, format!(r#"{{"error":{{"code":{status},"message":"{key} {prompt}"}}}}"#).into_bytes()),
                 _ => Reply::Raw(200, format!("{key} {prompt}").into_bytes()),
             };

@@ -1,4 +1,4 @@
-//! Which provider is made ready, and what is said when one cannot be.
+//! The construction of providers, and its errors.
 
 use std::path::PathBuf;
 
@@ -64,7 +64,7 @@ fn base_url_password_is_not_shown() {
     }
 }
 
-/// Defaults are the configuration's; the environment is asked for keys and programs only.
+/// Defaults come from the configuration; the environment provides only keys and programs.
 #[test]
 fn missing_setting_is_named() {
     let context = context(&[("CRUCIBLE_GATEWAY_BASE_URL", "http://127.0.0.1:1/v1")]);
@@ -163,7 +163,7 @@ fn a_recording_must_be_named_and_be_there() {
     assert!(matches!(error, LlmError::Misconfiguration(_)) && error.to_string().contains("/nowhere/x.jsonl"));
 }
 
-/// What a program that embeds a provider has: HTTP and the keys that it hands over.
+/// The context of an embedding program: HTTP and the given keys.
 #[test]
 fn http_only_context_has_no_programs() {
     let key = || ("MY_KEY".to_owned(), Secret::new("k".to_owned()));
@@ -177,14 +177,14 @@ fn http_only_context_has_no_programs() {
                     ..http_settings("http://localhost:1/v1")
                 };
                 assert!(construct(kind.name(), &settings, &context).is_ok(), "{}", kind.name());
-                // The environment of the process is none of its business.
+                // The environment of the process is not used.
                 let error =
                     construct(kind.name(), &settings, &Context::http_only([]).unwrap()).err().unwrap();
                 assert!(error.to_string().contains("MY_KEY"), "{error}");
             }
             ProviderClass::Program { .. } => {
                 programs += 1;
-                // A program that every machine has, so that nothing but the missing PATH is in the way.
+                // A program that every machine has, so that only the missing PATH matters.
                 let settings = ProviderSettings { binary: Some("sh".into()), ..client_settings() };
                 let error = construct(kind.name(), &settings, &context).err().unwrap();
                 assert!(matches!(error, LlmError::Misconfiguration(_)), "{error}");

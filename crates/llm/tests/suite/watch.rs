@@ -1,4 +1,4 @@
-//! Who watches a backend is told of each attempt and of its end, however it ends.
+//! An observer of a backend is notified of each attempt and of its end.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crucible_llm::{
 use crate::raw_server::RawServer;
 use crate::support::{Scripted, answer, ask, client, gateway, outage};
 
-/// What was told.
+/// The notifications.
 #[derive(Default)]
 struct Told(Mutex<Vec<String>>);
 

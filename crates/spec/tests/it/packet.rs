@@ -1,4 +1,4 @@
-//! What becomes a packet and what does not: order, limits, secrets, and what is told of it.
+//! Packets: order, limits, secrets, and messages about them.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails the test that calls it")]
 
 use crucible_model::{Digest, Untrusted, to_canonical_json};
@@ -71,7 +71,7 @@ fn the_order_is_idea_artifacts_named_selected_whatever_comes_first() {
 
 #[test]
 fn bytes_and_lines_are_counted_to_the_last_one() {
-    // 4 bytes in 2 lines, the last without its end.
+    // 4 bytes in 2 lines, the last one unterminated.
     let entries = || vec![idea("a\nbc")];
     assert!(build_packet(entries(), limits(4, 2)).is_ok());
     for tight in [limits(3, 2), limits(4, 1), limits(0, 0)] {
@@ -97,7 +97,7 @@ fn oversized_required_content_lists_sizes() {
     assert_eq!(left, [("s.md", 5)]);
     let error = SpecError::PacketOverLimit { manifest: Box::new(manifest) }.to_string();
     assert!(error.contains("61445 bytes") && error.contains("50000 bytes"), "{error}");
-    // The same line within the limits is no trouble.
+    // The same line within the limits is accepted.
     assert!(build_packet(vec![named("one-line.json", &long)], PacketLimits::default()).is_ok());
 }
 
@@ -140,7 +140,7 @@ fn secret_stops_packet_with_rule_and_line() {
         assert!(rule.contains("github"), "{rule}");
         assert!(!error.to_string().contains(&token) && !format!("{error:?}").contains(&token));
     }
-    // What is left out is not sent, so it stops nothing; nor is its text told.
+    // Omitted text is not sent, so it stops nothing; nor is it shown.
     let packet = build_packet(vec![selected("x.rs", &text), idea("i")], limits(10, 10)).unwrap();
     assert_eq!(names(&packet), ["idea"]);
     assert!(!json_of(&packet).contains(&token));
@@ -164,7 +164,7 @@ fn a_secret_in_a_name_is_neither_sent_nor_told() {
     let packet = build_packet_with(vec![idea("i")], selection.clone(), WIDE).unwrap();
     assert_eq!((packet.manifest.left_out.len(), packet.manifest.passed_over.len()), (1, 1));
     assert!(!json_of(&packet).contains(&token));
-    // Nor where the file was not read for its size, nor in what the operating system said.
+    // Nor if the file was not read because of its size, nor in the operating system's error.
     let unread = Selection { unread: selection.left_out.clone(), ..Selection::default() };
     let error = build_packet_with(vec![idea("i")], unread, WIDE).unwrap_err();
     assert!(matches!(error, SpecError::SecretInPacket { .. }), "{error}");
@@ -294,13 +294,13 @@ fn kinds() -> impl Strategy<Value = EntryKind> {
     ]
 }
 
-/// Few names, so that they collide; texts with all kinds of line ends.
+/// Few names, so that they collide; texts with all kinds of line endings.
 fn candidate() -> impl Strategy<Value = PacketEntry> {
     (kinds(), "[a-d]{1,2}", "[ab\r\né\u{1f6d1}]{0,40}")
         .prop_map(|(kind, name, text)| entry(kind, &name, &text))
 }
 
-/// The error's words stand for it: it has no equality.
+/// The error as text, because it has no equality.
 fn told(result: Result<Packet, SpecError>) -> Result<Packet, String> {
     result.map_err(|error| format!("{error:?}"))
 }
@@ -323,13 +323,13 @@ mod properties {
                     let manifest = &packet.manifest;
                     prop_assert_eq!((bytes as u64, lines as u64), (manifest.bytes, manifest.lines));
                     prop_assert!(bytes as u64 <= max_bytes && lines as u64 <= max_lines);
-                    // Everything is accounted for: in it, or left out by name.
+                    // Everything is included, or listed as left out.
                     for candidate in &candidates {
                         let is_in = packet.entries.iter().any(|entry| entry.name == candidate.name);
                         let is_told = manifest.left_out.iter().any(|row| row.name == candidate.name);
                         prop_assert!(is_in || (is_told && candidate.kind == EntryKind::Selected));
                     }
-                    // What was left out does not fit into the room that is left, either.
+                    // What was left out does not fit into the remaining room either.
                     for row in &manifest.left_out {
                         prop_assert!(
                             manifest.bytes + row.bytes > max_bytes || manifest.lines + row.lines > max_lines
@@ -364,7 +364,7 @@ mod properties {
             salt in "[a-zA-Z0-9]{12}",
             max_bytes in 0_u64..600,
         ) {
-            // Each case has another one, made for the test and never given to anybody.
+            // A new one for each case, made for the test.
             let made_up = made_up_token();
             let token = format!("{}{salt}", &made_up[..made_up.len() - salt.len()]);
             let secret = match form {

@@ -1,4 +1,4 @@
-//! The transcript: every message as it happens, failures included, and no half state.
+//! The transcript: every message as it happens, including failures, and no partial state.
 
 use crucible_crawl::{DebateError, MessageRecord};
 use crucible_testkit::{Reply, made_up_token};

@@ -1,4 +1,4 @@
-//! Replies that are not what was asked for: each is refused whole, and says what kind of failure it is.
+//! Invalid replies: each is refused as a whole, with its kind of failure.
 
 use crucible_crawl::{DebateError, DebateOwner, DebatePhase, ReplyFault};
 use crucible_model::Digest;
@@ -12,7 +12,7 @@ fn good() -> Reply {
     says(&plan(&[step("build", "cargo build")]))
 }
 
-/// What is wrong with this critique.
+/// The fault of this critique.
 async fn fault_of(reply: Reply) -> ReplyFault {
     let mut stage = Stage::of([good()], [reply]);
     match stage.hold(2).await.unwrap_err() {
@@ -243,7 +243,7 @@ async fn reply_error_names_owner_phase_digest() {
     assert_eq!((kept.reply.as_str(), kept.error.as_str()), (text, shown.as_str()));
 }
 
-/// The end of it, which no escape at the beginning hides.
+/// The end of a secret, which escapes at its beginning do not hide.
 fn tail() -> String {
     made_up_token().split_off(10)
 }

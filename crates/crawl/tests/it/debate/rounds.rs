@@ -1,4 +1,4 @@
-//! How long a debate goes on, and what it settles.
+//! The length and the result of a debate.
 
 use crucible_testkit::Reply;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ async fn an_approved_draft_needs_one_round_and_no_revision() {
     assert_eq!(outcome.steps[0].cmd, "cargo build --release");
     assert_eq!(outcome.dependencies.tools, ["cargo"]);
     assert_eq!(outcome.warnings, [""; 0]);
-    // The synthesis claims both, and nobody suggested them.
+    // The synthesis claims both, but no critic suggested them.
     assert_eq!(outcome.accepted_suggestions, [""; 0]);
     assert_eq!(outcome.rejected_suggestions, [""; 0]);
     assert_eq!(outcome.summary, "rounds: 1; the plan was approved");
@@ -74,7 +74,7 @@ async fn suggestion_outcome_comes_from_final_steps() {
         reply["suggestions"] = json!([{"action": action, "step_name": step, "description": "so"}]);
         says(&reply)
     };
-    // The revision adds the tests and the synthesis leaves them out; it takes the last critic's word instead.
+    // The revision adds the tests and the synthesis drops them; it follows the last critique instead.
     let release = step("build", "cargo build --locked");
     let mut stage = Stage::of(
         [says(&plan(&[build()])), says(&plan(&[build(), test()])), says(&synthesis(&[release]))],
@@ -153,7 +153,7 @@ async fn warnings_of_an_approving_critic_are_not_lost() {
     );
 }
 
-/// So that a list which is cut at its end loses what a model said, and nothing of what was noticed about it.
+/// A list that is cut at its end loses model texts, and none of the program's own notes.
 #[tokio::test]
 async fn warnings_are_ordered_by_source() {
     let mut last = synthesis(&[build()]);

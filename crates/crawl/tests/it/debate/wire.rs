@@ -1,4 +1,4 @@
-//! What is really sent: budgets, schemas, fences, and who gets to see what.
+//! The actual requests: token limits, schemas, fences, and the material of each.
 
 use crucible_crawl::{CRITIQUE_TOKENS, DRAFT_TOKENS, REVISION_TOKENS, SYNTHESIS_TOKENS};
 use crucible_model::UNTRUSTED_BANNER;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::support::{Stage, critique, instructions, plan, question, says, step, synthesis, uncounted};
 
-/// Two rounds in which each message can be told by a word of its own.
+/// Two rounds in which each message contains a unique word.
 fn two_rounds() -> Stage {
     let mut first = critique(&[("error", "build", "issue-of-round-one")], false);
     first["suggestions"] =
@@ -120,7 +120,7 @@ async fn synthesis_sees_only_summary_revision_and_issues() {
     {
         assert!(last.contains(seen), "{seen}");
     }
-    // Nothing of the draft, of the first critique's issues, of the repository's own files.
+    // Nothing of the draft, of the first critique's issues, or of the repository's own files.
     for unseen in
         ["--draft-words", "issue-of-round-one", "Builds with cargo.", "[package]", "someone/tool", "v1.2.3"]
     {
@@ -141,7 +141,7 @@ async fn summary_is_limited_to_1000_characters() {
     let outcome = stage.hold(2).await.unwrap();
     assert_eq!(outcome.summary.chars().count(), 1000);
     assert!(outcome.summary.ends_with("ß [cut]"));
-    // What is unresolved is shown whole beside it.
+    // Unresolved issues are shown completely beside it.
     assert!(question(&stage.gpt.completions()[2]).contains(&"é𝒳".repeat(900)));
 }
 
@@ -201,6 +201,6 @@ async fn the_same_repository_and_replies_give_the_same_requests() {
     later.hold(2).await.unwrap();
     let once = bodies().await;
     assert_eq!(once, bodies().await);
-    // The instant of the inspection is in no prompt.
+    // No prompt contains the time of the inspection.
     assert_eq!(once, in_order(&later).into_iter().map(|request| request.body).collect::<Vec<_>>());
 }

@@ -1,4 +1,5 @@
-//! What an inspection says of real trees: the fixtures, hostile ones, and the sources of this project's own dependencies.
+//! Inspections of real trees: the fixtures, hostile ones, and the sources of this project's own
+//! dependencies.
 #![expect(
     clippy::disallowed_methods,
     reason = "tests lay out trees by hand and ask cargo where its sources lie"
@@ -56,7 +57,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
-/// Everything that an inspection says, as it is compared with what was written down.
+/// The whole inspection as text, for comparison with the expected one.
 fn told(inspection: &Inspection) -> String {
     let value = serde_json::json!({
         "artifact": inspection.artifact,
@@ -132,7 +133,7 @@ fn sub_project_is_inspected_alone() {
     let again = inspect(&chosen_before, Some(&"api".parse().unwrap()), at()).unwrap();
     assert_eq!(again, part);
 
-    // What was asked for when it was fetched is what is looked at, unless a menu chose another part.
+    // The sub-project requested when fetching is inspected, unless a menu chose another one.
     let mut asked_for = fetched(dir.path());
     asked_for.subpath = Some("api".parse().unwrap());
     assert_eq!(inspect(&asked_for, None, at()).unwrap(), part);
@@ -306,7 +307,7 @@ fn hidden_characters_reach_no_text() {
     }
     let summary = &inspection.artifact.file_tree_summary;
     assert!(!summary.chars().any(|c| c != '\n' && crucible_model::is_hidden(c)), "{summary:?}");
-    // No step may work behind what was not looked at.
+    // No step may run beyond a skipped directory.
     assert!(inspection.links.contains("li\u{202e}nk") && inspection.links.contains("b\nc"));
 }
 

@@ -1,4 +1,4 @@
-//! An export is whole or not there, is what its manifest says, and stays in its directory.
+//! An export is complete or absent, matches its manifest, and stays in its directory.
 
 #![expect(
     clippy::disallowed_methods,
@@ -33,7 +33,7 @@ fn good() -> Vec<CheckedArtifact> {
     documents(&search_document(), &plan_document())
 }
 
-/// An export whose search was for this.
+/// An export with this search query.
 fn about(query: &str) -> Vec<CheckedArtifact> {
     let mut search = search_document();
     search["query"] = json!(query);
@@ -48,7 +48,7 @@ fn export(path: &Path, artifacts: &[CheckedArtifact]) -> Result<Exported, Export
     write(&OutputDir::resolve(path)?, artifacts)
 }
 
-/// The first twelve digits that the real `sha256sum` prints for each file that a manifest lists.
+/// The first twelve digits from the real `sha256sum` for each file in a manifest.
 fn sums(dir: &Path, manifest: &ManifestV1) -> Vec<String> {
     let names = manifest.artifacts.iter().map(|artifact| artifact.filename.as_str());
     let output = Command::new("sha256sum").args(names).current_dir(dir).output().unwrap();
@@ -60,7 +60,7 @@ fn manifest_of(dir: &Path) -> ManifestV1 {
     serde_json::from_slice(&std::fs::read(dir.join("manifest.json")).unwrap()).unwrap()
 }
 
-/// That a directory holds a whole export whose files are what its manifest says.
+/// Checks that a directory holds a complete export whose files match its manifest.
 fn assert_whole(dir: &Path) {
     let manifest = manifest_of(dir);
     let listed: Vec<&str> =
@@ -241,7 +241,7 @@ fn planted_links_are_not_followed() {
         symlink(target, &link).unwrap();
         assert!(OutputDir::resolve(&out).is_err(), "{planted}: said before anything is paid for");
         let error = export(&out, &about("second")).unwrap_err();
-        // A manifest behind a link is none of ours.
+        // A manifest behind a link is not trusted.
         let expected = if planted == "manifest.json" {
             matches!(error, ExportError::Occupied { .. })
         } else {
@@ -281,7 +281,7 @@ fn directory_replaced_by_link_is_refused() {
     let home = Home::new();
     let victim = home.path().join("victim");
     std::fs::create_dir(&victim).unwrap();
-    // The directory itself, and one on the way to it.
+    // The directory itself, and one in its path.
     for (resolved, replaced) in [("out", "out"), ("way/out", "way")] {
         let dir = OutputDir::resolve(&home.path().join(resolved)).unwrap();
         symlink(&victim, home.path().join(replaced)).unwrap();
@@ -345,7 +345,7 @@ fn killed_export_never_looks_complete() {
         } else {
             torn += 1;
         }
-        // Its leftovers are known for what they are.
+        // Its leftovers are recognised.
         export(&out, &about("after")).unwrap();
         assert_whole(&out);
         assert!(!out.join(".crucible-export-unfinished").exists());
@@ -371,7 +371,7 @@ fn full_disk_leaves_no_partial_export() {
     assert!(error.to_string().contains("No space left"), "{error}");
     let files: Vec<_> = tree(&out).into_iter().filter(|(_, content)| content.is_some()).collect();
     assert_eq!(files, []);
-    // The empty directory `meta` that is left is nothing: the same directory can be used again.
+    // The remaining empty directory `meta` is ignored: the same directory can be used again.
     write(&OutputDir::resolve(&out).unwrap(), &good()).unwrap();
     assert_whole(&out);
 }

@@ -1,4 +1,4 @@
-//! Searches through the real `gh` against a GitHub of our own: pages, releases, limits, the cache.
+//! Searches through the real `gh` with a fake GitHub: pages, releases, limits, the cache.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::common::{Home, begin, now, tree};
 use crate::ears::Ears;
 use crate::fake_github::{environment, gh};
 
-/// What one command asks for.
+/// The search of one command.
 struct Asked<'a> {
     github: &'a FakeGitHub,
     query: &'a str,
@@ -45,7 +45,7 @@ impl<'a> Asked<'a> {
         search(&github, session, self.query, &options, self.now, &self.ears).await
     }
 
-    /// In a session of its own.
+    /// In a new session.
     async fn within(&self, home: &Path) -> SearchV1 {
         let found = self.by(&mut begin(home)).await.unwrap();
         CheckedArtifact::new(ArtifactType::Search, &found).unwrap();
@@ -57,14 +57,14 @@ fn names(found: &SearchV1) -> Vec<&str> {
     found.results.iter().map(|item| item.full_name.as_str()).collect()
 }
 
-/// So many repositories that a search for `widget` finds.
+/// A GitHub with this many repositories that match `widget`.
 fn widgets(many: u64) -> FakeGitHub {
     FakeGitHub::start(
         (0..many).map(|number| FakeRepo::new(&format!("acme/widget-{number:02}")).stars(1000 - number)),
     )
 }
 
-/// The hourly limit, used up for another hour.
+/// The hourly limit, exhausted for another hour.
 fn exhausted() -> Misbehaviour {
     Misbehaviour::primary_limit(now().unix_millis() / 1000 + 3600)
 }
@@ -130,7 +130,7 @@ async fn a_rate_limit_between_two_pages_gives_partial_results() {
         "{:?}",
         asked.ears.heard_of("warning: ")
     );
-    // What was had is not asked for again; what was not is.
+    // Available answers are not requested again; missing ones are.
     github.behave();
     let (searches, releases) = (github.count("/search/"), github.count("/releases"));
     let found = asked.within(home.dir.path()).await;
@@ -158,7 +158,7 @@ async fn rate_limited_releases_are_not_cached() {
     let found = asked.within(home.dir.path()).await;
     assert_eq!((found.result_count, found.rate_limited), (30, true));
     assert!(found.results.iter().all(|item| !item.has_releases));
-    // Eight may be on their way when the first answer comes; nobody is asked after it, and no other page either.
+    // Eight requests may be in flight when the first answer arrives; no others follow, and no other page.
     assert!(github.count("/releases") <= 16, "{} were asked", github.count("/releases"));
     assert_eq!(github.count("/search/"), 1);
     github.behave();
@@ -178,7 +178,7 @@ async fn repeated_search_uses_cache() {
         assert_eq!(second.results, first.results);
     }
     assert_eq!(github.requests().len(), asked, "GitHub was not asked at all");
-    // Another query and another number of results are other searches.
+    // Another query or another number of results is another search.
     let other = Asked { query: "acme", ..Asked::of(&github) };
     assert!(!other.within(home.dir.path()).await.cached);
     let other = Asked { max_results: MaxResults::for_command_line(11), ..Asked::of(&github) };

@@ -1,4 +1,5 @@
-//! A session ends completed, failed or aborted on every way out, its texts hold no secret, and a dry one is not there.
+//! A session ends completed, failed or aborted on every exit, its texts contain no secret, and a dry one
+//! leaves no trace.
 
 #![expect(clippy::disallowed_methods, reason = "tests plant files, and kill processes that they started")]
 
@@ -29,7 +30,7 @@ fn moment() -> Moment {
     Moment::of(&PinnedClock(now()))
 }
 
-/// As a debate hands it to a session.
+/// As a debate passes it to a session.
 fn message(reply: &str) -> RedactedMessage {
     MessageRecord {
         phase: "draft",
@@ -53,7 +54,7 @@ fn every_exit_sets_session_status() {
         let id = session.id();
         assert_eq!(row(&home, id).status, SessionStatus::Active);
         session.end(status).unwrap();
-        // The first end counts.
+        // Only the first end counts.
         session.end(SessionStatus::Failed).unwrap();
         drop(session);
         let row = row(&home, id);
@@ -185,7 +186,7 @@ fn dry_session_leaves_no_trace() {
     assert_eq!(tree(home.dir.path()), []);
 }
 
-/// A process that begins a session in `home` and stays; what it says is its number.
+/// A process that begins a session in `home`, prints its number and stays.
 struct Other {
     child: Child,
     id: u64,
@@ -233,7 +234,7 @@ fn dead_session_is_aborted_by_next() {
     assert_ne!(killed.id, living.id);
     let mut own = home.session();
     assert_eq!(row(&home, killed.id).status, SessionStatus::Active, "both processes live");
-    // What a kill leaves: SIGKILL lets nothing run.
+    // As after a kill: SIGKILL runs no cleanup.
     killed.child.kill().unwrap();
     killed.child.wait().unwrap();
     assert_eq!(row(&home, killed.id).status, SessionStatus::Active, "nobody has looked yet");
@@ -273,7 +274,7 @@ fn dead_sessions_are_aborted_once() {
     let home = Home::new();
     let mut dead = Vec::new();
     for _ in 0..3 {
-        // As a process that was killed leaves it: a row and no lock.
+        // As a killed process leaves it: a row and no lock.
         let new =
             crucible_ledger::NewCrawl { moment: moment(), query: None, config_snapshot: "{}".to_owned() };
         dead.push(home.ledger().begin_crawl(&new, |_| Ok::<_, SessionError>(())).unwrap().0);
@@ -285,7 +286,7 @@ fn dead_sessions_are_aborted_once() {
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     found.sort_unstable();
-    // One who looks while another one looks may take the session for alive; the other one ends it.
+    // A concurrent check may take the session for alive; the other one ends it.
     assert_eq!(found, dead);
     assert_eq!(abort_dead_sessions(&mut home.ledger(), &locks, moment()).unwrap(), Vec::<u64>::new());
 }

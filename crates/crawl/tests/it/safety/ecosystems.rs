@@ -1,5 +1,5 @@
-//! What holds of the programs of Python, Node, Rust and Go besides their lines in the golden file: where they work, where a
-//! path leads them, and that installing outside the workspace is told.
+//! Rules for Python, Node, Rust and Go besides the golden file: working directories, paths, and warnings
+//! about installs outside of the workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,10 +50,11 @@ fn python_and_npm_directories_avoid_links() {
     }
 }
 
-/// A step's name, its command and its variables.
+/// A step's name, command and variables.
 type TestStep<'t> = (&'t str, &'t str, &'t [(&'t str, &'t str)]);
 
-/// The verdict on steps, each with its `cwd` and variables, in a repository whose `package.json` declares these packages.
+/// The verdict on steps, each with its `cwd` and variables, in a repository whose `package.json` declares
+/// these packages.
 fn judge_steps(steps: &[TestStep<'_>], declared: &[(&str, &str)]) -> PlanSafety {
     let steps = steps.iter().map(|(command, cwd, variables)| PlanStep {
         cwd: (*cwd).to_owned(),
@@ -78,7 +79,7 @@ fn npx_runs_declared_tool_after_install() {
     valid(&[("npm install --no-audit", ".", &[("NODE_ENV", "test")]), ("npx tsc --noEmit", "./", &[])]);
     valid(&[("npm ci", "web", &[]), ("npx jest --ci", "web/", &[])]);
     for steps in [
-        // Nothing installed it, or not there, or not with what it is for, or only later.
+        // Not installed, or in another directory, or without its package, or only later.
         &[("npx eslint .", ".", &[] as &[(&str, &str)])][..],
         &[("npx eslint .", ".", &[]), ("npm ci", ".", &[])],
         &[("npm ci", "web", &[]), ("npx eslint .", ".", &[])],
@@ -99,7 +100,7 @@ fn npx_runs_declared_tool_after_install() {
             ("npx eslint .", ".", &[]),
         ],
         &[("npm ci", ".", &[]), ("npm ci", ".", &[("NODE_ENV", "production")]), ("npx eslint .", ".", &[])],
-        // Others than what is declared, and options of npx itself.
+        // Other tools than the declared ones, and options of npx itself.
         &[("npm ci", ".", &[]), ("npx prettier --check .", ".", &[])],
         &[("npm ci", ".", &[]), ("npx jest", ".", &[])],
         &[("npm ci", ".", &[]), ("npx typescript", ".", &[])],
@@ -113,7 +114,8 @@ fn npx_runs_declared_tool_after_install() {
         let codes = refusals(&judge_steps(steps, declared));
         assert!(codes.contains(&"build-option-refused".to_owned()), "{steps:?}: {codes:?}");
     }
-    // Every tool of the table is well known: where a repository declares another package of its name, that is its own code.
+    // Every tool of the table is well known: a repository that declares another package of that name uses
+    // its own code.
     assert!(!judge_steps(&[("npm ci", ".", &[]), ("npx left-pad", ".", &[])], &[(".", "left-pad")]).valid());
 }
 

@@ -1,4 +1,5 @@
-//! What stands around the commands: steps, build system, working directory, variables, texts, and what only warns.
+//! Everything around the commands: steps, build system, working directory, variables, texts, and
+//! warnings.
 
 use crucible_crawl::{PlanV1, judge_plan, validate_plan_safety};
 use crucible_model::Level;
@@ -367,14 +368,14 @@ fn findings_about_one_step_are_bounded_and_that_there_is_more_is_told() {
     assert_eq!(last.code.as_str(), "build-findings-cut");
     assert_eq!(last.level, Level::Error);
     assert_eq!(last.subject, "step 1 \"build\": and more");
-    // Exactly as many as are told need no such line.
+    // Exactly the maximum number needs no such line.
     let few = (0..16).map(|number| (format!("KEY{number}"), "1".to_owned()));
     assert_eq!(with(|plan| plan.steps[0].env = few.collect()).verdict.findings().len(), 16);
 }
 
 #[test]
 fn what_is_left_out_weighs_as_much_as_the_heaviest_of_it() {
-    // The options only warn, and the one that refuses stands first or last.
+    // The options only warn, and the rejecting one is first or last.
     let warned = " DESTDIR=a".repeat(30);
     let only_warned = judge("make", &format!("make install{warned}"));
     assert!(only_warned.valid() && warnings(&only_warned).ends_with(&["build-findings-cut".to_owned()]));
@@ -392,7 +393,7 @@ fn findings_about_a_plan_are_bounded_and_each_refused_step_is_still_named() {
         let start = format!("step {number} ");
         assert!(safety.verdict.errors().any(|finding| finding.subject.starts_with(&start)), "{number}");
     }
-    // A good step behind them is told by nothing.
+    // A good step after them has no finding.
     let mut steps = vec![step("make CC=evil"); 2000];
     steps.push(step("make"));
     let safety = validate_plan_safety(&plan("make", steps), &workspace());
@@ -408,7 +409,7 @@ fn more_steps_than_anybody_reads_are_refused_without_a_look() {
 
 #[test]
 fn thousands_of_hostile_steps_are_judged_in_one_pass() {
-    // Each has what makes a judge look twice; one in a hundred is as long as a command may be.
+    // Each triggers every check; one in a hundred has the maximum length.
     let short = step(&("make ".to_owned() + &"/usr/`$(;".repeat(10)));
     let long = step(&("make ".to_owned() + &"a/../ ".repeat(680)));
     let steps =

@@ -1,4 +1,4 @@
-//! Receipts that were put into the directory by somebody else than this machine, with digests that are right.
+//! Receipts from elsewhere with correct digests.
 
 use crucible_model::Digest;
 use crucible_spec::{
@@ -24,7 +24,7 @@ fn link(receipt: &SpecReceipt) -> Option<ReceiptLink> {
     Some(ReceiptLink { receipt_id: receipt.receipt_id.clone(), digest: receipt.digest.unwrap() })
 }
 
-/// Puts a copy of a receipt at another place, changed and with a digest of its own.
+/// Copies a receipt to another sequence number, changed and with a correct digest.
 fn forge(
     desk: &Desk,
     copied: &SpecReceipt,
@@ -59,14 +59,14 @@ fn forged_success_in_old_place_is_detected() {
     remove(&desk, &replaced);
     let told = kinds(&desk.state());
     assert!(told.contains(&(name(&forged), ReceiptProblemKind::LedgerDiffers)), "{told:?}");
-    // In CI nobody knows what stood there, but the receipt after it.
+    // In CI only the next receipt shows what was there.
     let told = kinds(&desk.store.state(None).unwrap());
     assert!(told.contains(&(name(&forged), ReceiptProblemKind::ChainBroken)), "{told:?}");
-    // Whatever runs next does not teach the ledger to believe it.
+    // A later run does not make the ledger trust it.
     desk.success(PhaseId::Design);
     let told = kinds(&desk.state());
     assert!(told.contains(&(name(&forged), ReceiptProblemKind::LedgerDiffers)), "{told:?}");
-    // Running the phase again heals it.
+    // Running the phase again repairs it.
     desk.success(PhaseId::Tasks);
     assert_eq!(kinds(&desk.state()), []);
     assert_eq!(requirements.sequence, 1);
@@ -83,7 +83,7 @@ fn foreign_receipt_stays_reported_after_recording() {
     let state = desk.state();
     assert_eq!((kinds(&state), state.not_from_here), (vec![], vec![name(&pulled)]));
     assert_eq!(design.sequence, 3);
-    // So it is on a machine that knew nothing of the spec before.
+    // The same on a machine that did not know the spec before.
     std::fs::remove_dir_all(desk.home.join("data")).unwrap();
     assert_eq!(desk.state().not_from_here, [""; 0]);
     desk.success(PhaseId::Tasks);
@@ -95,7 +95,7 @@ fn foreign_receipt_stays_reported_after_recording() {
     assert!(desk.ledger().verify(&[]).unwrap().passes());
 }
 
-/// A spec with a whole `staging/` that another machine made: a design that replaces the one that is there.
+/// A spec with a complete `staging/` from another machine: a design that would replace the existing one.
 fn with_a_strangers_staging() -> (Desk, SpecReceipt) {
     let here = desk();
     here.success(PhaseId::Design);
@@ -126,7 +126,7 @@ fn foreign_staging_is_not_promoted() {
             assert!(refused.contains(part), "{refused}");
         }
     }
-    // A mark of another receipt lets nothing pass.
+    // A mark of another receipt does not allow it.
     desk.mark(Digest::of(b"another"));
     assert!(desk.store.lock("test", LockClaim::IfFree).is_err());
     assert_eq!((desk.text("artifacts/10-design.md").as_str(), desk.names("receipts").len()), ("design", 1));
@@ -145,7 +145,7 @@ fn own_staging_is_finished_and_recorded() {
     desk.success(PhaseId::Tasks);
     let state = desk.state();
     assert_eq!((kinds(&state), state.not_from_here), (vec![], vec![]));
-    // What is over leaves no mark.
+    // A finished promotion leaves no mark.
     let records = std::fs::read_dir(desk.home.join("data/records")).unwrap();
     assert_eq!(records.count(), 0);
 }
@@ -185,7 +185,7 @@ fn receipt_stripped_of_schema_is_edited() {
         let state = desk.store.state(None).unwrap();
         assert_eq!(kinds(&state), [(name(&failed), ReceiptProblemKind::DigestDiffers)], "{place}");
         assert!(state.phase(PhaseId::Tasks).unwrap().newest_real.is_none());
-        // Also where nothing before it can be read, but it names what was.
+        // Even if nothing before it can be read, but it names its predecessor.
         if place < 4 {
             for before in ["design-20260131-093000-0001.json", "tasks-20260131-093000-0002.json"] {
                 std::fs::write(desk.path("receipts").join(before), "x").unwrap();

@@ -1,4 +1,4 @@
-//! Promotion: what is written, where, and what is refused before anything is.
+//! Promotion: what is written, where, and what is refused before that.
 
 use crucible_model::{Digest, UniqueJson, to_canonical_json};
 use crucible_spec::{FileState, PhaseId, PhaseOutput, PhaseStatus, SpecError};

@@ -1,4 +1,4 @@
-//! Answers that are whole, and what only looks like one.
+//! Complete answers, and others that only look complete.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn a_prompt_of_a_million_bytes_arrives_whole() {
     }
 }
 
-/// All three programs end with 0 here.
+/// All three programs exit with 0 here.
 #[tokio::test]
 async fn an_empty_answer_is_none() {
     for program in PROGRAMS {
@@ -48,7 +48,7 @@ async fn an_empty_answer_is_none() {
     }
 }
 
-/// `claude` and `gemini` pass such an answer on without a word.
+/// `claude` and `gemini` pass on such an answer silently.
 #[tokio::test]
 async fn answer_at_token_limit_is_cut_off() {
     let long = "x".repeat(4 * 4096);
@@ -59,7 +59,7 @@ async fn answer_at_token_limit_is_cut_off() {
     }
 }
 
-/// Its second request asks the model to go on, and only what came last is the program's result.
+/// Its second request lets the model continue, and the program returns only the last part.
 #[tokio::test]
 async fn continued_claude_answer_is_cut_off() {
     let stand = Claude.against([Reply::CutAnswer("the first half".to_owned()), answer("the second half")]);
@@ -82,7 +82,7 @@ async fn a_stream_that_breaks_is_no_answer() {
     }
 }
 
-/// `claude` asks a second time, without a stream; its `usage` then misses what the second request used.
+/// `claude` sends a second request without streaming; its `usage` then lacks that of the second one.
 #[tokio::test]
 async fn claude_stream_retry_is_paid_twice() {
     for reply in [Reply::DropHalfway, Reply::EndHalfway] {
@@ -95,7 +95,7 @@ async fn claude_stream_retry_is_paid_twice() {
     }
 }
 
-/// With more than one attempt, the program puts both texts together and reports success.
+/// With more than one attempt, the program joins both texts and reports success.
 #[tokio::test]
 async fn gemini_glues_no_answers_together() {
     let stand = Gemini.against([Reply::EndHalfway, answer("the second answer")]);
