@@ -3,7 +3,7 @@
 //! The outcome belongs to the loop of the attack. In the parallel grammar all positions are attacked at
 //! the end of their loop, so the seat's next position decides, and the last loop has no outcome. In the
 //! sequential grammar a draft is attacked before the next draft, so the next draft decides, whichever
-//! seat writes it; for the last draft of a loop, that is the first draft of the next loop. In a debate
+//! seat writes it. For the last draft of a loop, that is the first draft of the next loop. In a debate
 //! the defence in the same loop decides.
 //!
 //! Invariant: each seat that has a position in a loop has an outcome there, and no other seat has one.

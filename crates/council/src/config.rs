@@ -106,7 +106,7 @@ pub enum DeltaChoice {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CouncilLimits {
     /// Calls, tokens and cost of one run, retries included. After the triage, the worst case of calls is
-    /// checked; only the surplus is used for retries, so that a dispensable part never takes the calls of
+    /// checked. Only the surplus is used for retries, so that a dispensable part never takes the calls of
     /// a required one.
     pub budget: BudgetLimits,
     /// The time limit of each call, retries included.

@@ -5,7 +5,7 @@
 //! that needs less than its share leaves the surplus to the others, and the remaining surplus goes to the
 //! last loop. In a debate, where each loop starts afresh (decision 0029), all loops share evenly. Within
 //! a loop the texts share in the same way. A text that is too long keeps its beginning and end, with a
-//! note of the omitted length between them; if there is no room for that, the whole text is omitted.
+//! note of the omitted length between them. If there is no room for that, the whole text is omitted.
 //!
 //! A position precedes its attack. Drafts of the sequential grammar are in writing order, each before its
 //! attack. The outcomes follow ([`crate::after_attack`]).

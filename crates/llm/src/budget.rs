@@ -1,10 +1,10 @@
 //! The budget of calls, reserved before they are made.
 //!
-//! An attempt first reserves its worst case: one call, one token per byte of the request (no tokenizer
-//! makes more) plus the maximum answer tokens, and their cost if the price is known. Only then is it
-//! sent. Afterwards the reservation is settled with the usage that the provider reports. So parallel
-//! calls, retries, fallbacks and resumed runs that share one [`CallBudget`] cannot exceed a limit
-//! together.
+//! An attempt first reserves its worst case. That is one call, one token per byte of the request (no
+//! tokenizer makes more) plus the maximum answer tokens, and their cost if the price is known. Only then
+//! is it sent. Afterwards the reservation is settled with the usage that the provider reports. So
+//! parallel calls, retries, fallbacks and resumed runs that share one [`CallBudget`] cannot exceed a
+//! limit together.
 //!
 //! Reservations are recorded in a [`CallBook`]: in memory for one process, or in a database that outlives
 //! the process and is shared with every process that continues the work.

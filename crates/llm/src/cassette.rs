@@ -1,7 +1,7 @@
 //! `crucible-cassette-v1`: the calls of a run as JSON lines (`docs/formats/cassette.md`).
 //!
 //! The first line names the format and the speaker; each further line is one call with its request, its
-//! attempts and its outcome. A call is identified by its key, the digest of its canonical request; the
+//! attempts and its outcome. A call is identified by its key, the digest of its canonical request. The
 //! provider, the time limit and the step are not part of it.
 //!
 //! Invariants: a line whose key is not the digest of its own request is refused. An unfinished last line,

@@ -1,16 +1,17 @@
 //! Runs a provider's own command line client: one process per call, text in and text out.
 //!
-//! A call gets an empty working directory (clients send instruction files that they find there), a
-//! directory for temporary files (one client leaves its whole prompt there on failure), its prompt on
-//! standard input, and an empty home unless the user's own login is used. The environment is passed on,
-//! keys included, except for variables that the provider removes; variables that the provider sets take
-//! precedence. If the settings name a key, only that key is passed on, because the server may not belong
-//! to the owner of the other keys. The deadline kills the process and its children.
+//! A call gets its prompt on standard input, an empty working directory, a directory for temporary files,
+//! and an empty home unless the user's own login is used. Clients send instruction files from their
+//! working directory, and one leaves its whole prompt among its temporary files on failure. The
+//! environment is passed on, keys included, except for variables that the provider removes; variables
+//! that the provider sets take precedence. If the settings name a key, only that key is passed on,
+//! because the server may not belong to the owner of the other keys. The deadline kills the process and
+//! its children.
 //!
 //! Invariants: these directories are deleted after the call. Output is bounded. At most the last 2 KiB of
-//! standard error are shown, without secrets, keys and the user's home, and none of it once the provider
-//! may have been called, because clients then quote the server. The provider, not the exit code, decides
-//! from the output whether the call succeeded.
+//! standard error are shown, without secrets, keys and the user's home. Nothing of it is shown once the
+//! provider may have been called, because clients then quote the server. The provider, not the exit code,
+//! decides from the output whether the call succeeded.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;

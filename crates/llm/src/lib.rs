@@ -7,7 +7,7 @@
 //! attempts, and every attempt is budgeted before it is sent.
 //!
 //! Invariants: a model gets text and returns text; nothing here acts on an answer. No error, log or
-//! `Debug` output contains a key, a header, a request or a response, with one deliberate exception: a
+//! `Debug` output contains a key, a header, a request or a response. There is one deliberate exception: a
 //! request missing in a recording is shown as a diff to the nearest one. Every call is bounded in time
 //! and bytes.
 

@@ -1,7 +1,7 @@
 //! Lists the models of a provider's server, with their context sizes and prices.
 //!
 //! It takes one `GET` and no model call. The lists of OpenAI, OpenRouter, Anthropic and local servers
-//! have the same outline (`data`, each with an `id`); other fields differ, and missing ones are not
+//! have the same outline (`data`, each with an `id`). Other fields differ, and missing ones are not
 //! guessed.
 //!
 //! Invariants: nothing here is requested unless the caller needs the list or the availability. At most

@@ -1,8 +1,8 @@
 //! The list of providers, and their construction from settings.
 //!
-//! A provider is one file under `providers/` and one line in [`registry`]. Construction sends nothing: it
-//! checks the requirements (a program, a key, a recording, a valid address) and reports missing ones, so
-//! that an invalid configuration fails before any run starts and a fallback can be tried.
+//! A provider is one file under `providers/` and one line in [`registry`]. Construction sends nothing. It
+//! checks the requirements (a program, a key, a recording, a valid address) and reports missing ones. So
+//! an invalid configuration fails before any run starts, and a fallback can be tried.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Prompt templates, for providers whose models were trained on a certain layout: pure functions.
 //!
 //! A template moves and marks the parts of a prompt, and does not change its words: fenced text stays
-//! fenced. A phase names a template; one that its provider does not support is refused when the backend
+//! fenced. A phase names a template. One that its provider does not support is refused when the backend
 //! is created, before any phase starts (seed 002, *Prompt template compatibility*). There is no automatic
 //! substitute.
 //!

@@ -62,7 +62,7 @@ pub(crate) struct Draft {
 
 impl LoopState {
     /// The positions to compare between loops. In the sequential grammar that is only the last draft,
-    /// under the name of the council's last seat, whichever seat wrote it: if that seat is missing, the
+    /// under the name of the council's last seat, whichever seat wrote it. If that seat is missing, the
     /// draft must not appear as another seat's position. In a debate it is the positions before the
     /// attack.
     pub(crate) fn standing(&self, council: &Council) -> Cow<'_, Positions> {

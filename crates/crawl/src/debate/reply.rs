@@ -2,7 +2,7 @@
 //!
 //! The schemas use only what every backend supports (`StructuredOutput::JsonSchema`): closed objects, all
 //! keys required, no bounds. Maps with arbitrary keys are not supported, so `env` is a list of names and
-//! values there; an object, which is how a plan stores it, is also parsed. Bounds are checked here, after
+//! values there. An object, which is how a plan stores it, is also parsed. Bounds are checked here, after
 //! the answer.
 
 use std::collections::BTreeMap;

@@ -22,8 +22,8 @@ pub struct MessageRecord {
     pub model: String,
     /// The sent messages, each with role and text.
     pub request: Vec<(String, String)>,
-    /// The answer; empty if there was none. A much too long one is cut, with a last line that says so;
-    /// one with a secret is replaced by a line with its digest.
+    /// The answer; empty if there was none. A much too long one is cut, with a last line that says so.
+    /// One with a secret is replaced by a line with its digest.
     pub reply: String,
     /// `approved` or `objected` for a valid critique, else empty. An approval that names an error counts
     /// as `objected`.

@@ -1,6 +1,6 @@
 //! Inspects fetched files: what they are, how they build and on what evidence.
 //!
-//! `crucible-repo` lists and reads files within the caps, and detects the build system; this module turns
+//! `crucible-repo` lists and reads files within the caps, and detects the build system. This module turns
 //! the result into the artifact and the input of later steps. All texts for a model or a person are
 //! redacted. With a sub-project, only its directory is inspected, and all paths are relative to it.
 

@@ -54,7 +54,7 @@ pub fn derive_recipe(plan: &PlanV1, inspection: &Inspection, at: Timestamp) -> R
     }
 }
 
-/// The programs that the plan names or that its commands begin with are required; a program used only by
+/// The programs that the plan names or that its commands begin with are required. A program used only by
 /// tests, and not named by the plan, is optional.
 fn toolchain(
     plan: &PlanV1,

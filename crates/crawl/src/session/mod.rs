@@ -2,7 +2,7 @@
 //!
 //! A session is active until it is ended. A dropped session is aborted; the session of a killed process
 //! is aborted when the next one begins. Every text is scanned for secrets: messages, queries and settings
-//! are redacted; an artifact with a secret is refused, because its hash covers its exact bytes.
+//! are redacted. An artifact with a secret is refused, because its hash covers its exact bytes.
 //!
 //! A dry session never touches the disk: it has no ledger, reads no cache and holds no lock.
 

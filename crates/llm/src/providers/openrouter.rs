@@ -10,7 +10,7 @@
 //! its error is the answer. The answer's `model` names the model that was used, which is charged. So a
 //! fallback can cost more than the requested model, and the budget reserves for the most expensive one.
 //! Users report ("Message request crash when OpenRouter has > 3 configured models") that a list of more
-//! than three is refused; the service decides that, because its limit may change.
+//! than three is refused. The service decides that, because its limit may change.
 
 use crucible_model::{EditFormat, Secret};
 

@@ -1,7 +1,7 @@
 //! Merges a model's answer about requirements into the existing ones.
 //!
-//! An answer is the whole document or only the changes: a block with an id changes a requirement, a block
-//! with `R-NEW` or without an id adds one, `REMOVED: R-002` removes one, and `NO CHANGES` changes
+//! An answer is the whole document or only the changes. A block with an id changes a requirement, and a
+//! block with `R-NEW` or without an id adds one. `REMOVED: R-002` removes one, and `NO CHANGES` changes
 //! nothing. Code assigns new ids above all earlier ones.
 //!
 //! Invariants: a requirement that the answer does not name, or repeats with other white space only, keeps

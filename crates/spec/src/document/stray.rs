@@ -1,7 +1,7 @@
 //! Detects lines that look like an entry (a requirement, a task or a finding) where no entry is parsed.
 //!
 //! A model may write an entry as a paragraph, in a table or in a code block. Text that is not parsed as
-//! an entry is dropped or attached to the entry before it, so such an entry would be lost silently; the
+//! an entry is dropped or attached to the entry before it, so such an entry would be lost silently. The
 //! line is therefore a fault.
 //!
 //! Invariant: each result depends on one line, in one pass over it.

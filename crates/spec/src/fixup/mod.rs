@@ -2,7 +2,7 @@
 //!
 //! [`propose_fixup`] is a pure function from an answer to a canonical diff that passes the patch gate,
 //! and [`place_fixup`] checks the real locations of its files. The diff stays in the spec's directory
-//! until the user applies it: [`pending_fixup`] finds it by its receipt, and [`apply_fixup`] checks the
+//! until the user applies it. [`pending_fixup`] finds it by its receipt. [`apply_fixup`] checks the
 //! current files, judges the diff again, and replaces all of them or none.
 //!
 //! [`fixup_under_way`] detects an interrupted application, and [`recover_fixup`] completes it or rolls it

@@ -1,9 +1,9 @@
 //! The journal of a fixup application, with which the next process completes it or rolls it back.
 //!
 //! It is in Crucible's own directory, not in the project: a project may be untrusted, and the journal
-//! changes files without a gate. It is trusted only as far as the spec's receipts confirm it: it must be
-//! of exactly the diff that they name, each of its files must be in the receipt with the same content
-//! before and after, and none may belong to Crucible.
+//! changes files without a gate. It is trusted only as far as the spec's receipts confirm it. It must
+//! belong to exactly the diff that they name. Each of its files must be in the receipt with the same
+//! content before and after, and none may belong to Crucible.
 
 use std::io;
 use std::path::PathBuf;

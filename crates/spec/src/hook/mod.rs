@@ -4,11 +4,11 @@
 //! variables and one JSON object ([`HOOK_SCHEMA`]) on standard input. [`weigh_hooks`] derives the
 //! consequence from the receipts, as a pure function.
 //!
-//! Invariants: in its sandbox a hook reaches no network and writes only in the project, except to `.git`
-//! and `.crucible` at its top, `workspace.yaml`, and paths that the caller names, so that it cannot forge
-//! a receipt. It is not started if `.crucible` or its specs contain a link. None of its child processes
-//! outlives it. Its output is redacted and cut before it is stored. A hook may change every other file of
-//! the project, including files that are executed later, and may create a repository.
+//! Invariants: in its sandbox a hook reaches no network and writes only in the project. It cannot write
+//! to `.git` and `.crucible` at its top, `workspace.yaml`, and paths that the caller names, so it cannot
+//! forge a receipt. It is not started if `.crucible` or its specs contain a link. None of its child
+//! processes outlives it. Its output is redacted and cut before it is stored. A hook may change every
+//! other file of the project, including files that are executed later, and may create a repository.
 
 mod run;
 mod subject;

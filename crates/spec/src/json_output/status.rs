@@ -3,8 +3,8 @@
 //!
 //! [`spec_status`] is a pure function of the state of a spec and a time. The fields of the seed come
 //! first; readers may ignore all others. Invariants: the document has less than 8 KB for any artifacts
-//! and receipts, because each text of a receipt is cut and each list is limited, with the number of
-//! omitted items. A phase whose newest receipt cannot be trusted is never shown as done.
+//! and receipts. Each text of a receipt is cut, and each list is limited and states the number of omitted
+//! items. A phase whose newest receipt cannot be trusted is never shown as done.
 
 use crucible_llm::{CostBasis, ReceiptWarning};
 use crucible_model::{ClockSource, Code, Timestamp, short_line, single_spaced};

@@ -132,7 +132,7 @@ impl SpecReceipt {
     }
 
     /// Whether a model was called, or would have been if the phase had not failed earlier. A receipt that
-    /// is marked as a dry run but records a real one is real, so that it hides no failure; it is not a
+    /// is marked as a dry run but records a real one is real, so that it hides no failure. It is not a
     /// success either.
     pub(crate) fn is_real(&self, id: &ReceiptId) -> bool {
         let entry = self.phase(id.phase().as_str());

@@ -4,7 +4,7 @@
 //! described in seed 002, *Receipt Extensions*. Every field that is not in the seed is optional: old
 //! receipts are read with defaults, and unknown fields of a newer Crucible are ignored. `digest` is the
 //! SHA-256 of the receipt's canonical JSON without that field, so that manual edits are detected;
-//! `previous` chains the receipts of a spec; the ledger records the digest of each.
+//! `previous` chains the receipts of a spec. The ledger records the digest of each.
 
 mod form;
 mod name;

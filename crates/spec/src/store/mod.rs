@@ -7,7 +7,7 @@
 //!
 //! `listing` knows the names of receipts, `reading` the state of a spec, `recorded_receipts` the ledger's
 //! records, `promotion` how the spec changes, and `place` which files are allowed. A lock may be taken by
-//! force, so each change happens in a separate turn, after a check that the lock is still held; the
+//! force, so each change happens in a separate turn, after a check that the lock is still held. The
 //! process that took it waits for that turn to end.
 //!
 //! Invariant: nothing is read or written through a link, and reading never blocks on a pipe.

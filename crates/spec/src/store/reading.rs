@@ -1,13 +1,14 @@
-//! Reads the state of a spec with few reads: the names of all receipts, and for each phase the newest
-//! one, the newest that is not a dry run and the newest success, found by the links in every receipt.
+//! Reads the state of a spec with few reads. It lists the names of all receipts. For each phase it reads
+//! the newest one, the newest that is not a dry run and the newest success, found by the links in every
+//! receipt.
 //!
 //! Invariants: each artifact is read at most once. At most three receipts of a phase are read, unless
 //! they predate the links; then older ones are read until one counts. In addition it reads the next
-//! receipt after each of them, the oldest one if the ledger has more than exist, at most twenty that
-//! share their sequence number with another, and for applied fixups up to three to find the model call.
-//! After a receipt that cannot be trusted, no older one of its phase is used: if it had been a failure,
-//! an older success must not count in its place. Missing or repeated names are reported only while they
-//! could hide a receipt that counts.
+//! receipt after each of them, and the oldest one if the ledger has more than exist. It also reads at
+//! most twenty that share their sequence number, and for applied fixups up to three to find the model
+//! call. After a receipt that cannot be trusted, no older one of its phase is used: if it had been a
+//! failure, an older success must not count in its place. Missing or repeated names are reported only
+//! while they could hide a receipt that counts.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! Edits the text of a workspace: adds an entry, or replaces the tags and the time of one.
 //!
-//! New text is inserted at positions from the parsed tree ([`Node`]); the rest of the text is not
+//! New text is inserted at positions from the parsed tree ([`Node`]). The rest of the text is not
 //! rewritten, so comments, unknown keys, order, quotes and line endings are preserved. Then the new text
 //! is parsed and compared.
 //!

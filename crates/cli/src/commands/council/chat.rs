@@ -4,7 +4,7 @@
 //! so that the answers to a file of questions show which question failed. Warnings go to standard error.
 //!
 //! The commands of the seed are recognised in any case. Words that a user types to leave or to get help
-//! (`quit`, `help`, `?`, `/exit` and the like) are not sent as questions; they print the list of
+//! (`quit`, `help`, `?`, `/exit` and the like) are not sent as questions. They print the list of
 //! commands.
 //!
 //! Invariants: each question is a separate run with its own budget, and nothing is kept between

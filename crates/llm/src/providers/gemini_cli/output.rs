@@ -1,11 +1,11 @@
 //! Parses the output of the `gemini` program: a pure function.
 //!
 //! Success is an exit code of 0 and JSON with text, no error, and statistics of exactly one request of
-//! one model without errors: the program also exits with 0 if it sent nothing, or if it joined the texts
-//! before and after a broken stream. A version or a wrapper without JSON support prints only the text;
-//! that is an answer without token counts. On failure the exit code is the status modulo 256, unless it
-//! is one of the program's own. Standard error then ends in JSON, whose code is the status if there was
-//! one. Other text there quotes the server, so only fixed phrases are searched.
+//! one model. The exit code alone is not enough: it is also 0 if the program sent nothing, or joined the
+//! texts before and after a broken stream. A version or a wrapper without JSON support prints only the
+//! text; that is an answer without token counts. On failure the exit code is the status modulo 256,
+//! unless it is one of the program's own. Standard error then ends in JSON, whose code is the status if
+//! there was one. Other text there quotes the server, so only fixed phrases are searched.
 
 use std::collections::BTreeMap;
 
