@@ -254,7 +254,10 @@ impl<'e> Caller<'e> {
             // A cut-off triage is an error of its own.
             Ending::CutShort(_) if part == Part::Triage => {}
             Ending::CutShort(why) => {
-                note(DegradationKind::AnswerCutShort, format!("the answer was cut off after {bytes} bytes {why}"));
+                note(
+                    DegradationKind::AnswerCutShort,
+                    format!("the answer was cut off after {bytes} bytes {why}"),
+                );
             }
             Ending::Other(why) => {
                 note(DegradationKind::AnswerCutShort, format!("the answer ends after {bytes} bytes; {why}"));
@@ -673,10 +676,7 @@ mod tests {
     #[tokio::test]
     async fn cut_answer_note_names_provider_reason() {
         for (reason, told) in [
-            (
-                "length",
-                "the answer stops after 6 bytes, by its token limit or a provider filter (`length`)",
-            ),
+            ("length", "the answer stops after 6 bytes, by its token limit or a provider filter (`length`)"),
             ("content_filter", "by a filter of the provider (`content_filter`)"),
             ("tool_calls", "the answer ends after 6 bytes; the provider's reason is `tool_calls`"),
         ] {
@@ -849,8 +849,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn fallback_cost_uses_answering_models_price()
-     {
+    async fn fallback_cost_uses_answering_models_price() {
         let line = |dollars: u64| ListedPrice {
             price: Price::PerMillionTokens { input: dollars * 1_000_000, output: 0 },
             date: "2026-01-01".to_owned(),

@@ -169,7 +169,7 @@ pub enum CouncilError {
     #[error(
         "loop {loop_number} cannot continue: {left} of {seats} seats answered, but two are needed ({}); ask \
         again later, or choose another \
-         model", told(.missing)
+         model", list_missing(.missing)
     )]
     TooFewSeats {
         /// The loop.
@@ -232,7 +232,7 @@ fn joined(violations: &[Violation]) -> String {
     violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-fn told(missing: &[(SeatId, String)]) -> String {
+fn list_missing(missing: &[(SeatId, String)]) -> String {
     missing.iter().map(|(seat, why)| format!("{seat}: {why}")).collect::<Vec<_>>().join("; ")
 }
 

@@ -16,7 +16,7 @@ use crate::config::{DeltaChoice, Observability};
 use crate::council::Council;
 use crate::delta::{self, DeltaVerdict};
 use crate::error::CouncilError;
-use crate::grammar::{Floor, LoopState, grammar};
+use crate::grammar::{ActiveLoop, LoopState, grammar};
 use crate::result::ExecutorResult;
 use crate::seat::{ComplexityDomain, CouncilRole};
 use crate::similarity::LoopWords;
@@ -88,7 +88,7 @@ async fn deliberate(caller: &Caller<'_>, triage: &TriageOutput) -> Result<Delibe
     let mut done = Deliberation::default();
     for number in 1..=triage.loop_count {
         let prior = done.loops.last();
-        let current = grammar.run(Floor::new(caller, &council, number), prior).await?;
+        let current = grammar.run(ActiveLoop::new(caller, &council, number), prior).await?;
         let delta = match prior {
             Some(prior) if is_asked_after(triage, &config.delta_strategy, number) => {
                 let (prior, current) = (prior.standing(&council), current.standing(&council));

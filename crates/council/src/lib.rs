@@ -72,7 +72,7 @@ hidden! {
     executor::execute,
     executor::worst_case,
     grammar::Draft,
-    grammar::Floor,
+    grammar::ActiveLoop,
     grammar::Grammar,
     grammar::LoopState,
     grammar::grammar,

@@ -306,9 +306,7 @@ async fn warn_of_changes(git: &Git, witness: &dyn CrawlObserver) {
     let left_out = match git.status().await {
         Ok(entries) => entries.iter().filter(|entry| entry.kind != DirtyKind::Hidden).count(),
         Err(error) => {
-            let why = format!(
-                "cannot check for uncommitted changes, which are ignored: {error}"
-            );
+            let why = format!("cannot check for uncommitted changes, which are ignored: {error}");
             return witness.warning(&why);
         }
     };
@@ -359,9 +357,7 @@ impl Remote<'_> {
         }
         // An archive has no information about submodules; their directories are empty.
         if unpacked.tree.join(".gitmodules").symlink_metadata().is_ok() {
-            self.witness.warning(
-                "the repository has submodules (see .gitmodules), whose files are not read",
-            );
+            self.witness.warning("the repository has submodules (see .gitmodules), whose files are not read");
         }
         Ok(self.fetched(unpacked.tree, reference, commit, FetchMethod::Tarball))
     }

@@ -78,7 +78,9 @@ impl CallTarget<'_> {
     pub(crate) fn wordless(self, why: Silence) -> LlmError {
         let (what, next) = match why {
             Silence::TokenLimit => ("the token limit was reached before any text", "raise max_tokens"),
-            Silence::Refusal => ("the model refuses to answer", "rephrase the request or choose another model"),
+            Silence::Refusal => {
+                ("the model refuses to answer", "rephrase the request or choose another model")
+            }
             Silence::Unexplained => ("the answer contains no text", "try again or choose another model"),
         };
         self.unusable(AnswerFault::Empty, what, next)

@@ -121,7 +121,12 @@ impl LlmInvocation {
             hint.as_array().and_then(|list| list.iter().map(Value::as_str).collect());
         names.filter(|names| names.iter().all(|name| !name.is_empty())).ok_or_else(|| {
             let what = "the hint models is not a list of model names";
-            LlmError::Unsupported(Fault::new(provider, &self.model, what, "name each model, or omit the hint"))
+            LlmError::Unsupported(Fault::new(
+                provider,
+                &self.model,
+                what,
+                "name each model, or omit the hint",
+            ))
         })
     }
 
@@ -136,7 +141,12 @@ impl LlmInvocation {
         };
         hint.as_u64().filter(|tokens| *tokens > 0).ok_or_else(|| {
             let what = "the hint max_tokens is not a whole number of at least 1";
-            LlmError::Unsupported(Fault::new(provider, &self.model, what, "set a whole number, or omit the hint"))
+            LlmError::Unsupported(Fault::new(
+                provider,
+                &self.model,
+                what,
+                "set a whole number, or omit the hint",
+            ))
         })
     }
 }

@@ -276,12 +276,7 @@ pub fn provider(name: &str) -> Result<&'static dyn ProviderKind, LlmError> {
     }
     registry().iter().find(|kind| kind.name() == name).copied().ok_or_else(|| {
         let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
-        LlmError::Unsupported(Fault::new(
-            shown,
-            "",
-            "unknown provider",
-            format!("choose one of {}", known()),
-        ))
+        LlmError::Unsupported(Fault::new(shown, "", "unknown provider", format!("choose one of {}", known())))
     })
 }
 

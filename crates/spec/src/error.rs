@@ -40,9 +40,7 @@ pub enum SpecError {
         other: SpecId,
     },
     /// There is no idea.
-    #[error(
-        "no idea to start from; pass it on standard input, or name a file with --source"
-    )]
+    #[error("no idea to start from; pass it on standard input, or name a file with --source")]
     EmptyIdea,
     /// A source of the idea or of the context cannot be used.
     #[error("{source_name}: {why}")]
@@ -82,7 +80,7 @@ pub enum SpecError {
         manifest: Box<PacketManifest>,
     },
     /// The packet contains a secret. Nothing was sent.
-    #[error("{}; nothing was sent", secret_told(entry, rule, *line))]
+    #[error("{}; nothing was sent", describe_secret(entry, rule, *line))]
     SecretInPacket {
         /// The packet entry.
         entry: String,
@@ -204,7 +202,7 @@ fn names(phases: &[PhaseId]) -> String {
 }
 
 /// Describes where a secret is. A secret in the name is distinguished from one in the content.
-fn secret_told(entry: &str, rule: &str, line: u64) -> String {
+fn describe_secret(entry: &str, rule: &str, line: u64) -> String {
     match line {
         0 if rule == crate::packet::SECRET_FILE => {
             format!("{entry} contains secrets, judging by its name (rule {rule})")

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use crucible_llm::Message;
 use crucible_model::Untrusted;
 
-use super::{Floor, Grammar, LoopState, answered, labelled, prompt};
+use super::{ActiveLoop, Grammar, LoopState, answered, labelled, prompt};
 use crate::council::{Council, Seat};
 use crate::delta::Positions;
 use crate::error::CouncilError;
@@ -22,37 +22,42 @@ pub(super) struct Debate;
 
 #[async_trait]
 impl Grammar for Debate {
-    async fn run(&self, floor: Floor<'_>, _prior: Option<&LoopState>) -> Result<LoopState, CouncilError> {
-        let council = floor.council;
+    async fn run(
+        &self,
+        active: ActiveLoop<'_>,
+        _prior: Option<&LoopState>,
+    ) -> Result<LoopState, CouncilError> {
+        let council = active.council;
         let opening = |seat| (seat, prompt::opening(&council.question, seat));
-        let heard = floor.hear(council.seats.iter().map(opening).collect(), TurnKind::Position).await?;
-        floor.quorum(&heard)?;
-        let mut positions = answered(heard);
+        let replies =
+            active.ask_seats(council.seats.iter().map(opening).collect(), TurnKind::Position).await?;
+        active.quorum(&replies)?;
+        let mut positions = answered(replies);
 
         let attacked = with_position(council, &positions);
-        let output = floor.caller.config().backend.capabilities().structured_output;
+        let output = active.caller.config().backend.capabilities().structured_output;
         let asked = red_team::attack_messages(council, &attacked, &labelled(council, &positions), output);
         let schema = red_team::attack_schema(&attacked);
-        let attack = floor.hear_attack(asked, Some(schema), &attacked).await?;
+        let attack = active.ask_attack(asked, Some(schema), &attacked).await?;
 
         let targets = attacked.iter().filter(|seat| attack.targets.contains(&seat.id));
         let asked = targets.filter_map(|seat| {
             Some((seat, defense(&council.question, seat, positions.get(&seat.id)?, &attack.critique)))
         });
-        let heard = floor.hear(asked.collect(), TurnKind::Defense).await?;
+        let replies = active.ask_seats(asked.collect(), TurnKind::Defense).await?;
         let mut before_attack = Positions::new();
-        for (seat, defense) in answered(heard) {
+        for (seat, defense) in answered(replies) {
             before_attack.extend(positions.insert(seat, defense).map(|position| (seat, position)));
         }
         Ok(LoopState {
-            number: floor.number,
+            number: active.number,
             grammar: LoopGrammar::Debate,
             positions,
             critique: attack.critique,
             drafts: Vec::new(),
             targets: attack.targets,
             before_attack,
-            turns: floor.into_turns(),
+            turns: active.into_turns(),
         })
     }
 

@@ -89,7 +89,8 @@ impl LoopState {
 #[async_trait]
 pub(crate) trait Grammar: Send + Sync {
     /// Runs one loop. `prior` is the loop before it.
-    async fn run(&self, floor: Floor<'_>, prior: Option<&LoopState>) -> Result<LoopState, CouncilError>;
+    async fn run(&self, active: ActiveLoop<'_>, prior: Option<&LoopState>)
+    -> Result<LoopState, CouncilError>;
 
     /// The most calls of one loop with this many deliberating seats.
     fn calls(&self, seats: u64) -> u64;
@@ -105,10 +106,10 @@ pub(crate) fn grammar(grammar: LoopGrammar) -> &'static dyn Grammar {
 }
 
 /// A seat with its answer, or the reason why it has none.
-type Heard = (SeatId, Result<CallAnswer, String>);
+type SeatReply = (SeatId, Result<CallAnswer, String>);
 
 /// One loop in progress: the council, its caller and the turns so far.
-pub(crate) struct Floor<'f> {
+pub(crate) struct ActiveLoop<'f> {
     caller: &'f Caller<'f>,
     pub(crate) council: &'f Council,
     /// The number of the loop, from 1.
@@ -116,7 +117,7 @@ pub(crate) struct Floor<'f> {
     turns: Mutex<Vec<Turn>>,
 }
 
-impl<'f> Floor<'f> {
+impl<'f> ActiveLoop<'f> {
     pub(crate) fn new(caller: &'f Caller<'f>, council: &'f Council, number: u32) -> Self {
         Self { caller, council, number, turns: Mutex::default() }
     }
@@ -124,14 +125,14 @@ impl<'f> Floor<'f> {
     /// Asks seats concurrently, each with its own messages, and returns the results in the given order. A
     /// seat without an answer is noted as missing its position or its defence. If no further call can
     /// succeed, all calls end at once.
-    async fn hear(
+    async fn ask_seats(
         &self,
         asked: Vec<(&Seat, Vec<Message>)>,
         kind: TurnKind,
-    ) -> Result<Vec<Heard>, CouncilError> {
-        let calls: Vec<_> = asked.into_iter().map(|(seat, messages)| self.hear_one(seat, messages)).collect();
-        let heard = try_join_all(calls).await?;
-        for (seat, said) in &heard {
+    ) -> Result<Vec<SeatReply>, CouncilError> {
+        let calls: Vec<_> = asked.into_iter().map(|(seat, messages)| self.ask_seat(seat, messages)).collect();
+        let replies = try_join_all(calls).await?;
+        for (seat, said) in &replies {
             match said {
                 Ok(said) => self.keep(*seat, kind, &said.text, said),
                 Err(why) => self.caller.note(Degradation {
@@ -142,10 +143,10 @@ impl<'f> Floor<'f> {
                 }),
             }
         }
-        Ok(heard)
+        Ok(replies)
     }
 
-    async fn hear_one(&self, seat: &Seat, messages: Vec<Message>) -> Result<Heard, CouncilError> {
+    async fn ask_seat(&self, seat: &Seat, messages: Vec<Message>) -> Result<SeatReply, CouncilError> {
         match self.ask(seat, messages, None).await {
             Ok(said) => Ok((seat.id, Ok(said))),
             Err(why @ NoAnswer::Final(_)) => Err(why.fatal(Part::Seat(seat.id), Some(self.number))),
@@ -156,7 +157,7 @@ impl<'f> Floor<'f> {
     }
 
     /// Asks the red team for its critique, which the loop requires. Notes if it raises no objection.
-    async fn hear_red_team(&self, messages: Vec<Message>) -> Result<Untrusted, CouncilError> {
+    async fn ask_red_team(&self, messages: Vec<Message>) -> Result<Untrusted, CouncilError> {
         let said = self.ask_red_team(messages, None).await?;
         self.take_critique(&said, &said.text);
         Ok(said.text)
@@ -164,7 +165,7 @@ impl<'f> Floor<'f> {
 
     /// Asks the red team of a debate, whose answer names the seats it attacks; `seats` are those with a
     /// position.
-    async fn hear_attack(
+    async fn ask_attack(
         &self,
         messages: Vec<Message>,
         schema: Option<(&'static str, Value)>,
@@ -224,18 +225,18 @@ impl<'f> Floor<'f> {
     }
 
     /// Fails if too few seats answered, counting the seats that were not asked yet as answered.
-    fn quorum(&self, heard: &[Heard]) -> Result<(), CouncilError> {
-        let left = heard.iter().filter(|(_, said)| said.is_ok()).count();
-        let to_come = self.council.seats.len().saturating_sub(heard.len());
+    fn quorum(&self, replies: &[SeatReply]) -> Result<(), CouncilError> {
+        let left = replies.iter().filter(|(_, said)| said.is_ok()).count();
+        let to_come = self.council.seats.len().saturating_sub(replies.len());
         if left.saturating_add(to_come) >= QUORUM {
             return Ok(());
         }
-        let missing = |(seat, said): &Heard| Some((*seat, said.as_ref().err()?.clone()));
+        let missing = |(seat, said): &SeatReply| Some((*seat, said.as_ref().err()?.clone()));
         Err(CouncilError::TooFewSeats {
             loop_number: self.number,
             left,
             seats: self.council.seats.len(),
-            missing: heard.iter().filter_map(missing).collect(),
+            missing: replies.iter().filter_map(missing).collect(),
         })
     }
 
@@ -246,8 +247,8 @@ impl<'f> Floor<'f> {
 }
 
 /// The positions of the seats that answered.
-fn answered(heard: Vec<Heard>) -> Positions {
-    heard.into_iter().filter_map(|(seat, said)| Some((seat, said.ok()?.text))).collect()
+fn answered(replies: Vec<SeatReply>) -> Positions {
+    replies.into_iter().filter_map(|(seat, said)| Some((seat, said.ok()?.text))).collect()
 }
 
 /// The positions with their prompt labels, in the order of the seats.

@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use crucible_llm::Message;
 
-use super::{Floor, Grammar, LoopState, answered, labelled, prompt};
+use super::{ActiveLoop, Grammar, LoopState, answered, labelled, prompt};
 use crate::council::{Council, Seat};
 use crate::delta::Positions;
 use crate::error::CouncilError;
@@ -19,23 +19,27 @@ pub(super) struct Parallel;
 
 #[async_trait]
 impl Grammar for Parallel {
-    async fn run(&self, floor: Floor<'_>, prior: Option<&LoopState>) -> Result<LoopState, CouncilError> {
-        let council = floor.council;
+    async fn run(
+        &self,
+        active: ActiveLoop<'_>,
+        prior: Option<&LoopState>,
+    ) -> Result<LoopState, CouncilError> {
+        let council = active.council;
         let asked = council.seats.iter().map(|seat| (seat, messages(council, seat, prior))).collect();
-        let heard = floor.hear(asked, TurnKind::Position).await?;
-        floor.quorum(&heard)?;
-        let positions = answered(heard);
+        let replies = active.ask_seats(asked, TurnKind::Position).await?;
+        active.quorum(&replies)?;
+        let positions = answered(replies);
         let critique =
-            floor.hear_red_team(red_team::messages(council, &labelled(council, &positions))).await?;
+            active.ask_red_team(red_team::messages(council, &labelled(council, &positions))).await?;
         Ok(LoopState {
-            number: floor.number,
+            number: active.number,
             grammar: LoopGrammar::Parallel,
             positions,
             critique,
             drafts: Vec::new(),
             targets: Vec::new(),
             before_attack: Positions::new(),
-            turns: floor.into_turns(),
+            turns: active.into_turns(),
         })
     }
 

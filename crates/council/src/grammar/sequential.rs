@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use crucible_llm::Message;
 use crucible_model::Untrusted;
 
-use super::{Draft, Floor, Grammar, LoopState, answered, prompt};
+use super::{ActiveLoop, Draft, Grammar, LoopState, answered, prompt};
 use crate::council::{Council, Seat};
 use crate::delta::Positions;
 use crate::error::CouncilError;
@@ -25,30 +25,35 @@ pub(super) struct Sequential;
 
 #[async_trait]
 impl Grammar for Sequential {
-    async fn run(&self, floor: Floor<'_>, prior: Option<&LoopState>) -> Result<LoopState, CouncilError> {
-        let council = floor.council;
+    async fn run(
+        &self,
+        active: ActiveLoop<'_>,
+        prior: Option<&LoopState>,
+    ) -> Result<LoopState, CouncilError> {
+        let council = active.council;
         let mut work = Work::after(prior);
-        let mut heard = Vec::with_capacity(council.seats.len());
+        let mut replies = Vec::with_capacity(council.seats.len());
         for seat in &council.seats {
-            let answer = floor.hear(vec![(seat, work.messages(council, seat))], TurnKind::Position).await?;
+            let answer =
+                active.ask_seats(vec![(seat, work.messages(council, seat))], TurnKind::Position).await?;
             if let [(_, Ok(said))] = answer.as_slice() {
                 let attacked = [(DRAFT.to_owned(), &said.text)];
-                let attack = floor.hear_red_team(red_team::messages(council, &attacked)).await?;
+                let attack = active.ask_red_team(red_team::messages(council, &attacked)).await?;
                 work.drafts.push(Draft { seat: seat.id, text: said.text.clone(), attack });
             }
-            heard.extend(answer);
-            floor.quorum(&heard)?;
+            replies.extend(answer);
+            active.quorum(&replies)?;
         }
-        let critique = floor.hear_red_team(red_team::messages(council, &outcome(&work.drafts))).await?;
+        let critique = active.ask_red_team(red_team::messages(council, &outcome(&work.drafts))).await?;
         Ok(LoopState {
-            number: floor.number,
+            number: active.number,
             grammar: LoopGrammar::Sequential,
-            positions: answered(heard),
+            positions: answered(replies),
             critique,
             drafts: work.drafts,
             targets: Vec::new(),
             before_attack: Positions::new(),
-            turns: floor.into_turns(),
+            turns: active.into_turns(),
         })
     }
 

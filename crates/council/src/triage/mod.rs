@@ -103,8 +103,10 @@ fn note_shortened(caller: &Caller<'_>, query: &Untrusted, triage: &TriageOutput)
             loop_number: None,
             part: Part::Triage,
             kind: DegradationKind::QuestionShortened,
-            detail: format!("the question has {asked} characters, but its rewording for the council has only \
-            {handed_on}"),
+            detail: format!(
+                "the question has {asked} characters, but its rewording for the council has only \
+            {handed_on}"
+            ),
         });
     }
 }

@@ -200,10 +200,7 @@ async fn cut_triage_is_refused_even_if_valid() {
     assert!(error.to_string().contains("max_tokens"), "{error}");
 
     let error = refused(ended("content_filter")).await.to_string();
-    assert!(
-        error.contains("by its token limit or a provider filter (`content_filter`)"),
-        "{error}"
-    );
+    assert!(error.contains("by its token limit or a provider filter (`content_filter`)"), "{error}");
     assert!(error.contains("else ask in other words or choose another triage model"), "{error}");
 }
 
@@ -237,8 +234,10 @@ async fn shortened_long_question_is_noted() {
             .filter(|it| it.kind == DegradationKind::QuestionShortened && it.part == Part::Triage)
             .map(|it| it.detail.as_str())
             .collect();
-        let detail = format!("the question has {asked} characters, but its rewording for the council has only \
-        {kept}");
+        let detail = format!(
+            "the question has {asked} characters, but its rewording for the council has only \
+        {kept}"
+        );
         assert_eq!(told, if is_told { vec![detail.as_str()] } else { Vec::new() }, "{asked} {kept}");
     }
 }

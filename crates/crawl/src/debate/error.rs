@@ -65,7 +65,9 @@ pub enum ReplyFault {
         budget: u64,
     },
     /// It exceeded its token limit: a failure of the provider.
-    #[error("it used {tokens} tokens, but its limit is {budget}; choose a provider that enforces token limits")]
+    #[error(
+        "it used {tokens} tokens, but its limit is {budget}; choose a provider that enforces token limits"
+    )]
     OverBudget {
         /// The tokens that it used.
         tokens: u64,

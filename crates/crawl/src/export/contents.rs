@@ -76,7 +76,8 @@ pub(crate) fn check<'a>(export: &Export<'a>) -> Result<Vec<(&'static str, &'a st
 
 fn judge_plan(artifact: &CheckedArtifact) -> Result<(), ExportError> {
     let wrong = |why: &str| ExportError::Contents { why: why.to_owned() };
-    let plan: PlanV1 = serde_json::from_str(artifact.json()).map_err(|_| wrong("its plan document is not a plan"))?;
+    let plan: PlanV1 =
+        serde_json::from_str(artifact.json()).map_err(|_| wrong("its plan document is not a plan"))?;
     if !plan.safety_validated || !plan.safety_violations.is_empty() {
         return Err(ExportError::UnsafePlan { violations: plan.safety_violations });
     }

@@ -175,10 +175,7 @@ impl<'a> GitHub<'a> {
         };
         match told["tag_name"].as_str() {
             Some(tag) if repo_metadata::is_ref(tag) => Ok(Some(tag.to_owned())),
-            _ => Err(odd(
-                &what,
-                "its latest release has no valid tag; name a branch or tag with --ref NAME",
-            )),
+            _ => Err(odd(&what, "its latest release has no valid tag; name a branch or tag with --ref NAME")),
         }
     }
 

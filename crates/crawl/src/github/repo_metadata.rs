@@ -36,8 +36,10 @@ pub(super) fn candidate(told: &Value, host: &str) -> Result<FoundRepo, String> {
     if told["html_url"].as_str() != Some(url.as_str()) {
         return Err(format!("its address is not {url}"));
     }
-    let stars =
-        told["stargazers_count"].as_u64().filter(|stars| *stars <= MOST).ok_or("its star count is not a number")?;
+    let stars = told["stargazers_count"]
+        .as_u64()
+        .filter(|stars| *stars <= MOST)
+        .ok_or("its star count is not a number")?;
     // A repository without pushes is as old as its creation.
     let pushed = if told["pushed_at"].is_null() { &told["created_at"] } else { &told["pushed_at"] };
     let pushed_at: Timestamp = pushed

@@ -81,7 +81,7 @@ const MOST_OF_A_STEP: usize = 16;
 const MOST_OF_A_PLAN: usize = 1000;
 
 /// Collects the findings about one step, up to a limit; at the end, omitted findings are reported.
-pub(super) struct Desk<'a> {
+pub(super) struct FindingSink<'a> {
     step: StepLabel<'a>,
     findings: &'a mut Vec<Finding>,
     left: usize,
@@ -89,7 +89,7 @@ pub(super) struct Desk<'a> {
     heard: Option<&'a mut Vec<CommandLine>>,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> FindingSink<'a> {
     pub(super) fn new(step: StepLabel<'a>, findings: &'a mut Vec<Finding>) -> Self {
         let left = if findings.len() < MOST_OF_A_PLAN { MOST_OF_A_STEP } else { 0 };
         Self { step, findings, left, cut: None, heard: None }

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::finding::{ARGUMENT_REFUSED, Desk, OPTION_REFUSED, VALUE_REFUSED};
+use super::finding::{ARGUMENT_REFUSED, FindingSink, OPTION_REFUSED, VALUE_REFUSED};
 use super::paths::{Access, Place};
 use super::spoken::CommandLine;
 
@@ -189,68 +189,73 @@ pub(super) fn judge<'w>(
     usage: &Usage,
     words: &[&'w str],
     place: Place<'_>,
-    desk: &mut Desk<'_>,
+    sink: &mut FindingSink<'_>,
 ) -> Vec<&'w str> {
-    read(usage, words, place, desk).operands
+    read(usage, words, place, sink).operands
 }
 
 /// Checks `words` against their description; returns the parsed line.
-pub(super) fn read<'w>(usage: &Usage, words: &[&'w str], place: Place<'_>, desk: &mut Desk<'_>) -> Line<'w> {
+pub(super) fn read<'w>(
+    usage: &Usage,
+    words: &[&'w str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) -> Line<'w> {
     let mut line = Line::default();
     let mut rest = words;
-    while let Some((&word, after)) = rest.split_first().filter(|_| !desk.is_full()) {
+    while let Some((&word, after)) = rest.split_first().filter(|_| !sink.is_full()) {
         rest = after;
         if word == "--" {
             match usage.tail {
                 Tail::Follows(tail) => {
-                    judge(tail, rest, place, desk);
+                    judge(tail, rest, place, sink);
                 }
                 Tail::Refused => {
                     let hint = format!("nothing is passed on behind `--` by `{}`", usage.name);
-                    desk.refuse(ARGUMENT_REFUSED, word, hint);
+                    sink.refuse(ARGUMENT_REFUSED, word, hint);
                 }
             }
             break;
         }
         if word.starts_with('-') {
-            rest = option(usage, word, rest, &mut line, place, desk);
+            rest = option(usage, word, rest, &mut line, place, sink);
             continue;
         }
         line.operands.push(word);
         if let OptionsStand::BeforeOperand(following) = usage.stand {
-            judge(following, rest, place, desk);
+            judge(following, rest, place, sink);
             break;
         }
     }
-    judge_operands(usage, &line.operands, place, desk);
-    desk.hear(|| line.spoken(usage.name));
+    judge_operands(usage, &line.operands, place, sink);
+    sink.hear(|| line.spoken(usage.name));
     line
 }
 
-fn judge_operands(usage: &Usage, operands: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let refuse_from = |first: usize, why: &str, desk: &mut Desk<'_>| {
+fn judge_operands(usage: &Usage, operands: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    let refuse_from = |first: usize, why: &str, sink: &mut FindingSink<'_>| {
         if let Some(word) = operands.get(first) {
-            desk.refuse(ARGUMENT_REFUSED, word, format!("`{}` takes no such word: {why}", usage.name));
+            sink.refuse(ARGUMENT_REFUSED, word, format!("`{}` takes no such word: {why}", usage.name));
         }
     };
     match usage.operands {
-        Operands::None(why) => refuse_from(0, why, desk),
+        Operands::None(why) => refuse_from(0, why, sink),
         Operands::Each(kind) => {
             for word in operands {
-                if desk.is_full() {
+                if sink.is_full() {
                     return;
                 }
-                judge_word(kind, word, Role::WordOf(usage.name), place, desk);
+                judge_word(kind, word, Role::WordOf(usage.name), place, sink);
             }
         }
         Operands::One(kind, what) => {
             match operands.first() {
-                Some(word) => judge_word(kind, word, Role::WordOf(usage.name), place, desk),
+                Some(word) => judge_word(kind, word, Role::WordOf(usage.name), place, sink),
                 None => {
-                    desk.refuse(ARGUMENT_REFUSED, usage.name, format!("`{}` must name {what}", usage.name))
+                    sink.refuse(ARGUMENT_REFUSED, usage.name, format!("`{}` must name {what}", usage.name))
                 }
             }
-            refuse_from(1, what, desk);
+            refuse_from(1, what, sink);
         }
     }
 }
@@ -262,26 +267,26 @@ fn option<'r, 'w>(
     rest: &'r [&'w str],
     line: &mut Line<'w>,
     place: Place<'_>,
-    desk: &mut Desk<'_>,
+    sink: &mut FindingSink<'_>,
 ) -> &'r [&'w str] {
     let Some((opt, given)) = usage.options().find_map(|opt| written(opt, word)) else {
-        desk.refuse(OPTION_REFUSED, word, how_to_spell(usage, word));
+        sink.refuse(OPTION_REFUSED, word, how_to_spell(usage, word));
         return rest;
     };
     match given {
         Given::Nothing => rest,
         Given::Here(kind, value) => {
             line.values.push((opt.name, value));
-            judge_word(kind, value, Role::ValueOf(opt.name), place, desk);
+            judge_word(kind, value, Role::ValueOf(opt.name), place, sink);
             rest
         }
         Given::Next(kind) => {
             let Some((value, after)) = rest.split_first() else {
-                desk.refuse(VALUE_REFUSED, word, format!("{} needs a value", opt.name));
+                sink.refuse(VALUE_REFUSED, word, format!("{} needs a value", opt.name));
                 return rest;
             };
             line.values.push((opt.name, value));
-            judge_word(kind, value, Role::ValueOf(opt.name), place, desk);
+            judge_word(kind, value, Role::ValueOf(opt.name), place, sink);
             after
         }
     }
@@ -413,7 +418,13 @@ impl fmt::Display for Role<'_> {
 }
 
 /// Checks one word of a known kind.
-pub(super) fn judge_word(kind: Kind, word: &str, role: Role<'_>, place: Place<'_>, desk: &mut Desk<'_>) {
+pub(super) fn judge_word(
+    kind: Kind,
+    word: &str,
+    role: Role<'_>,
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     let access = match kind {
         Kind::Input => Access::Read,
         Kind::Output => Access::Write,
@@ -421,13 +432,13 @@ pub(super) fn judge_word(kind: Kind, word: &str, role: Role<'_>, place: Place<'_
         Kind::Owned => Access::Own,
         _ => {
             if let Err(wanted) = fits(kind, word) {
-                desk.refuse(VALUE_REFUSED, word, format!("{role} must be {wanted}"));
+                sink.refuse(VALUE_REFUSED, word, format!("{role} must be {wanted}"));
             }
             return;
         }
     };
     if let Err(refusal) = place.check(word, access) {
-        desk.refuse(refusal.code, word, refusal.hint);
+        sink.refuse(refusal.code, word, refusal.hint);
     }
 }
 

@@ -29,7 +29,7 @@ use crucible_model::{Finding, Level, Verdict, is_hidden, short_line};
 use crucible_repo::BuildSystem;
 
 use crate::artifact::{PlanStep, PlanV1};
-use finding::{Desk, StepLabel};
+use finding::{FindingSink, StepLabel};
 use paths::{Access, Links, Place};
 
 pub(crate) use forms::{accepted_forms, accepted_variables};
@@ -108,12 +108,12 @@ pub fn validate_plan_safety(plan: &PlanV1, workspace: &Workspace) -> PlanSafety 
     let mut installed = BTreeSet::new();
     for (index, step) in plan.steps.iter().enumerate() {
         let label = StepLabel { number: index + 1, name: &step.name };
-        let mut desk = Desk::new(label, &mut findings);
+        let mut sink = FindingSink::new(label, &mut findings);
         let directory = paths::normal(&step.cwd);
         let here = workspace.declared.iter().find(|(declared, _)| paths::normal(declared) == directory);
         let packages = here.map(|(_, packages)| packages).filter(|_| installed.contains(&directory));
-        judge_step(step, system, workspace, &links, packages, &mut desk);
-        desk.close();
+        judge_step(step, system, workspace, &links, packages, &mut sink);
+        sink.close();
         let is_production = step.env.get("NODE_ENV").is_some_and(|value| value == "production");
         if programs::installs_all(&step.cmd) && !is_production {
             installed.insert(directory);
@@ -168,34 +168,34 @@ fn judge_step(
     workspace: &Workspace,
     links: &Links,
     packages: Option<&BTreeSet<String>>,
-    desk: &mut Desk<'_>,
+    sink: &mut FindingSink<'_>,
 ) {
     for (what, text) in [("name", &step.name), ("note", &step.note)] {
         if text.chars().any(|c| is_hidden(c) && !(what == "note" && matches!(c, '\n' | '\t'))) {
             let hint = format!("the {what} contains invisible characters; write it in plain text");
-            desk.refuse(finding::TEXT_HIDDEN, text, hint);
+            sink.refuse(finding::TEXT_HIDDEN, text, hint);
         }
     }
-    let in_cwd = judge_cwd(&step.cwd, workspace, links, desk);
+    let in_cwd = judge_cwd(&step.cwd, workspace, links, sink);
     for (key, value) in &step.env {
-        if desk.is_full() {
+        if sink.is_full() {
             return;
         }
-        environment::judge(key, value, desk);
+        environment::judge(key, value, sink);
     }
     judge_command(
         &step.cmd,
         system,
         if in_cwd { Place::new(links, &step.cwd).with_installed(packages) } else { Place::top(links) },
-        desk,
+        sink,
     );
 }
 
 /// Checks that the working directory is in the workspace.
-fn judge_cwd(cwd: &str, workspace: &Workspace, links: &Links, desk: &mut Desk<'_>) -> bool {
+fn judge_cwd(cwd: &str, workspace: &Workspace, links: &Links, sink: &mut FindingSink<'_>) -> bool {
     match Place::top(links).check(cwd, Access::Read) {
         Err(refusal) => {
-            desk.refuse(
+            sink.refuse(
                 finding::CWD_REFUSED,
                 cwd,
                 format!("cwd is a directory of the workspace: {}", refusal.hint),
@@ -203,7 +203,7 @@ fn judge_cwd(cwd: &str, workspace: &Workspace, links: &Links, desk: &mut Desk<'_
             false
         }
         Ok(()) if !stays_inside(&workspace.root, cwd) => {
-            desk.refuse(
+            sink.refuse(
                 finding::CWD_REFUSED,
                 cwd,
                 "cwd leads out of the workspace; write `.` or a directory in it",
@@ -220,26 +220,26 @@ fn stays_inside(root: &Path, cwd: &str) -> bool {
     only_names && root.join(cwd).starts_with(root)
 }
 
-fn judge_command(command: &str, system: Option<BuildSystem>, place: Place<'_>, desk: &mut Desk<'_>) {
+fn judge_command(command: &str, system: Option<BuildSystem>, place: Place<'_>, sink: &mut FindingSink<'_>) {
     for token in seed::prohibited_tokens(command) {
-        desk.refuse(finding::TOKEN_PROHIBITED, token, seed::how_to_rephrase(token));
+        sink.refuse(finding::TOKEN_PROHIBITED, token, seed::how_to_rephrase(token));
     }
     if command.len() > words::LONGEST_COMMAND {
-        words::refuse_too_long(command, desk);
+        words::refuse_too_long(command, sink);
         return;
     }
     if command.chars().nth(LONG_COMMAND).is_some() {
         let hint = "more than 500 characters are unusual for a command; read it before you run it";
-        desk.warn(finding::COMMAND_LONG, command, hint);
+        sink.warn(finding::COMMAND_LONG, command, hint);
     }
-    warn_of_path_options(command, desk);
-    let words = words::words(command, desk);
+    warn_of_path_options(command, sink);
+    let words = words::words(command, sink);
     for word in command.split_whitespace() {
-        if desk.is_full() {
+        if sink.is_full() {
             return;
         }
         if let Err(refusal) = paths::check_word(word) {
-            desk.refuse(refusal.code, word, refusal.hint);
+            sink.refuse(refusal.code, word, refusal.hint);
         }
     }
     let Some(system) = system else { return };
@@ -255,9 +255,9 @@ fn judge_command(command: &str, system: Option<BuildSystem>, place: Place<'_>, d
             ),
             None => format!("a command of {system} begins with one of: {allowed}"),
         };
-        desk.refuse(finding::COMMAND_NOT_ALLOWED, command, hint);
+        sink.refuse(finding::COMMAND_NOT_ALLOWED, command, hint);
     } else if let Some(words) = words {
-        programs::judge(&words, place, desk);
+        programs::judge(&words, place, sink);
     }
 }
 
@@ -280,7 +280,7 @@ const PLACE_OPTIONS: &[&str] = &[
     "dprefix",
 ];
 
-fn warn_of_path_options(command: &str, desk: &mut Desk<'_>) {
+fn warn_of_path_options(command: &str, sink: &mut FindingSink<'_>) {
     let lower = command.to_ascii_lowercase();
     if !lower.contains("prefix") && !lower.contains("destdir") {
         return;
@@ -300,7 +300,7 @@ fn warn_of_path_options(command: &str, desk: &mut Desk<'_>) {
         let is_option = lower.starts_with('-') || lower.contains('=');
         let is_named = is_option && PLACE_OPTIONS.contains(&name);
         if is_named || lower.contains("--prefix=") || lower.contains("--destdir=") {
-            desk.warn(finding::PATH_OPTION, word, hint);
+            sink.warn(finding::PATH_OPTION, word, hint);
         }
     }
 }

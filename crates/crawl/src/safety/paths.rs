@@ -204,7 +204,7 @@ impl<'a> Place<'a> {
                 return Err(HIDDEN);
             }
         }
-        if access == Access::Own && is_somebodys(path) {
+        if access == Access::Own && is_source_dir(path) {
             return Err(NO_OWN);
         }
         if self.leads_through_link(path) {
@@ -310,7 +310,7 @@ fn is_installed(segment: &str) -> bool {
 }
 
 /// Whether a directory is the working directory itself, or a common source directory.
-fn is_somebodys(path: &str) -> bool {
+fn is_source_dir(path: &str) -> bool {
     let path = normal(path);
     path.is_empty() || SOURCES.iter().any(|name| name.eq_ignore_ascii_case(&path))
 }

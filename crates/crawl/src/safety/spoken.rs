@@ -1,6 +1,6 @@
 //! Parses a command by the same grammar that judges it, for users of accepted commands.
 
-use super::finding::{Desk, StepLabel};
+use super::finding::{FindingSink, StepLabel};
 use super::paths::{Links, Place};
 use super::programs;
 
@@ -29,6 +29,10 @@ pub(crate) fn command_lines(words: &[&str]) -> Vec<CommandLine> {
     let (mut findings, mut heard) = (Vec::new(), Vec::new());
     let label = StepLabel { number: 1, name: "" };
     let links = Links::default();
-    programs::judge(words, Place::top(&links), &mut Desk::new(label, &mut findings).heard_by(&mut heard));
+    programs::judge(
+        words,
+        Place::top(&links),
+        &mut FindingSink::new(label, &mut findings).heard_by(&mut heard),
+    );
     heard
 }

@@ -5,28 +5,28 @@
 //! There is one exception: pip's `.[dev]`, which a shell may expand to another name in the same
 //! directory.
 
-use super::finding::{BLANKS_REFUSED, CHARACTER_REFUSED, COMMAND_TOO_LONG, Desk};
+use super::finding::{BLANKS_REFUSED, CHARACTER_REFUSED, COMMAND_TOO_LONG, FindingSink};
 use super::programs;
 
 /// The longest command that is checked, in bytes.
 pub(super) const LONGEST_COMMAND: usize = 4096;
 
 /// Refuses a command that is too long to be checked.
-pub(super) fn refuse_too_long(command: &str, desk: &mut Desk<'_>) {
+pub(super) fn refuse_too_long(command: &str, sink: &mut FindingSink<'_>) {
     let hint = format!("a command has at most {LONGEST_COMMAND} bytes; split the step");
-    desk.refuse(COMMAND_TOO_LONG, command, hint);
+    sink.refuse(COMMAND_TOO_LONG, command, hint);
 }
 
-/// Splits a command of at most [`LONGEST_COMMAND`] bytes; problems are reported to `desk`.
-pub(super) fn words<'c>(command: &'c str, desk: &mut Desk<'_>) -> Option<Vec<&'c str>> {
+/// Splits a command of at most [`LONGEST_COMMAND`] bytes; problems are reported to `sink`.
+pub(super) fn words<'c>(command: &'c str, sink: &mut FindingSink<'_>) -> Option<Vec<&'c str>> {
     let words: Vec<&str> = command.split(' ').collect();
     if let Some(c) = strange(&words) {
-        desk.refuse(CHARACTER_REFUSED, &c.escape_debug().to_string(), how_to_say(command, c));
+        sink.refuse(CHARACTER_REFUSED, &c.escape_debug().to_string(), how_to_say(command, c));
         return None;
     }
     if words.iter().any(|word| word.is_empty()) {
         let hint = "separate words by one space, without spaces at the beginning or the end";
-        desk.refuse(BLANKS_REFUSED, command, hint);
+        sink.refuse(BLANKS_REFUSED, command, hint);
         return None;
     }
     Some(words)

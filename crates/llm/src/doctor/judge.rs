@@ -64,8 +64,7 @@ fn mute(program: &ProgramCheck, level: Level) -> Option<Finding> {
     let problem = program.problem.as_deref().filter(|_| program.state == ProgramState::Found)?;
     let place = program.path.as_ref().unwrap_or(&program.name);
     let subject = format!("{place}: {problem}");
-    let hint =
-        format!("Run `{place} --version` yourself; it may need files that the sandbox hides.");
+    let hint = format!("Run `{place} --version` yourself; it may need files that the sandbox hides.");
     Some(Finding { code: Code::new("doctor-program-mute"), level, subject, hint })
 }
 

@@ -151,10 +151,9 @@ impl PhaseRun<'_> {
     fn tell_origin(&mut self, origin: Origin, sent: u64) {
         let (kind, message) = match origin {
             Origin::Recording => (LLM_REPLAYED, "answered from a recording; no model was called"),
-            Origin::Live | Origin::Unpaid if sent == 0 => (
-                ANSWER_REUSED,
-                "an answer that an earlier attempt received was reused",
-            ),
+            Origin::Live | Origin::Unpaid if sent == 0 => {
+                (ANSWER_REUSED, "an answer that an earlier attempt received was reused")
+            }
             Origin::Live | Origin::Unpaid => return,
         };
         if !self.entry.warnings.iter().any(|warning| warning.kind == kind) {

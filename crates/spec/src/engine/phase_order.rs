@@ -86,9 +86,10 @@ fn obstacle(state: &SpecState, phase: PhaseId) -> Option<String> {
             Standing::NotRun => Some(format!("{before} has not run yet")),
             Standing::DryRun => Some(format!("{before} has only had a dry run")),
             Standing::Failed => Some(format!("the last run of {before} failed")),
-            Standing::Changed => {
-                Some(format!("artifacts/{} was changed or deleted since {before} wrote it", before.artifact()))
-            }
+            Standing::Changed => Some(format!(
+                "artifacts/{} was changed or deleted since {before} wrote it",
+                before.artifact()
+            )),
             Standing::Damaged => Some(format!("a receipt of {before} cannot be trusted")),
         }
     })

@@ -114,7 +114,8 @@ pub(super) fn bounded(mut entry: PhaseEntry, untold: u64) -> PhaseEntry {
     if untold > 0
         && let Some(last) = entry.findings.last_mut()
     {
-        last.hint = format!("{untold} more findings are not listed here; the refused answers are in context/.");
+        last.hint =
+            format!("{untold} more findings are not listed here; the refused answers are in context/.");
     }
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
     let mut told = Vec::new();

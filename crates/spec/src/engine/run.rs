@@ -330,9 +330,7 @@ impl<'a> PhaseRun<'a> {
             self.lock.write_context(&name, &bytes)?;
             self.entry.warnings.push(ReceiptWarning {
                 kind: "artifact_edited".to_owned(),
-                message: format!(
-                    "{path} did not match any receipt; its content is kept in context/{name}"
-                ),
+                message: format!("{path} did not match any receipt; its content is kept in context/{name}"),
             });
         }
         Ok(())

@@ -88,8 +88,7 @@ fn apply_in_turn(
             [] => String::new(),
             held => format!(", and the fixup is already applied to {}", held.join(", ")),
         };
-        return Err(advice
-            .blocked(&format!("{} has changed since the fixup was made{held}", file.path)));
+        return Err(advice.blocked(&format!("{} has changed since the fixup was made{held}", file.path)));
     }
 
     let after = apply(&Proposal::Diff(fixup.diff.clone()), &present.files)

@@ -101,13 +101,13 @@ pub(super) fn judge_places(
         let diff = make_diff(&before, &after).map_err(|error| broken(error.finding()))?;
         let patch = parse(&diff).map_err(|error| broken(error.finding()))?;
         let verdict = judge(&patch, &choice.policy, &before, &after);
-        refused.extend(verdict.errors().map(|finding| told(finding, &led)));
+        refused.extend(verdict.errors().map(|finding| with_path(finding, &led)));
     }
     if refused.is_empty() { Ok(()) } else { Err(Verdict::new(refused)) }
 }
 
 /// A finding about a location, with the path that leads there.
-fn told(finding: &Finding, led: &BTreeMap<&RepoPath, &RepoPath>) -> Finding {
+fn with_path(finding: &Finding, led: &BTreeMap<&RepoPath, &RepoPath>) -> Finding {
     let mut finding = finding.clone();
     let place = led.iter().find(|(place, path)| place.as_str() == finding.subject && place != path);
     if let Some((place, path)) = place {

@@ -162,7 +162,8 @@ pub(super) fn recovered(recovered: &RecoveredEdit) -> Vec<Finding> {
 
 /// The findings about those files that were changed afterwards.
 pub(super) fn went_on(recovered: &RecoveredEdit) -> impl Iterator<Item = Finding> {
-    let hint = "it was changed after a process that applied the fixup was killed; it is left as it is, so check it";
+    let hint =
+        "it was changed after a process that applied the fixup was killed; it is left as it is, so check it";
     recovered
         .went_on
         .iter()

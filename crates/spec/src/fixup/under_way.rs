@@ -52,7 +52,7 @@ impl FixupUnderWay {
             "Applying fixups started and has not finished, so files may be partly changed: {}. If no process \
             is working on it, \
              `crucible resume {} --phase fixup --apply-fixups` completes it or rolls it back.",
-            self.told().join(", "),
+            self.file_names().join(", "),
             self.spec
         );
         let finding = Finding::error(Code::new("fixup-under-way"), FIXUP_DIFF, hint);
@@ -60,7 +60,7 @@ impl FixupUnderWay {
     }
 
     /// The first few files, or the path of the journal.
-    fn told(&self) -> Vec<String> {
+    fn file_names(&self) -> Vec<String> {
         let mut told: Vec<String> = self
             .files
             .iter()
@@ -83,7 +83,7 @@ impl SpecStatus {
     #[must_use]
     pub fn with_under_way(mut self, under_way: Option<&FixupUnderWay>) -> Self {
         if let Some(under_way) = under_way {
-            self.fixup_under_way = under_way.told();
+            self.fixup_under_way = under_way.file_names();
             self.has_errors = true;
         }
         self

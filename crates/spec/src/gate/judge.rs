@@ -150,7 +150,7 @@ impl<'a> Judge<'a> {
             (!made_from.all(|before| names(|entry| &entry.inputs, &before)), "inputs"),
         ];
         let entry = receipt.phase(phase.as_str());
-        let asks = entry.is_none_or(asks_somebody);
+        let asks = entry.is_none_or(needs_model_call);
         let asked = entry.and_then(|entry| entry.llm.as_ref());
         let lacks = lacks.into_iter().chain([
             (receipt.emitted_at.is_none(), "emitted_at"),
@@ -246,7 +246,8 @@ impl<'a> Judge<'a> {
         };
         if let Some(age) = age(at, self.now).filter(|age| *age > limit) {
             let (age, most) = (age_words(age), limit_words(limit));
-            let hint = format!("Its last success is {age} old, but at most {most} is allowed; {}.", self.run(phase));
+            let hint =
+                format!("Its last success is {age} old, but at most {most} is allowed; {}.", self.run(phase));
             self.add(&file, Finding::error(Code::new("gate-phase-too-old"), phase.as_str(), hint));
         }
     }
@@ -347,7 +348,7 @@ pub(super) fn newest_success(known: &PhaseState) -> Option<&SpecReceipt> {
 
 /// Whether a success of this kind needs a model call. Only the fixup phase has others: applying a
 /// proposal, and a review that requests no change.
-fn asks_somebody(entry: &PhaseEntry) -> bool {
+fn needs_model_call(entry: &PhaseEntry) -> bool {
     let stage = entry.fixups.as_ref().map(|fixups| fixups.stage);
     let asks_nobody = matches!(stage, Some(FixupStage::Applied | FixupStage::None));
     entry.phase_id != PhaseId::Fixup.as_str() || !asks_nobody

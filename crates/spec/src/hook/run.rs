@@ -548,10 +548,7 @@ mod tests {
         // `specs`, `a` and its files.
         assert_eq!(Search { left: 9 }.link_in(&own, 0).unwrap(), None);
         let why = Search { left: 8 }.link_in(&own, 0).unwrap_err().to_string();
-        assert!(
-            why.contains("more than 300000 entries") && why.contains("move finished specs"),
-            "{why}"
-        );
+        assert!(why.contains("more than 300000 entries") && why.contains("move finished specs"), "{why}");
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl PhaseDefinition for FixupPhase {
         // The files to change come directly before the request: small models copy what they read last.
         let prompt = correction(prompt, input).ours("\nThe files to change, as they are now:\n");
         let prompt = entries(prompt, work.files.iter().copied());
-        let findings: Vec<_> = work.shown.iter().map(|(name, remark)| told(*name, remark)).collect();
+        let findings: Vec<_> = work.shown.iter().map(|(name, remark)| finding_line(*name, remark)).collect();
         let names: Vec<_> = work.files.iter().map(|file| format!("FILE: {}", file.name)).collect();
         let prompt = prompt
             .ours("\nThe findings of the review about these files:\n")
@@ -125,14 +125,14 @@ impl<'a> Work<'a> {
         if !self.shown.is_empty() {
             text.push_str("\n## Findings about files of the project\n\n");
             for (number, remark) in &self.shown {
-                text.push_str(&format!("- {}\n", told(*number, remark)));
+                text.push_str(&format!("- {}\n", finding_line(*number, remark)));
             }
         }
         let mut warnings: Vec<_> = more.into_iter().collect();
         if !self.unseen.is_empty() {
             text.push_str("\n## Findings about files that were not shown\n\n");
             for (number, remark) in &self.unseen {
-                text.push_str(&format!("- {}\n", told(*number, remark)));
+                text.push_str(&format!("- {}\n", finding_line(*number, remark)));
             }
             let count = crucible_model::counted(self.unseen.len() as u64, "finding");
             warnings.push(warning(
@@ -147,7 +147,7 @@ impl<'a> Work<'a> {
 }
 
 /// A finding on one line.
-fn told(number: u32, remark: &Remark) -> String {
+fn finding_line(number: u32, remark: &Remark) -> String {
     let target = match &remark.target {
         Target::File(path) => path.as_str(),
         Target::Artifact(name) | Target::Unknown(name) => name,

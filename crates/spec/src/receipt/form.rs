@@ -92,8 +92,10 @@ impl ReadReceipt {
         let receipt = SpecReceipt::deserialize(&value).map_err(|error| unreadable(error.to_string()))?;
         let named = receipt.schema_version == RECEIPT_SCHEMA;
         if !named && !receipt.schema_version.is_empty() {
-            let why =
-                format!("its schema is {:?}, but this version reads {RECEIPT_SCHEMA}", receipt.schema_version);
+            let why = format!(
+                "its schema is {:?}, but this version reads {RECEIPT_SCHEMA}",
+                receipt.schema_version
+            );
             return Err(unreadable(why));
         }
         let mut phases: Vec<&str> = receipt.phases.iter().map(|phase| phase.phase_id.as_str()).collect();

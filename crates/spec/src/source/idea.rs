@@ -131,9 +131,8 @@ impl IdeaBuilder {
     /// [`SpecError::Source`] if it does not exist, is not a regular file or not text, or is a directory without a text;
     /// [`SpecError::SecretInPacket`] for a file whose given or real name suggests secrets.
     pub fn path(&mut self, name: &str, path: &Path) -> Result<(), SpecError> {
-        let there = |error: std::io::Error| {
-            refused(name, &format!("{error}; name an existing file or directory"))
-        };
+        let there =
+            |error: std::io::Error| refused(name, &format!("{error}; name an existing file or directory"));
         let place = path.canonicalize().map_err(there)?;
         if let Some(owner) = whose_own(path).or_else(|| whose_own(&place)) {
             let why = format!(

@@ -74,8 +74,11 @@ pub(super) async fn read(gh: &Gh, issue: &IssueRef) -> Result<FetchedIssue, Spec
     let body = answer.body.unwrap_or_default().replace("\r\n", "\n");
     let mut notes = Vec::new();
     if answer.comments > 0 {
-        notes.push(format!("{issue}: {} ignored; copy what matters into the issue's text or a file of \
-        --source", comments(answer.comments)));
+        notes.push(format!(
+            "{issue}: {} ignored; copy what matters into the issue's text or a file of \
+        --source",
+            comments(answer.comments)
+        ));
     }
     if answer.state == "closed" {
         notes.push(format!("{issue} is closed"));
@@ -96,9 +99,7 @@ pub(super) async fn read(gh: &Gh, issue: &IssueRef) -> Result<FetchedIssue, Spec
     }
     if !address.is_empty() && !address.ends_with(&at(issue.number)) {
         let place = clean(&answer.html_url);
-        notes.push(format!(
-            "{issue} was moved; GitHub answers with {place}, which is used"
-        ));
+        notes.push(format!("{issue} was moved; GitHub answers with {place}, which is used"));
     }
     let says = |text: &str| !says_nothing(text);
     let text = match (says(&title), says(&body)) {

@@ -168,9 +168,7 @@ impl WorkspaceFile {
         }
         let mode = meta.map_or(MODE, |meta| meta.permissions().mode() & 0o7777);
         if mode & 0o222 == 0 {
-            return Err(
-                self.refuse(Flaw("it is read-only; make it writable (chmod u+w) first".to_owned()))
-            );
+            return Err(self.refuse(Flaw("it is read-only; make it writable (chmod u+w) first".to_owned())));
         }
         write_atomic_as(&self.path, new.as_bytes(), mode)?;
         Ok(change)

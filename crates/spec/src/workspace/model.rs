@@ -173,8 +173,9 @@ fn words_for(error: &serde_saphyr::Error) -> String {
     let nested = format!("it is nested more than {DEEPEST} levels deep; flatten it");
     match error.without_snippet() {
         Error::AliasError { error, .. } => words_for(error),
-        Error::MultipleDocuments { .. }
-        | Error::Budget { breach: BudgetBreach::Documents { .. }, .. } => SEVERAL.to_owned(),
+        Error::MultipleDocuments { .. } | Error::Budget { breach: BudgetBreach::Documents { .. }, .. } => {
+            SEVERAL.to_owned()
+        }
         Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => nested,
         Error::ExternalMessage { msg, .. } if msg.contains("recursion") => nested,
         Error::Budget { breach: BudgetBreach::Aliases { .. } | BudgetBreach::Anchors { .. }, .. }
@@ -183,11 +184,14 @@ fn words_for(error: &serde_saphyr::Error) -> String {
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. } => REPEATS.to_owned(),
         Error::Budget { .. } => {
-            format!("it contains more than {MOST_NODES} values after expanding aliases (`*name`); split it \
-            into several workspaces")
+            format!(
+                "it contains more than {MOST_NODES} values after expanding aliases (`*name`); split it \
+            into several workspaces"
+            )
         }
         Error::DuplicateMappingKey { key, .. } => {
-            let key = key.as_ref().map_or_else(|| "a key".to_owned(), |key| format!("the key {:?}", quoted(key)));
+            let key =
+                key.as_ref().map_or_else(|| "a key".to_owned(), |key| format!("the key {:?}", quoted(key)));
             format!("{key} is repeated; remove one of the two")
         }
         Error::QuotingRequired { value, .. } => {
@@ -203,15 +207,19 @@ fn words_for(error: &serde_saphyr::Error) -> String {
         }
         Error::Unexpected { expected, .. } => format!("expected {expected} here"),
         Error::Eof { .. } => "it is empty; `crucible project init` writes one".to_owned(),
-        Error::UnknownAnchor { .. } => {
-            "an alias (`*name`) has no anchor (`&name`) before it".to_owned()
-        }
+        Error::UnknownAnchor { .. } => "an alias (`*name`) has no anchor (`&name`) before it".to_owned(),
         Error::ExternalMessage { msg, .. } => {
-            format!("it is not valid YAML: {}", short_line(msg.lines().next().unwrap_or_default(), 4 * QUOTED))
+            format!(
+                "it is not valid YAML: {}",
+                short_line(msg.lines().next().unwrap_or_default(), 4 * QUOTED)
+            )
         }
         // The remaining errors are hardly possible in such a file, and the library's text would not help.
-        _ => "it contains something that a workspace cannot contain; compare it with a new one from `crucible \
-        project init`".to_owned(),
+        _ => {
+            "it contains something that a workspace cannot contain; compare it with a new one from `crucible \
+        project init`"
+                .to_owned()
+        }
     }
 }
 

@@ -187,7 +187,9 @@ fn entry(text: &str) -> Result<(String, String), String> {
 fn no_question() -> CommandError {
     CommandError::usage("no question given")
         .hint("Pass it as an argument: crucible ask \"Should we split our program into services?\"")
-        .hint("Or pass it on standard input: crucible ask - < question.txt. For a conversation: crucible chat")
+        .hint(
+            "Or pass it on standard input: crucible ask - < question.txt. For a conversation: crucible chat",
+        )
 }
 
 /// Reads all of standard input.

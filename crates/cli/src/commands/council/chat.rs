@@ -168,8 +168,9 @@ impl Conversation<'_> {
                     matches!(*failure.error, CouncilError::Call { source: CallError::Record(_), .. });
                 let error = CommandError::from(failure);
                 if unrecorded {
-                    return Err(error
-                        .hint("The conversation ends, because further calls would not be recorded."));
+                    return Err(
+                        error.hint("The conversation ends, because further calls would not be recorded.")
+                    );
                 }
                 output.line("");
                 self.tell(&error);

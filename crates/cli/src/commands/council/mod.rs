@@ -353,10 +353,8 @@ fn limits(config: &Config) -> Result<CouncilLimits, CommandError> {
     let mut budget = model::limits(config)?;
     let calls = number(config, "council.calls")?;
     if calls < FEWEST_CALLS {
-        return Err(CommandError::usage(format!(
-            "council.calls is {calls}, which is too few for an answer"
-        ))
-        .hint(format!("Set a whole number of at least {FEWEST_CALLS}.")));
+        return Err(CommandError::usage(format!("council.calls is {calls}, which is too few for an answer"))
+            .hint(format!("Set a whole number of at least {FEWEST_CALLS}.")));
     }
     budget.calls = Limit::At(calls);
     let size = |key: &str| number(config, key).map(|number| usize::try_from(number).unwrap_or(usize::MAX));

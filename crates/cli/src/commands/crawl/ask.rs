@@ -90,7 +90,8 @@ pub(crate) fn choose_project(
 }
 
 fn nothing_chosen() -> CommandError {
-    CommandError::usage("nothing was chosen")
-        .hint("Name the repository, with --ref REF:PATH for one of its projects; or turn off questions: \
-        --non-interactive.")
+    CommandError::usage("nothing was chosen").hint(
+        "Name the repository, with --ref REF:PATH for one of its projects; or turn off questions: \
+        --non-interactive.",
+    )
 }

@@ -114,9 +114,8 @@ impl CrawlContext<'_> {
             (ExitStatus::Interrupted, true) => {
                 error.hint("Fetched files were removed, and nothing was written.")
             }
-            (ExitStatus::Interrupted, false) => {
-                error.hint("Fetched files were removed; `crucible crawl history` shows the session as aborted.")
-            }
+            (ExitStatus::Interrupted, false) => error
+                .hint("Fetched files were removed; `crucible crawl history` shows the session as aborted."),
             _ => error,
         });
         match (worked, context.pipeline.end(status)) {

@@ -88,7 +88,8 @@ impl Menu {
     fn export(&self, app: &App) -> Result<export::Export, CommandError> {
         let (which, debating, mut place) = (self.which(), self.debating(app)?, self.place.clone());
         if place.output_dir.is_none() {
-            let question = "Directory to write to (leave empty for exports/SESSION in Crucible's own directory):";
+            let question =
+                "Directory to write to (leave empty for exports/SESSION in Crucible's own directory):";
             place.output_dir = ask::ask(app, question)?.filter(|named| !named.is_empty()).map(PathBuf::from);
         }
         Ok(export::Export { which, debating, place, trace: self.trace, ..Default::default() })

@@ -133,10 +133,8 @@ fn provider<'c>(config: &'c Config, owner: &str) -> Result<&'c str, CommandError
     };
     if own.is_none() && config.text("llm.provider").is_none() && config.text(other).is_some() {
         let message = format!("{UNSPECIFIED}: no provider is set that {does}; only {other} is set");
-        return Err(CommandError::usage(message).hint(format!(
-            "Pass {flag}, or set {} for both.",
-            variable_of("llm.provider")
-        )));
+        return Err(CommandError::usage(message)
+            .hint(format!("Pass {flag}, or set {} for both.", variable_of("llm.provider"))));
     }
     own.or_else(|| config.text("llm.provider")).ok_or_else(|| {
         CommandError::usage(format!("{UNSPECIFIED}: models draft and criticise a plan"))

@@ -27,8 +27,7 @@ pub(crate) fn workspace(app: &App, named: Option<&Path>) -> Result<WorkspaceFile
     match named {
         Some(file) => named_workspace(app, file),
         None => WorkspaceFile::discover(start).ok_or_else(|| {
-            let message =
-                format!("no workspace.yaml in {} or any parent directory", start.display());
+            let message = format!("no workspace.yaml in {} or any parent directory", start.display());
             CommandError::usage(message)
                 .hint("Create one with `crucible project init`, or name one with --workspace FILE.")
         }),
@@ -97,8 +96,7 @@ impl Error for SecretInName {}
 
 impl From<&SecretInName> for CommandError {
     fn from(error: &SecretInName) -> Self {
-        Self::new(ExitStatus::SecretDetected, error.to_string()).hint(
-            "Choose another name. If it is a real secret, revoke it: the shell history contains it.",
-        )
+        Self::new(ExitStatus::SecretDetected, error.to_string())
+            .hint("Choose another name. If it is a real secret, revoke it: the shell history contains it.")
     }
 }

@@ -94,9 +94,10 @@ impl Resume {
                 Some(self.phases.sources.idea(app, &session.store, session.idea_limit(), Unnamed::Kept)?)
             }
             _ if self.phases.sources.names_an_idea() => {
-                return Err(CommandError::usage(format!("the phase {phase} does not read an idea"))
-                    .hint("Only the requirements phase does; use --context to show files of the project to \
-                    another phase."));
+                return Err(CommandError::usage(format!("the phase {phase} does not read an idea")).hint(
+                    "Only the requirements phase does; use --context to show files of the project to \
+                    another phase.",
+                ));
             }
             _ => None,
         };

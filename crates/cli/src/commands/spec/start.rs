@@ -81,7 +81,8 @@ impl Spec {
         match phases.as_slice() {
             [] if applying == Some(Applying::Applied) => {}
             [] => {
-                app.output.line(&format!("{} is done up to {}; no model was called", self.spec, self.through));
+                app.output
+                    .line(&format!("{} is done up to {}; no model was called", self.spec, self.through));
                 for phase in self.through.up_to().filter(|phase| is_pinned(&state, *phase)) {
                     app.output.remark(&format!("warning: {phase} was written under a pinned clock (CRUCIBLE_CLOCK), which a gate refuses"));
                 }

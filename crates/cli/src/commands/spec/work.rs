@@ -175,10 +175,7 @@ impl PhaseFlags {
     /// Refuses `--apply-fixups` in a dry run, where it has no effect.
     pub(crate) fn check_applying(&self, spec: &SpecId) -> Result<(), CommandError> {
         match self.applies() && self.dry_run {
-            true => Err(applies_nothing(
-                "a dry run changes nothing, so --apply-fixups has no effect",
-                spec,
-            )),
+            true => Err(applies_nothing("a dry run changes nothing, so --apply-fixups has no effect", spec)),
             false => Ok(()),
         }
     }
@@ -254,8 +251,7 @@ impl SpecSession {
         let model = flags.model.clone().filter(|_| fell_back.is_none()).unwrap_or_default();
         if let (Some(wanted), Some(_)) = (&flags.model, &fell_back) {
             let own = backend.default_model();
-            app.output
-                .remark(&format!("note: the fallback uses its own model {own}, not {wanted}"));
+            app.output.remark(&format!("note: the fallback uses its own model {own}, not {wanted}"));
         }
         let progress = wants_progress(&app.output).then(|| {
             let name = if model.is_empty() { backend.default_model() } else { &model };
@@ -780,8 +776,10 @@ fn interrupted(
     let message = app.env.without_home(&error.message);
     told(app, fail, FailureNote { class, message: &message, exit: error.status });
     match error.status {
-        ExitStatus::Interrupted => error.hint("Finished phases are kept. Run the same command to continue; \
-        answers that were received are reused."),
+        ExitStatus::Interrupted => error.hint(
+            "Finished phases are kept. Run the same command to continue; \
+        answers that were received are reused.",
+        ),
         _ => error,
     }
 }

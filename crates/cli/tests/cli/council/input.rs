@@ -63,11 +63,7 @@ fn a_question_that_is_no_text_or_too_long_is_refused_before_anybody_is_asked() {
     run_with(short(&["ask", "-"]), "1234 ".repeat(20_000).as_bytes()).exits(7);
     let ran = run_with(short(&["chat"]), b"  12345678901234567890 \r\n 123456789012345678901 \n").ok();
     assert_eq!(ran.stdout.matches("[Processing... short-circuited]").count(), 1, "{}", ran.stdout);
-    assert!(
-        ran.stdout.contains("> error: the question has 21 bytes; the limit is 20"),
-        "{}",
-        ran.stdout
-    );
+    assert!(ran.stdout.contains("> error: the question has 21 bytes; the limit is 20"), "{}", ran.stdout);
     assert_eq!(server.completions().len(), 6);
 }
 

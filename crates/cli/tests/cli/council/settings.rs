@@ -326,7 +326,10 @@ fn a_recorded_question_gets_the_same_answer_again_without_a_model() {
         assert_eq!(lines, asked + 1, "{grammar}");
         // Another question is not in it, and nobody is asked instead.
         let other = desk.run(["ask", "Why?", "--json", "--provider", "replay", "--cassette", "calls.jsonl"]);
-        assert!(other.exits(2).message().contains("the recording does not contain this request"), "{grammar}");
+        assert!(
+            other.exits(2).message().contains("the recording does not contain this request"),
+            "{grammar}"
+        );
     }
 }
 

@@ -226,8 +226,9 @@ fn a_phase_that_may_not_run_says_which_may() {
     let before = receipts(&project).len();
     let ran = resume(&desk, &project, ["--phase", "tasks"]).exits(2);
     assert!(
-        ran.stderr
-            .contains("tasks cannot run now: design has not run yet; valid next phases: requirements, design"),
+        ran.stderr.contains(
+            "tasks cannot run now: design has not run yet; valid next phases: requirements, design"
+        ),
         "{}",
         ran.stderr
     );

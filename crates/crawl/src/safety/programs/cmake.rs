@@ -1,7 +1,7 @@
 //! cmake and ctest: configure, build, install and test a tree. Cache entries can replace compilers and
 //! launchers, so only harmless entries of cmake are allowed, and a project's own entries as switches.
 
-use super::super::finding::{Desk, VALUE_REFUSED};
+use super::super::finding::{FindingSink, VALUE_REFUSED};
 use super::super::grammar::{
     self, Kind, Operands, Opt, Role, Usage, flag, is_name, maybe_glued, maybe_joined, short, value,
 };
@@ -149,29 +149,29 @@ pub(super) const FORMS: &[Form] = &[
 ];
 pub(super) const TESTS: &[Form] = &[plain(&[], &TEST)];
 
-fn judge_build(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let line = grammar::read(usage, &[&["--build"], words].concat(), place, desk);
+fn judge_build(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    let line = grammar::read(usage, &[&["--build"], words].concat(), place, sink);
     let named = line.values_of(&["--target", "-t"]);
     if named.iter().chain(&line.operands).any(|target| super::installs(target)) {
-        super::warn_of_outside("cmake --build --target install", &[], &[], desk);
+        super::warn_of_outside("cmake --build --target install", &[], &[], sink);
     }
 }
 
-fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    super::warn_of_outside("cmake --install", words, &["--prefix"], desk);
-    grammar::judge(usage, &[&["--install"], words].concat(), place, desk);
+fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    super::warn_of_outside("cmake --install", words, &["--prefix"], sink);
+    grammar::judge(usage, &[&["--install"], words].concat(), place, sink);
 }
 
-fn judge_configure(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+fn judge_configure(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     let mode = words.first().copied().unwrap_or_default();
     if mode.starts_with("--build=") || mode.starts_with("--install=") {
-        desk.refuse(VALUE_REFUSED, mode, "write the directory as the next word");
+        sink.refuse(VALUE_REFUSED, mode, "write the directory as the next word");
     }
-    let line = grammar::read(usage, words, place, desk);
+    let line = grammar::read(usage, words, place, sink);
     for entry in line.values_of(&["-D"]) {
         let Some((name, value)) = entry.split_once('=') else { continue };
         if name.split(':').next() == Some(INSTALL_PREFIX) {
-            grammar::judge_word(Kind::Owned, value, Role::ValueOf(INSTALL_PREFIX), place, desk);
+            grammar::judge_word(Kind::Owned, value, Role::ValueOf(INSTALL_PREFIX), place, sink);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! program (`-exec`, `-toolexec`, `-vettool`), replace files (`-overlay`, `-modfile`), fetch a version
 //! (`@`) or add to go.mod (`-mod=mod`) are not in the table.
 
-use super::super::finding::Desk;
+use super::super::finding::FindingSink;
 use super::super::grammar::{self, Kind, Operands, Opt, Role, Usage, flag, is_label, is_name, joined, value};
 use super::super::paths::Place;
 use super::{Form, form};
@@ -107,18 +107,18 @@ pub(super) const FORMS: &[Form] = &[
     form(&["mod", "download"], &DOWNLOAD, judge),
 ];
 
-fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    super::warn_of_outside("go install", words, &[], desk);
-    judge(usage, words, place, desk);
+fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    super::warn_of_outside("go install", words, &[], sink);
+    judge(usage, words, place, sink);
 }
 
-fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let packages = grammar::judge(usage, words, place, desk);
+fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    let packages = grammar::judge(usage, words, place, sink);
     for package in packages {
         // The final pattern matches directories that no link can lead to: go does not follow links.
         let directory = package.trim_end_matches("...").trim_end_matches('/');
         if !directory.is_empty() {
-            grammar::judge_word(Kind::Input, directory, Role::WordOf("go"), place, desk);
+            grammar::judge_word(Kind::Input, directory, Role::WordOf("go"), place, sink);
         }
     }
 }

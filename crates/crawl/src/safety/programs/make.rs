@@ -3,7 +3,7 @@
 //! text.
 
 use super::super::environment::COMPILERS;
-use super::super::finding::{Desk, OPTION_REFUSED, VALUE_REFUSED};
+use super::super::finding::{FindingSink, OPTION_REFUSED, VALUE_REFUSED};
 use super::super::grammar::{
     self, Kind, Operands, Role, Usage, flag, is_label, joined, maybe_glued, maybe_joined, short, value,
 };
@@ -51,12 +51,12 @@ pub(super) const FORMS: &[Form] = &[form(&[], &USAGE, judge).also(
     "variables only PREFIX=DIR, DESTDIR=DIR, BUILDDIR=build and V, VERBOSE, Q, DEBUG, RELEASE, NDEBUG, STATIC, SHARED with 0, 1, yes or no",
 )];
 
-fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let line = grammar::read(usage, words, place, desk);
+fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    let line = grammar::read(usage, words, place, sink);
     // make changes there first, one -C after the other: other paths are relative to the last one.
     let directories = line.values_of(&["-C", "--directory"]);
     if let [_, second, ..] = directories.as_slice() {
-        desk.refuse(
+        sink.refuse(
             OPTION_REFUSED,
             second,
             "make goes from one -C to the next; name the directory once, or set `cwd`",
@@ -66,11 +66,11 @@ fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Des
     for word in &line.operands {
         let Some((name, value)) = word.split_once('=') else { continue };
         if PLACES.contains(&name) || name == BUILD {
-            grammar::judge_word(Kind::Owned, value, Role::ValueOf(name), there, desk);
+            grammar::judge_word(Kind::Owned, value, Role::ValueOf(name), there, sink);
             let last = value.trim_end_matches(['/', '.']).rsplit('/').next().unwrap_or(value);
             if name == BUILD && !BUILT.iter().any(|start| last.starts_with(start)) {
                 let hint = format!("make may clear it, so its name begins with one of: {}", BUILT.join(", "));
-                desk.refuse(VALUE_REFUSED, word, hint);
+                sink.refuse(VALUE_REFUSED, word, hint);
             }
         } else if SWITCHES.contains(&name) {
             grammar::judge_word(
@@ -78,7 +78,7 @@ fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Des
                 value,
                 Role::ValueOf(name),
                 place,
-                desk,
+                sink,
             );
         } else {
             let hint = if COMPILERS.iter().any(|(variable, _)| *variable == name) {
@@ -92,10 +92,10 @@ fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Des
                     SWITCHES.join(", ")
                 )
             };
-            desk.refuse(VALUE_REFUSED, word, hint);
+            sink.refuse(VALUE_REFUSED, word, hint);
         }
     }
     if line.operands.iter().any(|word| !word.contains('=') && super::installs(word)) {
-        super::warn_of_outside("make install", words, PLACES, desk);
+        super::warn_of_outside("make install", words, PLACES, sink);
     }
 }

@@ -14,12 +14,12 @@ mod node;
 mod node_tools;
 mod python;
 
-use super::finding::{ARGUMENT_REFUSED, Desk, INSTALLS_OUTSIDE};
+use super::finding::{ARGUMENT_REFUSED, FindingSink, INSTALLS_OUTSIDE};
 use super::grammar::{self, Operands, Usage};
 use super::paths::Place;
 
 /// Checks the words after those that select the form.
-type Judge = fn(&'static Usage, &[&str], Place<'_>, &mut Desk<'_>);
+type Judge = fn(&'static Usage, &[&str], Place<'_>, &mut FindingSink<'_>);
 
 /// One form of a command: its beginning after the head of its family, and what may follow.
 pub(super) struct Form {
@@ -65,7 +65,7 @@ const fn script(usage: &'static Usage, behind: &'static str, judge: Judge) -> Fo
 
 /// A way to run a tool of a Node project.
 const fn tool(words: &'static [&'static str]) -> Form {
-    let judge: Judge = |_, words, place, desk| node_tools::judge(words, place, desk);
+    let judge: Judge = |_, words, place, sink| node_tools::judge(words, place, sink);
     Form { words, follows: Follows::Tool, judge, also: "" }
 }
 
@@ -86,8 +86,8 @@ impl Form {
     }
 }
 
-fn judge_plain(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    grammar::judge(usage, words, place, desk);
+fn judge_plain(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    grammar::judge(usage, words, place, sink);
 }
 
 /// For forms without a description.
@@ -137,25 +137,25 @@ fn find<'w, 'r>(words: &'r [&'w str]) -> Option<(&'static Form, &'r [&'w str])> 
 }
 
 /// Judges a command whose first words are an allowed prefix.
-pub(super) fn judge(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+pub(super) fn judge(words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     match find(words) {
         Some((form, rest)) => {
             let usage = match form.follows {
                 Follows::Words(usage) | Follows::Script(usage, _) => usage,
                 Follows::Tool | Follows::Nothing => &NO_WORDS,
             };
-            (form.judge)(usage, rest, place, desk);
+            (form.judge)(usage, rest, place, sink);
         }
-        None => refuse_unknown(words, desk),
+        None => refuse_unknown(words, sink),
     }
 }
 
 /// Refuses a command without a form, and lists the forms of the program.
-fn refuse_unknown(words: &[&str], desk: &mut Desk<'_>) {
+fn refuse_unknown(words: &[&str], sink: &mut FindingSink<'_>) {
     let heads = forms().map(|(head, _)| head).filter(|head| words.starts_with(head));
     let Some(head) = heads.max_by_key(|head| head.len()) else {
         let program = words.first().copied().unwrap_or_default();
-        return desk.refuse(ARGUMENT_REFUSED, program, "nothing is known of this program");
+        return sink.refuse(ARGUMENT_REFUSED, program, "nothing is known of this program");
     };
     let longer =
         forms().filter(|(other, form)| other.starts_with(head) && !matches!(form.follows, Follows::Nothing));
@@ -166,7 +166,7 @@ fn refuse_unknown(words: &[&str], desk: &mut Desk<'_>) {
     known.dedup();
     let word = words.get(head.len()).copied().unwrap_or_default();
     let hint = format!("`{}` is allowed with: {}", head.join(" "), known.join(", "));
-    desk.refuse(ARGUMENT_REFUSED, word, hint);
+    sink.refuse(ARGUMENT_REFUSED, word, hint);
 }
 
 /// Whether a step installs everything that package.json declares.
@@ -237,7 +237,7 @@ fn installs(target: &str) -> bool {
 }
 
 /// Warns that a command installs outside the workspace, because no option redirects it.
-fn warn_of_outside(command: &str, words: &[&str], options: &[&str], desk: &mut Desk<'_>) {
+fn warn_of_outside(command: &str, words: &[&str], options: &[&str], sink: &mut FindingSink<'_>) {
     let names = |word: &&str| {
         options.iter().any(|option| *word == *option || word.starts_with(&format!("{option}=")))
     };
@@ -245,6 +245,6 @@ fn warn_of_outside(command: &str, words: &[&str], options: &[&str], desk: &mut D
         let hint = format!(
             "`{command}` installs outside the workspace unless told where; read what it installs first"
         );
-        desk.warn(INSTALLS_OUTSIDE, command, hint);
+        sink.warn(INSTALLS_OUTSIDE, command, hint);
     }
 }

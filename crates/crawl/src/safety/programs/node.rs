@@ -5,7 +5,7 @@
 //! an argument. So only scripts whose name says that they test or build may get a few arguments, and
 //! others none (one may publish with `--ci`).
 
-use super::super::finding::{ARGUMENT_REFUSED, Desk, OPTION_REFUSED, PATH_INVALID};
+use super::super::finding::{ARGUMENT_REFUSED, FindingSink, OPTION_REFUSED, PATH_INVALID};
 use super::super::grammar::{
     self, Kind, Line, Operands, Opt, Role, Usage, flag, is_label, is_name, joined, value,
 };
@@ -99,7 +99,7 @@ const NO_SCRIPTS_OF_YARN: &[&str] = &[
 ];
 
 /// Refuses names that run something else if package.json has no script of that name.
-fn judge_script(program: &str, script: &str, desk: &mut Desk<'_>) {
+fn judge_script(program: &str, script: &str, sink: &mut FindingSink<'_>) {
     let is = |name: &&str| name.eq_ignore_ascii_case(script);
     let hint = if is(&"env") {
         "this prints all variables, secrets among them, unless package.json has such a script"
@@ -108,7 +108,7 @@ fn judge_script(program: &str, script: &str, desk: &mut Desk<'_>) {
     } else {
         return;
     };
-    desk.refuse(ARGUMENT_REFUSED, script, hint);
+    sink.refuse(ARGUMENT_REFUSED, script, hint);
 }
 
 /// A package of the workspace, by its name or its directory.
@@ -278,25 +278,25 @@ pub(super) const NODE: &[Form] = &[
     form(&[], &NODE_FILE, judge_node).also("it ends in .js, .mjs or .cjs and lies in no `node_modules`"),
 ];
 
-fn judge_npm(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    judge_packages(&grammar::read(usage, words, place, desk), place, desk);
+fn judge_npm(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    judge_packages(&grammar::read(usage, words, place, sink), place, sink);
 }
 
-fn judge_npm_run(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+fn judge_npm_run(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     let end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
     let (own, behind) = words.split_at(end);
-    let line = grammar::read(usage, own, place, desk);
-    judge_packages(&line, place, desk);
+    let line = grammar::read(usage, own, place, sink);
+    judge_packages(&line, place, sink);
     let script = line.operands.first().copied().unwrap_or_default();
-    judge_script("npm", script, desk);
-    grammar::judge(arguments_of(script), behind.get(1..).unwrap_or_default(), place, desk);
+    judge_script("npm", script, sink);
+    grammar::judge(arguments_of(script), behind.get(1..).unwrap_or_default(), place, sink);
 }
 
 /// Without `--`, npm would parse the tool's options as its own, `--yes` and `--package` among them.
-fn judge_exec(_: &'static Usage, words: &[&str], _: Place<'_>, desk: &mut Desk<'_>) {
+fn judge_exec(_: &'static Usage, words: &[&str], _: Place<'_>, sink: &mut FindingSink<'_>) {
     let named = named_tool(words);
     let hint = format!("write `npm exec --no -- {named}`, which installs nothing");
-    desk.refuse(OPTION_REFUSED, "npm exec", hint);
+    sink.refuse(OPTION_REFUSED, "npm exec", hint);
 }
 
 /// The tool and its words, or a placeholder.
@@ -333,11 +333,11 @@ pub(super) fn installs_all(command: &str) -> bool {
 }
 
 /// A package named by its directory is also a path, relative to the directory that npm changes to.
-fn judge_packages(line: &Line<'_>, place: Place<'_>, desk: &mut Desk<'_>) {
+fn judge_packages(line: &Line<'_>, place: Place<'_>, sink: &mut FindingSink<'_>) {
     let there = place.within(line.values_of(&["--prefix"]).last().copied().unwrap_or("."));
     for package in line.values_of(&["--workspace", "-w"]) {
         if !package.starts_with('@') {
-            grammar::judge_word(Kind::Input, package, Role::ValueOf("--workspace"), there, desk);
+            grammar::judge_word(Kind::Input, package, Role::ValueOf("--workspace"), there, sink);
         }
     }
 }
@@ -347,72 +347,72 @@ const APART: &[&str] = &["--filter", "--reporter"];
 
 /// Checks the words up to the script's name by `usage`, and the rest, which the script gets, by that
 /// name.
-fn judge_run(program: &str, usage: &Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+fn judge_run(program: &str, usage: &Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     let is_script = |at: usize, word: &&str| {
         let before = at.checked_sub(1).and_then(|before| words.get(before));
         !word.starts_with('-') && !before.is_some_and(|option| APART.contains(option))
     };
     let script = words.iter().enumerate().position(|(at, word)| is_script(at, word));
     let (own, behind) = words.split_at(script.map_or(words.len(), |at| at + 1));
-    let script = grammar::judge(usage, own, place, desk).first().copied().unwrap_or_default();
-    judge_script(program, script, desk);
-    grammar::judge(arguments_of(script), behind, place, desk);
+    let script = grammar::judge(usage, own, place, sink).first().copied().unwrap_or_default();
+    judge_script(program, script, sink);
+    grammar::judge(arguments_of(script), behind, place, sink);
 }
 
 /// A tool without `--no-install`: npx fetches it unless it is installed.
-fn judge_npx(_: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+fn judge_npx(_: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     let (tool, _) = words.split_first().map_or(("", &[][..]), |(tool, rest)| (*tool, rest));
     if node_tools::package_of(tool).is_some_and(|package| place.has_installed(package)) {
-        return node_tools::judge(words, place, desk);
+        return node_tools::judge(words, place, sink);
     }
     let hint = format!(
         "write `npx --no-install {}`, which runs what is installed and installs nothing",
         named_tool(words)
     );
-    desk.refuse(OPTION_REFUSED, "npx", hint);
+    sink.refuse(OPTION_REFUSED, "npx", hint);
 }
 
-fn judge_yarn_run(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    judge_run("yarn", usage, words, place, desk);
+fn judge_yarn_run(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    judge_run("yarn", usage, words, place, sink);
 }
 
-fn judge_pnpm_run(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    judge_run("pnpm", usage, words, place, desk);
+fn judge_pnpm_run(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    judge_run("pnpm", usage, words, place, sink);
 }
 
-fn judge_node_test(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    judge_own_files(&grammar::judge(usage, words, place, desk), desk);
+fn judge_node_test(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    judge_own_files(&grammar::judge(usage, words, place, sink), sink);
 }
 
-fn judge_node_check(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let files = grammar::judge(usage, words, place, desk);
-    judge_scripts(&files, desk);
-    judge_own_files(&files, desk);
+fn judge_node_check(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    let files = grammar::judge(usage, words, place, sink);
+    judge_scripts(&files, sink);
+    judge_own_files(&files, sink);
 }
 
-fn judge_node(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+fn judge_node(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     let (own, behind) = words.split_at(1.min(words.len()));
     let first = own.first().copied().unwrap_or_default();
     let stem = first.rsplit('/').next().unwrap_or(first).split('.').next().unwrap_or_default();
-    grammar::judge(arguments_of(stem), behind, place, desk);
-    let files = grammar::judge(usage, own, place, desk);
-    judge_scripts(&files, desk);
-    judge_own_files(&files, desk);
+    grammar::judge(arguments_of(stem), behind, place, sink);
+    let files = grammar::judge(usage, own, place, sink);
+    judge_scripts(&files, sink);
+    judge_own_files(&files, sink);
 }
 
-fn judge_scripts(files: &[&str], desk: &mut Desk<'_>) {
+fn judge_scripts(files: &[&str], sink: &mut FindingSink<'_>) {
     for file in files.iter().filter(|file| ![".js", ".mjs", ".cjs"].iter().any(|end| file.ends_with(end))) {
         let hint = "node runs a file of the repository that ends in .js, .mjs or .cjs";
-        desk.refuse(ARGUMENT_REFUSED, file, hint);
+        sink.refuse(ARGUMENT_REFUSED, file, hint);
     }
 }
 
 /// Installed files have their own command lines, package managers among them.
-fn judge_own_files(files: &[&str], desk: &mut Desk<'_>) {
+fn judge_own_files(files: &[&str], sink: &mut FindingSink<'_>) {
     let is_foreign =
         |part: &str| part.eq_ignore_ascii_case("node_modules") || (part.starts_with('.') && part != ".");
     for file in files.iter().filter(|file| file.split('/').any(is_foreign)) {
         let hint = "node runs files of the repository only, no installed package and no hidden file";
-        desk.refuse(PATH_INVALID, file, hint);
+        sink.refuse(PATH_INVALID, file, hint);
     }
 }

@@ -5,7 +5,7 @@
 //! parts (or offer to). It also excludes options for another settings file, because such a file is a
 //! program, and words that some tool takes for another command.
 
-use super::super::finding::{ARGUMENT_REFUSED, Desk};
+use super::super::finding::{ARGUMENT_REFUSED, FindingSink};
 use super::super::grammar::{self, Kind, Operands, Opt, Usage, flag, is_name, joined, value};
 use super::super::paths::Place;
 
@@ -129,11 +129,11 @@ pub(super) fn package_of(tool: &str) -> Option<&str> {
 }
 
 /// Judges a tool and its words.
-pub(super) fn judge(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+pub(super) fn judge(words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     let (tool, rest) = words.split_first().map_or(("", &[][..]), |(tool, rest)| (*tool, rest));
     match TOOLS.iter().find(|usage| usage.name == tool) {
         Some(usage) => {
-            grammar::judge(usage, rest, place, desk);
+            grammar::judge(usage, rest, place, sink);
         }
         None => {
             let known: Vec<_> = TOOLS.iter().map(|usage| usage.name).collect();
@@ -142,7 +142,7 @@ pub(super) fn judge(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
                  use a script of package.json instead",
                 known.join(", ")
             );
-            desk.refuse(ARGUMENT_REFUSED, tool, hint);
+            sink.refuse(ARGUMENT_REFUSED, tool, hint);
         }
     }
 }

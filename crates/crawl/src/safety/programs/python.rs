@@ -4,7 +4,7 @@
 //! table. Neither is a word that Python would import, or call, from outside the repository if no file has
 //! its name.
 
-use super::super::finding::{ARGUMENT_REFUSED, Desk, OPTION_REFUSED, PATH_LINK};
+use super::super::finding::{ARGUMENT_REFUSED, FindingSink, OPTION_REFUSED, PATH_LINK};
 use super::super::grammar::{
     self, Kind, Operands, Opt, Role, Usage, flag, is_name, joined, maybe_joined, short, value,
 };
@@ -375,13 +375,13 @@ pub(super) const PYTHON_FORMS: &[Form] = &[
 pub(super) const POETRY_FORMS: &[Form] =
     &[plain(&["install"], &POETRY_INSTALL), plain(&["build"], &POETRY_BUILD)];
 
-fn judge_pip(usage: &'static Usage, rest: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let line = grammar::read(usage, rest, place, desk);
+fn judge_pip(usage: &'static Usage, rest: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    let line = grammar::read(usage, rest, place, sink);
     let editable = line.values_of(&["-e", "--editable"]);
     let files = line.values_of(&["-r", "--requirement"]);
     let groups = line.values_of(&["--group"]);
     if line.operands.is_empty() && editable.is_empty() && files.is_empty() && groups.is_empty() {
-        desk.refuse(
+        sink.refuse(
             ARGUMENT_REFUSED,
             "pip install",
             "name the project (`.`) or a file of requirements (`-r FILE`)",
@@ -391,25 +391,25 @@ fn judge_pip(usage: &'static Usage, rest: &[&str], place: Place<'_>, desk: &mut 
         if is_project_with_extras(path) {
             if place.has_short_hidden_link() {
                 let hint = "a link of the repository has a name that a shell could read this for; write `.` without extras";
-                desk.refuse(PATH_LINK, path, hint);
+                sink.refuse(PATH_LINK, path, hint);
             }
             continue;
         }
-        grammar::judge_word(Kind::Input, path, Role::WordOf("pip install"), place, desk);
+        grammar::judge_word(Kind::Input, path, Role::WordOf("pip install"), place, sink);
     }
     for file in files.into_iter().chain(line.values_of(&["-c", "--constraint"])) {
-        grammar::judge_word(Kind::Input, file, Role::ValueOf("-r"), place, desk);
+        grammar::judge_word(Kind::Input, file, Role::ValueOf("-r"), place, sink);
     }
     let replaces = rest.iter().find(|word| matches!(**word, "-U" | "--upgrade"));
     if let Some(option) = replaces.filter(|_| !line.values_of(&["-t", "--target"]).is_empty()) {
-        desk.refuse(
+        sink.refuse(
             OPTION_REFUSED,
             option,
             "with a target this deletes what is there; leave one of them out",
         );
     }
     let told = ["-t", "--target", "--prefix", "--root", "--dry-run"];
-    super::warn_of_outside("pip install", rest, &told, desk);
+    super::warn_of_outside("pip install", rest, &told, sink);
 }
 
 /// Whether the name indicates requirements: pip would accept any text.
@@ -438,65 +438,65 @@ fn is_module(part: &str) -> bool {
     is_name(part) && !part.contains('.')
 }
 
-fn judge_setup(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    grammar::judge_word(Kind::Input, "setup.py", Role::WordOf("python"), place, desk);
-    let commands = grammar::judge(usage, words, place, desk);
+fn judge_setup(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    grammar::judge_word(Kind::Input, "setup.py", Role::WordOf("python"), place, sink);
+    let commands = grammar::judge(usage, words, place, sink);
     if commands.is_empty() {
         let hint = format!("name one of: {}", SETUP_COMMANDS.join(", "));
-        desk.refuse(ARGUMENT_REFUSED, "setup.py", hint);
+        sink.refuse(ARGUMENT_REFUSED, "setup.py", hint);
     }
     if commands.iter().any(|command| matches!(*command, "install" | "develop")) {
-        super::warn_of_outside("setup.py install", words, &["--prefix", "--root"], desk);
+        super::warn_of_outside("setup.py install", words, &["--prefix", "--root"], sink);
     }
 }
 
-fn judge_compileall(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    if grammar::judge(usage, words, place, desk).is_empty() {
+fn judge_compileall(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    if grammar::judge(usage, words, place, sink).is_empty() {
         let hint = "name the directories; without one it compiles all that Python can import";
-        desk.refuse(ARGUMENT_REFUSED, "python -m compileall", hint);
+        sink.refuse(ARGUMENT_REFUSED, "python -m compileall", hint);
     }
 }
 
-fn judge_venv(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    for directory in grammar::judge(usage, words, place, desk) {
+fn judge_venv(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    for directory in grammar::judge(usage, words, place, sink) {
         if let Err(refusal) = place.check_environment(directory) {
-            desk.refuse(refusal.code, directory, refusal.hint);
+            sink.refuse(refusal.code, directory, refusal.hint);
         }
     }
 }
 
-fn judge_mypy(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    if grammar::judge(usage, words, place, desk).is_empty() {
-        desk.refuse(ARGUMENT_REFUSED, "mypy", "name what it checks, such as `.` or `src`");
+fn judge_mypy(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    if grammar::judge(usage, words, place, sink).is_empty() {
+        sink.refuse(ARGUMENT_REFUSED, "mypy", "name what it checks, such as `.` or `src`");
     }
     if place.leads_through_link(MYPY_CACHE) || place.holds_link(MYPY_CACHE) {
         let hint = "mypy writes there, and a symbolic link of the repository leads on; leave the step out";
-        desk.refuse(PATH_LINK, MYPY_CACHE, hint);
+        sink.refuse(PATH_LINK, MYPY_CACHE, hint);
     }
 }
 
-fn judge_unittest(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    for path in grammar::judge(usage, words, place, desk) {
-        grammar::judge_word(Kind::Input, path, Role::WordOf(usage.name), place, desk);
+fn judge_unittest(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    for path in grammar::judge(usage, words, place, sink) {
+        grammar::judge_word(Kind::Input, path, Role::WordOf(usage.name), place, sink);
     }
 }
 
-fn judge_discover(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let line = grammar::read(usage, words, place, desk);
+fn judge_discover(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    let line = grammar::read(usage, words, place, sink);
     // The words after the first one would be a pattern and a directory that is added to Python's search
     // path.
     if let [_, second, ..] = line.operands.as_slice() {
-        desk.refuse(ARGUMENT_REFUSED, second, "name one directory; say others with -p and -t");
+        sink.refuse(ARGUMENT_REFUSED, second, "name one directory; say others with -p and -t");
     }
     let directories = line.values_of(&["-s", "--start-directory", "-t", "--top-level-directory"]).into_iter();
     for path in directories.chain(line.operands) {
-        grammar::judge_word(Kind::Input, path, Role::WordOf(usage.name), place, desk);
+        grammar::judge_word(Kind::Input, path, Role::WordOf(usage.name), place, sink);
     }
 }
 
-fn judge_pytest(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    for test in grammar::judge(usage, words, place, desk) {
+fn judge_pytest(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    for test in grammar::judge(usage, words, place, sink) {
         let file = test.split("::").next().unwrap_or(test);
-        grammar::judge_word(Kind::Input, file, Role::WordOf("pytest"), place, desk);
+        grammar::judge_word(Kind::Input, file, Role::WordOf("pytest"), place, sink);
     }
 }

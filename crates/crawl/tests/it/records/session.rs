@@ -223,8 +223,7 @@ impl Drop for Other {
 
 #[test]
 fn dead_session_is_aborted_by_next() {
-    let test =
-        "records::session::dead_session_is_aborted_by_next";
+    let test = "records::session::dead_session_is_aborted_by_next";
     if Other::play() {
         return;
     }

@@ -102,7 +102,9 @@ pub(super) fn answer(asked: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, 
     let mut speakers = models.iter().filter(|(_, model)| model.api.total_requests == 1);
     let (1, Some((speaker, ModelStats { tokens, .. }))) = (requests, speakers.next()) else {
         return Err(asked.unreadable(
-            format!("the program made {requests} requests for one answer; its text may be several answers joined"),
+            format!(
+                "the program made {requests} requests for one answer; its text may be several answers joined"
+            ),
             "try again; name one model, not an alias for several",
         ));
     };

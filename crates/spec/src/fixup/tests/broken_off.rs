@@ -98,8 +98,10 @@ fn later_edited_file_is_reported() {
     // Another command finds the fixup in two of three files, and reports it.
     let error = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap_err().to_string();
     assert!(
-        error.contains("src/a.rs has changed since the fixup was made, and the fixup is in src/b.rs, src/c.rs \
-        already"),
+        error.contains(
+            "src/a.rs has changed since the fixup was made, and the fixup is in src/b.rs, src/c.rs \
+        already"
+        ),
         "{error}"
     );
 }

@@ -48,10 +48,8 @@ impl Tui {
         let dumb = app.env.get("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         let lacking = [io::stdin().is_terminal(), io::stdout().is_terminal(), !dumb, !app.output.is_json()];
         if lacking.contains(&false) {
-            return Err(CommandError::usage(
-                "the workspace view needs a terminal",
-            )
-            .hint("`crucible project status` prints the workspace, and with --json for programs."));
+            return Err(CommandError::usage("the workspace view needs a terminal")
+                .hint("`crucible project status` prints the workspace, and with --json for programs."));
         }
         let ledger = app.ledger_to_ask()?;
         let survey = || workspace.survey(app.clock.now(), ledger.as_ref()).map_err(CommandError::from);
