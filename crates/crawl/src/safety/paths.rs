@@ -218,6 +218,7 @@ impl<'a> Place<'a> {
     /// workspace, without a link in it or in its path. No other step may access a directory with such a
     /// name, so the links that Python creates in it do no harm.
     pub(super) fn check_environment(self, path: &str) -> Result<(), PathRefusal> {
+        let path = path.trim_end_matches('/');
         let (parent, name) = path.rsplit_once('/').unwrap_or((".", path));
         if !ENVIRONMENTS.contains(&name) {
             return Err(NO_ENVIRONMENT);
