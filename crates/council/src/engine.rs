@@ -209,7 +209,7 @@ fn check_fallbacks(config: &EngineConfig) -> Result<(), CouncilError> {
     if most <= MOST_FALLBACKS {
         return Ok(());
     }
-    let value = format!("a list of {most} besides the model that is asked");
+    let value = format!("a list of {most} besides the requested model");
     Err(unfit("fallback_models", &value, "OpenRouter accepts at most three; name fewer"))
 }
 

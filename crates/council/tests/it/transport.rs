@@ -337,7 +337,7 @@ fn too_many_fallback_models_are_refused_unsent() {
     assert_eq!(refused(with(&four[1..])), "fine");
     assert_eq!(refused(with(&four)), "fine", "the model that is asked is no fallback of itself");
     let five = [four.clone(), vec!["maker/5".to_owned()]].concat();
-    let told = "fallback_models is a list of 4 besides the model that is asked; OpenRouter accepts at most \
+    let told = "fallback_models is a list of 4 besides the requested model; OpenRouter accepts at most \
     three; name fewer";
     assert_eq!(refused(with(&five)), told);
     let other = || "maker/other".to_owned();

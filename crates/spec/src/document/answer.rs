@@ -68,7 +68,7 @@ pub(crate) fn warning(kind: &str, message: impl Into<String>) -> ReceiptWarning 
 /// The warning about lines that belong to no entry.
 pub(crate) fn trimmed(lines: u64, entry: &str) -> ReceiptWarning {
     let lines = crucible_model::counted(lines, "line");
-    warning("spec_answer_trimmed", format!("{lines} beside the {entry}s left out"))
+    warning("spec_answer_trimmed", format!("{lines} outside of the {entry}s left out"))
 }
 
 /// Finds the document in an answer.
@@ -337,7 +337,7 @@ fn paragraphs<'l>(lines: &'l [Line<'_>]) -> impl Iterator<Item = &'l str> {
 
 fn cut(text: &str) -> ReceiptWarning {
     let text = crucible_model::short_line(text.trim(), 80);
-    warning("spec_answer_trimmed", format!("words beside the document were left out: {text}"))
+    warning("spec_answer_trimmed", format!("text outside of the document was removed: {text}"))
 }
 
 fn is_json(text: &str) -> bool {

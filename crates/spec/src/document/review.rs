@@ -376,9 +376,9 @@ mod tests {
     #[test]
     fn what_is_left_out_is_counted_in_words_that_fit() {
         let (_, _, warnings) = made("All is well.\n\n- none\n", &[]).unwrap();
-        assert_eq!(warnings[0].message, "1 line beside the findings left out");
+        assert_eq!(warnings[0].message, "1 line outside of the findings left out");
         let (_, _, warnings) = made("All is well.\nIndeed.\n\n- none\n", &[]).unwrap();
-        assert_eq!(warnings[0].message, "2 lines beside the findings left out");
+        assert_eq!(warnings[0].message, "2 lines outside of the findings left out");
     }
 
     #[test]

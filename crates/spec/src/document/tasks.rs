@@ -221,7 +221,7 @@ mod tests {
              - [ ] T-004 (R-002): R-2 announce\n"
         );
         assert_eq!((count, warnings.len()), (4, 1));
-        assert_eq!(warnings[0].message, "1 line beside the tasks left out");
+        assert_eq!(warnings[0].message, "1 line outside of the tasks left out");
         assert_eq!(
             made(text.split_once("\n\n").unwrap().1, &[1, 2]).unwrap().0,
             text,

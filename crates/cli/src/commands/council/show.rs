@@ -260,7 +260,7 @@ fn joined(seats: &[SeatId]) -> String {
 /// Which seats held their positions and which changed them.
 fn after_attack(outcomes: &BTreeMap<SeatId, AfterAttack>, grammar: Option<LoopGrammar>) -> String {
     if outcomes.values().all(|outcome| *outcome == AfterAttack::NotAskedAgain) {
-        return "nobody was asked again".to_owned();
+        return "no seat was asked again".to_owned();
     }
     let whose = if grammar == Some(LoopGrammar::Sequential) { "the draft of " } else { "" };
     let one = |(seat, outcome): (&SeatId, &AfterAttack)| {
@@ -353,7 +353,7 @@ mod tests {
             told(&[Held, NotAskedAgain], LoopGrammar::Sequential),
             "the draft of creative held, the draft of creative#2 was the last one"
         );
-        assert_eq!(told(&[NotAskedAgain; 2], LoopGrammar::Parallel), "nobody was asked again");
+        assert_eq!(told(&[NotAskedAgain; 2], LoopGrammar::Parallel), "no seat was asked again");
         let figures = BTreeMap::from([(seats[0], 0.8), (seats[1], 0.7999), (seats[2], 0.29)]);
         assert_eq!(likeness(&figures), "creative 0.80, creative#2 0.79, creative#3 0.29");
     }

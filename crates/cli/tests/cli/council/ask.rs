@@ -103,7 +103,7 @@ fn the_trace_of_the_parallel_grammar_tells_the_argument() {
         One program is enough for five people, until a second team comes.
       red_team, attack (gpt-oss-20b)
         The costs of waiting are left out.
-      - after the attack: nobody was asked again
+      - after the attack: no seat was asked again
       - resemblance to the loop before: domain_expert 1.00, pragmatist 0.00
       - nobody was asked whether anything changed
       - 2 seats, 1 model; positions resemble each other 0.50 on average
