@@ -39,13 +39,15 @@ const ENDS: &str = "Exit codes: 0 answered, 1 the record of a call cannot be wri
 #[derive(Args)]
 #[command(after_help = ENDS)]
 pub(crate) struct Ask {
-    /// The question; `-` reads it from standard input, as does no argument if that is a file or pipe
+    /// The question; `-` reads it from standard input
+    ///
+    /// Without an argument, it is read from standard input if that is a file or a pipe.
     #[arg(value_name = "QUESTION")]
     question: Option<String>,
-    /// Show the argument behind the answer, loop by loop, with the cost of each part
+    /// Show the argument behind the answer, loop by loop
     #[arg(long)]
     trace: bool,
-    /// A fact about the question that only the triage sees. May be given several times
+    /// Fact about the question that only the triage sees (repeatable)
     #[arg(long, value_name = "KEY=VALUE", value_parser = entry)]
     context: Vec<(String, String)>,
     #[command(flatten)]

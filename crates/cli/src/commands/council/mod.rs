@@ -68,10 +68,10 @@ pub(crate) struct CouncilFlags {
     /// provider's]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Fallback model for OpenRouter, tried in order. May be given several times
+    /// Fallback model for OpenRouter, tried in order (repeatable)
     #[arg(long = "fallback-model", value_name = "MODEL", value_parser = model_name)]
     fallback_models: Vec<String>,
-    /// Model that the triage may choose for a seat; `*` allows any. May be given several times
+    /// Model that the triage may choose; `*` allows any (repeatable)
     #[arg(long = "hint-model", value_name = "MODEL", value_parser = model_name)]
     hinted_models: Vec<String>,
     /// How to detect that a loop changed nothing [default: council.delta, judge]
@@ -80,7 +80,7 @@ pub(crate) struct CouncilFlags {
     /// Maximum calls per question, retries included, at least 2 [default: council.calls, 64]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = RangedI64ValueParser::<u64>::new().range(FEWEST_CALLS as i64..))]
     max_calls: Option<u64>,
-    /// Record every call in this new file; the provider `replay` answers the same command from it
+    /// Record every call in this new file, for the provider `replay`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 }

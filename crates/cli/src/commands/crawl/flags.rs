@@ -38,7 +38,7 @@ pub(crate) struct OutputArgs {
     /// Output format [default: pretty on a terminal, else json]
     #[arg(long, value_name = "FORMAT", conflicts_with = "json")]
     pub(crate) format: Option<FormatName>,
-    /// Ask no questions; take the best search result, and fail if an answer is needed
+    /// Ask no questions; take the best search result or fail
     #[arg(long)]
     pub(crate) non_interactive: bool,
 }

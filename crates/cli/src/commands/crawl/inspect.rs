@@ -10,7 +10,7 @@ use super::wanted::RepoSelection;
 use crate::app::App;
 use crate::error::CommandError;
 
-/// Describe a repository, its build system, and the evidence for that
+/// Describe a repository, its build system and the evidence
 ///
 /// Fetches the archive of the latest release, or a shallow clone, into a temporary directory that is
 /// deleted afterwards. No model is called, and nothing is executed. For example:

@@ -29,7 +29,7 @@ use flags::{FormatName, OutputArgs};
 const ENDS: &str = "Exit codes: 0 done, 1 refused, usage errors included, 2 the safety rules reject the plan, \
 3 a document or a model's JSON does not match its schema, 4 GitHub's rate limit, 8 secret found, 9 locked, 70 no usable model answer, 130 interrupted.";
 
-/// Find and inspect a repository, and derive a safe build plan
+/// Inspect a repository and derive a safe build plan
 ///
 /// Without a subcommand on a terminal, this opens a menu. Crucible contacts GitHub only through `gh` and
 /// `git clone`, and executes nothing from a repository. For example:

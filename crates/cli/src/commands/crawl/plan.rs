@@ -12,7 +12,7 @@ use super::wanted::RepoSelection;
 use crate::app::App;
 use crate::error::CommandError;
 
-/// Derive a build plan with two models, and check its safety
+/// Derive a build plan with two models; check its safety
 ///
 /// GPT drafts, revises and finishes the plan; Claude reviews it. Both are role names: you choose the
 /// provider and the model of each. The safety rules decide, not the models. A rejected plan is printed

@@ -11,7 +11,7 @@ use super::{ask, show};
 use crate::app::App;
 use crate::error::CommandError;
 
-/// Search GitHub and rank the results, with reasons for each score
+/// Search GitHub and rank the results with reasons
 ///
 /// No model is called: the score is a formula over the data that GitHub returns. For example:
 /// `crucible crawl search ripgrep`, or

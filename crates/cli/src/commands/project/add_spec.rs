@@ -19,7 +19,7 @@ pub(crate) struct AddSpec {
     /// The id of the spec
     #[arg(value_name = "SPEC-ID", value_parser = spec_id)]
     spec: SpecId,
-    /// A tag of the spec. May be given several times
+    /// A tag of the spec (repeatable)
     #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
     tags: Vec<SpecTag>,
     /// Replace the tags and the time of a spec that is already listed

@@ -20,7 +20,7 @@ use crate::text::one_line;
 /// Characters of a failure message in the table; `--json` has more.
 const LONGEST_NOTE: usize = 80;
 
-/// Show the runs of a spec with their tokens and cost
+/// Show the runs of a spec with tokens and cost
 ///
 /// Reads every receipt of the spec and compares it with this machine's ledger. A receipt that cannot be
 /// trusted is named and is not part of the totals.

@@ -28,10 +28,9 @@ pub(crate) struct FixupFlags {
     /// Apply the fixups that were pending when the command began, all or none
     #[arg(long)]
     apply_fixups: bool,
-    /// Path that a fixup may create, delete, or change despite its protected kind. May be given several
-    /// times
+    /// Path that fixups may create, delete or change (repeatable)
     ///
-    /// Tests, manifests, lock files and CI settings are protected.
+    /// Without it, fixups change only existing files, except tests, manifests, lock files and CI settings.
     #[arg(long = "allow-path", value_name = "PATH")]
     allow_paths: Vec<RepoPath>,
     /// Follow symbolic links to files inside the project

@@ -49,12 +49,12 @@ pub(crate) struct SourceFlags {
     /// `--source notes.md --source docs/wishes`
     #[arg(long, value_name = "FILE|DIR|-")]
     source: Vec<PathBuf>,
-    /// GitHub issue whose title and text are the idea. May be given several times
+    /// GitHub issue whose title and text are the idea (repeatable)
     ///
     /// The issue is read through `gh`: `--issue acme/shop#12`, or its https address.
     #[arg(long, value_name = "OWNER/REPO#N", value_parser = issue)]
     issue: Vec<IssueRef>,
-    /// File, directory or glob that every phase must see. May be given several times
+    /// File, directory or glob that every phase must see (repeatable)
     ///
     /// For example: `--context src/export.rs --context 'docs/**/*.md'`. If the files exceed the packet
     /// limits, the command fails before any model call.

@@ -73,10 +73,12 @@ pub(crate) struct PhaseFlags {
     /// Who may act on a model's answer; only `controlled`, Crucible alone, is supported
     #[arg(long, value_name = "STRATEGY")]
     execution_strategy: Option<String>,
-    /// Record every call in this new file; the provider `replay` answers the same command from it
+    /// Record every call in this new file, for the provider `replay`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Take the spec's lock from another process, which then saves nothing more
+    /// Take the spec's lock from another process
+    ///
+    /// That process then saves nothing more.
     #[arg(long)]
     force: bool,
     /// The workspace.yaml of the project [default: the project of the working directory]

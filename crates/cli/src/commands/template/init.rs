@@ -33,7 +33,7 @@ pub(crate) struct Init {
     #[arg(value_name = "SPEC-ID", value_parser = place::spec_id)]
     spec: SpecId,
 
-    /// Overwrite the idea and README of an existing spec, not its artifacts and receipts
+    /// Overwrite the idea and README of an existing spec
     #[arg(long)]
     force: bool,
 
