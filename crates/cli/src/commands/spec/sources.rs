@@ -41,8 +41,9 @@ const STANDARD_INPUT: &str = "-";
 /// The flags for the idea and for files that a model may see
 #[derive(Args, Default)]
 pub(crate) struct SourceFlags {
-    /// Source of the idea: a text file, a directory, or `-` for standard input. May be given several
-    /// times
+    /// Source of the idea: a file, a directory, or `-` (repeatable)
+    ///
+    /// A directory stands for its text files, and `-` for standard input.
     ///
     /// Standard input is also read without this flag if the spec has no idea yet and standard input is a
     /// file or a pipe. With a --source or an --issue it is read only if `-` names it. For example:
