@@ -157,7 +157,7 @@ impl<'f> ActiveLoop<'f> {
     }
 
     /// Asks the red team for its critique, which the loop requires. Notes if it raises no objection.
-    async fn ask_red_team(&self, messages: Vec<Message>) -> Result<Untrusted, CouncilError> {
+    async fn request_critique(&self, messages: Vec<Message>) -> Result<Untrusted, CouncilError> {
         let said = self.ask_red_team(messages, None).await?;
         self.take_critique(&said, &said.text);
         Ok(said.text)

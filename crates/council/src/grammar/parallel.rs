@@ -30,7 +30,7 @@ impl Grammar for Parallel {
         active.quorum(&replies)?;
         let positions = answered(replies);
         let critique =
-            active.ask_red_team(red_team::messages(council, &labelled(council, &positions))).await?;
+            active.request_critique(red_team::messages(council, &labelled(council, &positions))).await?;
         Ok(LoopState {
             number: active.number,
             grammar: LoopGrammar::Parallel,

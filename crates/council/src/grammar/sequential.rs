@@ -38,13 +38,13 @@ impl Grammar for Sequential {
                 active.ask_seats(vec![(seat, work.messages(council, seat))], TurnKind::Position).await?;
             if let [(_, Ok(said))] = answer.as_slice() {
                 let attacked = [(DRAFT.to_owned(), &said.text)];
-                let attack = active.ask_red_team(red_team::messages(council, &attacked)).await?;
+                let attack = active.request_critique(red_team::messages(council, &attacked)).await?;
                 work.drafts.push(Draft { seat: seat.id, text: said.text.clone(), attack });
             }
             replies.extend(answer);
             active.quorum(&replies)?;
         }
-        let critique = active.ask_red_team(red_team::messages(council, &outcome(&work.drafts))).await?;
+        let critique = active.request_critique(red_team::messages(council, &outcome(&work.drafts))).await?;
         Ok(LoopState {
             number: active.number,
             grammar: LoopGrammar::Sequential,
