@@ -49,7 +49,7 @@ pub struct AppliedTree {
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// Files are not as the commit has them. Nothing was changed.
-    #[error("these files have changes of your own: {}", names(files))]
+    #[error("these files have uncommitted changes: {}", names(files))]
     Dirty {
         /// Which, and how they differ.
         files: Vec<DirtyEntry>,

@@ -118,7 +118,7 @@ pub struct Cloned {
 #[derive(Debug, thiserror::Error)]
 pub enum CloneError {
     /// The address is none of ours.
-    #[error("{text:?} is no address to clone from: {why}; write https://HOST/PATH or file:///PATH")]
+    #[error("cannot clone from {text:?}: {why}; write https://HOST/PATH or file:///PATH")]
     Address {
         /// What was written.
         text: String,
@@ -126,7 +126,7 @@ pub enum CloneError {
         why: &'static str,
     },
     /// The other side has no such branch and no such tag.
-    #[error("{url} has no branch and no tag {name:?}; look at `git ls-remote {url}` for those it has")]
+    #[error("{url} has no branch or tag {name:?}; list them with `git ls-remote {url}`")]
     NoSuchRef {
         /// The repository.
         url: String,
@@ -135,7 +135,7 @@ pub enum CloneError {
     },
     /// The ref is a tag of something else.
     #[error(
-        "{name:?} of {url} is no commit: the tag names a directory or a file alone; name a branch, or the tag of a commit"
+        "{name:?} of {url} is not a commit: the tag names a tree or a blob; name a branch, or the tag of a commit"
     )]
     NotACommit {
         /// The repository.
@@ -150,7 +150,7 @@ pub enum CloneError {
         url: String,
     },
     /// The other side was not reached.
-    #[error("{url} cannot be reached: {detail}; check the network and the proxy settings")]
+    #[error("cannot reach {url}: {detail}; check the network and the proxy settings")]
     Unreachable {
         /// The repository.
         url: String,
@@ -158,15 +158,14 @@ pub enum CloneError {
         detail: String,
     },
     /// There is no commit.
-    #[error("{url} has no commit yet; there is nothing to look at")]
+    #[error("{url} has no commit yet, so there is nothing to inspect")]
     Empty {
         /// The repository.
         url: String,
     },
     /// Its object names have 64 digits.
     #[error(
-        "{url} is a repository with SHA-256 object names, which the artifacts of a crawl have no room for; name a repository \
-         with SHA-1 names (`git rev-parse --show-object-format` tells which a clone has)"
+        "{url} uses SHA-256 object names, which crawl artifacts do not support; name a repository with SHA-1 names (check a clone with `git rev-parse --show-object-format`)"
     )]
     Sha256 {
         /// The repository.
@@ -183,7 +182,7 @@ pub enum CloneError {
         limit: u64,
     },
     /// It took too long.
-    #[error("{url} was not cloned within {} s; check the network, or try again later", after.as_secs())]
+    #[error("cloning {url} took longer than {} s; check the network, or try again later", after.as_secs())]
     TimedOut {
         /// The repository.
         url: String,
@@ -216,7 +215,7 @@ impl CloneUrl {
             return Err(refuse(if odd == b' ' {
                 "it holds a space"
             } else {
-                "it holds a character of no address"
+                "it holds an invalid character"
             }));
         }
         if text.contains(['?', '#']) {
@@ -230,7 +229,7 @@ impl CloneUrl {
             };
         }
         let Some(rest) = text.strip_prefix("https://") else {
-            return Err(refuse("it begins neither with https:// nor with file://"));
+            return Err(refuse("it does not begin with https:// or file://"));
         };
         let host = rest.split('/').next().unwrap_or_default();
         // A password may hold what seems to begin the path.
@@ -239,7 +238,7 @@ impl CloneUrl {
         }
         let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte);
         if host.is_empty() || host.starts_with('-') || !host.bytes().all(is_host) {
-            return Err(refuse("it names no host"));
+            return Err(refuse("it has no host"));
         }
         Ok(Self(text.to_owned()))
     }

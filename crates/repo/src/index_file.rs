@@ -52,7 +52,7 @@ impl Stat {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "git cuts these numbers to 32 bits"
+            reason = "git truncates these numbers to 32 bits"
         )]
         Self {
             changed: (meta.ctime() as u32, meta.ctime_nsec() as u32),

@@ -26,10 +26,10 @@ pub enum RefNameError {
     #[error("it begins with a dash")]
     Dash,
     /// `HEAD` and `@` name whatever is checked out.
-    #[error("HEAD and @ are no branch and no tag")]
+    #[error("HEAD and @ are not branch or tag names")]
     Head,
     /// It holds a character that no name may have.
-    #[error("it holds {0:?}, which no name may")]
+    #[error("it holds the invalid character {0:?}")]
     Character(char),
     /// It holds two dots, or ends with one.
     #[error("it holds `..`, or ends with a dot")]

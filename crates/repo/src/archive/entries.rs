@@ -88,7 +88,7 @@ impl<'a> Entries<'a> {
             let header = entry.header().clone();
             let size = header.entry_size().map_err(explain)?;
             if header.as_ustar().is_none() && header.as_gnu().is_none() {
-                return Err(ArchiveError::Damaged { what: "an entry of an unknown form".to_owned() });
+                return Err(ArchiveError::Damaged { what: "an entry of an unknown format".to_owned() });
             }
             let mut content = Content { inner: &mut entry, left: size, fault: None, flow: &flow };
             match header.entry_type() {
@@ -99,7 +99,7 @@ impl<'a> Entries<'a> {
                 EntryType::XGlobalHeader => {
                     let records = pax::parse(&content.all(MAX_PAX)?)?;
                     if records.path.is_some() || records.link.is_some() || records.size.is_some() {
-                        let what = "a global header that names an entry".to_owned();
+                        let what = "a global header with the name of an entry".to_owned();
                         return Err(ArchiveError::Damaged { what });
                     }
                     commit = records.comment.and_then(|comment| Oid::from_ascii(&comment)).or(commit);

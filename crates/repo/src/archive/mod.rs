@@ -97,13 +97,13 @@ pub enum ArchiveError {
         what: String,
     },
     /// It ends before its end.
-    #[error("the archive is not whole: {what}; download it again")]
+    #[error("the archive is truncated: {what}; download it again")]
     Truncated {
         /// What is missing.
         what: &'static str,
     },
     /// Something follows its end.
-    #[error("the archive is followed by something that is none of it; download it again")]
+    #[error("trailing data after the archive; download it again")]
     Trailing,
     /// It is more than may be unpacked.
     #[error("the archive is too large: more than {limit} {what}; inspect a smaller repository")]
@@ -140,7 +140,7 @@ pub enum Refusal {
     #[error("has `..` in its name")]
     Parent,
     /// Its name, or a part of it, is empty or `.`.
-    #[error("has an empty part in its name")]
+    #[error("has an empty component in its name")]
     EmptyPart,
     /// Its name holds a NUL byte.
     #[error("has a NUL byte in its name")]
@@ -149,28 +149,28 @@ pub enum Refusal {
     #[error("has a name that is too long")]
     TooLong,
     /// It lies deeper than any source does.
-    #[error("lies too deep")]
+    #[error("is nested too deeply")]
     TooDeep,
     /// It reaches git's own directory, under any spelling.
-    #[error("is part of git's own directory")]
+    #[error("is inside git's own directory")]
     GitDirectory,
     /// It lies in another top folder than the first entry, or is none.
-    #[error("lies outside of the archive's one top folder")]
+    #[error("is outside the archive's top directory")]
     OtherTop,
     /// Its name came before, or a file stands where it needs a directory.
-    #[error("has a name that another entry has, or lies below one that is no directory")]
+    #[error("has the name of another entry, or is below an entry that is not a directory")]
     Duplicate,
     /// It is a link that leads out of the top folder.
-    #[error("is a link that leads out of the archive")]
+    #[error("is a link that points outside the archive")]
     LeadsOut,
     /// It is a link whose way back up goes through another link.
-    #[error("is a link that goes back up through another link")]
+    #[error("is a link with `..` behind another link")]
     ThroughLink,
     /// It is a hard link to no file that came before.
-    #[error("is a hard link to no file before it")]
+    #[error("is a hard link to a file that does not precede it")]
     HardLink,
     /// It is a device, a pipe, a socket, sparse, or something newer.
-    #[error("is neither file nor directory nor link")]
+    #[error("is not a file, directory or link")]
     Kind,
     /// It has content where no such entry has any, or the name of a directory without being one.
     #[error("contradicts itself")]

@@ -33,7 +33,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Records, ArchiveError> {
             b"comment" => records.comment.replace(value.to_vec()).is_some(),
             b"size" => {
                 let size = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-                records.size.replace(size.ok_or_else(|| damaged("a size that is none"))?).is_some()
+                records.size.replace(size.ok_or_else(|| damaged("an invalid size"))?).is_some()
             }
             b"hdrcharset" if value != b"ISO-IR 10646 2000 UTF-8" => {
                 return Err(damaged("another character set"));

@@ -103,7 +103,7 @@ impl Place {
             self.root.make_link(&path, &target).map_err(|errno| self.fault("link", name, errno))?;
         }
         let top = self.top.and_then(|top| String::from_utf8(top).ok());
-        let top = top.ok_or_else(|| ArchiveError::Damaged { what: "there is nothing in it".to_owned() })?;
+        let top = top.ok_or_else(|| ArchiveError::Damaged { what: "it is empty".to_owned() })?;
         Ok(Unpacked { tree: into.join(&top), top, commit, special_bits: self.special_bits })
     }
 

@@ -85,10 +85,10 @@ fn compile(patterns: &[&str], reach: Reach, notes: &mut Vec<String>) -> GlobSet 
     if let Some(first) = passed_over.first() {
         let shown: String = first.chars().take(60).collect();
         let count = passed_over.len();
-        notes.push(format!("{count} patterns of the workspace were passed over, the first is {shown:?}"));
+        notes.push(format!("{count} workspace patterns were skipped, the first is {shown:?}"));
     }
     set.build().unwrap_or_else(|_| {
-        notes.push("the patterns of the workspace are too many to be matched".to_owned());
+        notes.push("the workspace has too many patterns to match".to_owned());
         GlobSet::empty()
     })
 }

@@ -77,10 +77,8 @@ pub fn detect_build_system(files: &ProjectFiles<'_>) -> Detection {
     let mut known = known.by_ref().filter(|detection| detection.system != BuildSystem::Unknown);
     match (known.next(), known.next()) {
         (Some(mut only), None) => {
-            let why = format!(
-                "nothing at the top says how to build; {} is the only directory below that does",
-                only.directory
-            );
+            let why =
+                format!("no build file at the top; {} is the only directory below with one", only.directory);
             only.reasons.push(why);
             only
         }

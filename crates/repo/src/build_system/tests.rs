@@ -263,7 +263,7 @@ fn members_are_found_by_their_patterns() {
     ]);
     assert_eq!(cargo.projects(), ["crates/a cargo", "crates/b cargo", "xtask cargo"]);
     let notes = find_projects(&cargo.view()).notes;
-    assert_eq!(notes, ["3 patterns of the workspace were passed over, the first is \"../out\""]);
+    assert_eq!(notes, ["3 workspace patterns were skipped, the first is \"../out\""]);
 
     let node = files(&[
         ("package.json", r#"{"workspaces":["packages/**","tools/{x,y}","!packages/private","!**/test/**"]}"#),

@@ -38,7 +38,7 @@ pub(super) async fn download(
     let Some(status) = status_of(&completed.stderr.text()) else {
         return Err(match total {
             0 => silence(code, what, said),
-            _ => GhError::Unreadable { what: what.to_owned(), why: format!("it broke off ({said})") },
+            _ => GhError::Unreadable { what: what.to_owned(), why: format!("it was cut off ({said})") },
         });
     };
     let body = read_prefix(to, MAX_REFUSAL).map(|prefix| prefix.bytes).unwrap_or_default();

@@ -82,7 +82,7 @@ pub(super) fn read(
             Some(status) => refusal_in_words(status, &completed.stdout.bytes, what),
             None if code == 0 && !completed.stdout.bytes.trim_ascii().is_empty() => GhError::Unreadable {
                 what: what.to_owned(),
-                why: "what `gh` printed is no answer of GitHub's API; see with `gh --version` that it is GitHub's own program"
+                why: "the output of `gh` is not a response of GitHub's API; check with `gh --version` that it is GitHub's own program"
                     .to_owned(),
             },
             None => silence(code, what, said),
@@ -91,7 +91,7 @@ pub(super) fn read(
     match (code, head.status) {
         (0, 200..=299) => Ok(GhResponse { body: body.to_vec(), what: what.to_owned() }),
         (_, 200..=299) => {
-            Err(GhError::Unreadable { what: what.to_owned(), why: format!("it broke off ({said})") })
+            Err(GhError::Unreadable { what: what.to_owned(), why: format!("it was cut off ({said})") })
         }
         (_, status) => Err(refusal(status, &head, body, what)),
     }

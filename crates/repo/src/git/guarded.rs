@@ -85,8 +85,7 @@ async fn all_in(
     let places: BTreeSet<PathBuf> = places.into_iter().filter_map(inside).collect();
     if places.len() > MOST_PLACES {
         let why = format!(
-            "{} places in it decide what git runs; at most {MOST_PLACES} can be guarded. Move clones and other repositories that lie in \
-             it outside of it, or run the hook without walls (hooks.NAME.sandbox = \"off\" in your own configuration)",
+            "{} paths in it decide what git runs; at most {MOST_PLACES} can be protected. Move other repositories in it elsewhere, or run the hook without a sandbox (hooks.NAME.sandbox = \"off\" in your own configuration)",
             places.len()
         );
         return Err(RepoError::io("guard", directory, std::io::Error::other(why)));

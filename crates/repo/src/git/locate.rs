@@ -103,7 +103,10 @@ fn place_at(directory: &Path) -> Result<Option<Place>, RepoError> {
             return Ok(None);
         }
         if fs::symlink_metadata(dot_git.join("commondir")).is_ok() {
-            return refuse(&dot_git.join("commondir"), "it takes its branches and settings from another one");
+            return refuse(
+                &dot_git.join("commondir"),
+                "it shares branches and settings with another repository",
+            );
         }
         return Ok(Some(Place {
             top: directory.to_owned(),
@@ -116,7 +119,7 @@ fn place_at(directory: &Path) -> Result<Option<Place>, RepoError> {
         return Ok(None);
     }
     let Some(git_dir) = read_path(&dot_git, b"gitdir: ", directory)? else {
-        return refuse(&dot_git, "`.git` is a file that names no directory");
+        return refuse(&dot_git, "`.git` is a file that does not name a directory");
     };
     let Some(common_dir) = read_path(&git_dir.join("commondir"), b"", &git_dir)? else {
         return if is_git_dir(&git_dir) {
@@ -134,7 +137,7 @@ fn place_at(directory: &Path) -> Result<Option<Place>, RepoError> {
     } else {
         refuse(
             &git_dir,
-            "that repository does not know this work tree; `git worktree repair` there if it moved",
+            "that repository does not list this work tree; if it moved, run `git worktree repair` there",
         )
     }
 }

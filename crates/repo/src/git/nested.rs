@@ -46,8 +46,7 @@ fn places_within(directory: &Path, most: usize) -> Result<Vec<PathBuf>, RepoErro
             seen += 1;
             if seen > most {
                 let why = format!(
-                    "there are more than {most} entries, and a repository may be among them. Keep what programs make in directories \
-                     named {}, which are not searched, or outside of it; a hook without walls (hooks.NAME.sandbox = \"off\" in your own \
+                    "it has more than {most} entries, and one may be a repository. Keep build output outside it, or in directories named {}, which are not searched; a hook without a sandbox (hooks.NAME.sandbox = \"off\" in your own \
                      configuration) needs no search",
                     NOT_SEARCHED.join(" or ")
                 );

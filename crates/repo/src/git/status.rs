@@ -46,7 +46,7 @@ impl DirtyKind {
     #[must_use]
     pub fn hidden(self) -> Option<&'static str> {
         (self == Self::Hidden).then_some(
-            "git's index is told not to look at it, by a sparse checkout (end it with `git sparse-checkout disable`) or a flag (take it away with \
+            "git's index ignores it because of a sparse checkout (end it with `git sparse-checkout disable`) or a flag (clear it with \
              `git update-index --no-skip-worktree --no-assume-unchanged`)",
         )
     }

@@ -121,7 +121,7 @@ pub(super) fn copy_all(
     };
     let parts: Vec<Result<Copied, RepoError>> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads).map(|_| scope.spawn(|| work.run())).collect();
-        let died = || RepoError::io("copy", "the work tree", io::Error::other("a copying thread died"));
+        let died = || RepoError::io("copy", "the work tree", io::Error::other("a copying thread panicked"));
         handles.into_iter().map(|handle| handle.join().unwrap_or_else(|_| Err(died()))).collect()
     });
     let mut all = Copied::nothing();
@@ -219,7 +219,7 @@ impl Work<'_> {
             return Ok(Outcome::Omitted(OmitReason::TooLarge));
         }
         if stat.st_nlink > 1 && judging.other_names.contains(&(stat.st_dev, stat.st_ino)) {
-            let why = "it is another name of a file that holds secrets".to_owned();
+            let why = "it is a hard link to a file that holds secrets".to_owned();
             return Ok(Outcome::Omitted(OmitReason::Secret(why)));
         }
         let total = self.judged.fetch_add(size, Ordering::Relaxed).saturating_add(size);

@@ -381,7 +381,7 @@ impl Walk<'_> {
                 }
             }
             if masked.len() > self.options.limits.masks {
-                let why = "more files in it have names of secrets than can be hidden".to_owned();
+                let why = "it has more files with secret names than can be hidden".to_owned();
                 return part.omitted.push(Omission { path, reason: OmitReason::Secret(why) });
             }
         }

@@ -90,7 +90,7 @@ pub enum OmitReason {
     Repository,
     /// It is a socket, a pipe or a device.
     Special,
-    /// It is a link that leads out of the work tree.
+    /// It is a link out of the work tree.
     LeavesTree,
     /// A directory on its way is a link.
     BehindLink,
@@ -98,7 +98,7 @@ pub enum OmitReason {
     Missing,
     /// git tracks a file there, and there is a directory.
     Directory,
-    /// It may not be read.
+    /// It is not readable.
     Unreadable,
     /// It holds installed programs and packages.
     VirtualEnvironment,
@@ -108,7 +108,7 @@ pub enum OmitReason {
     Cache,
     /// It is a database, or a part of one.
     Database,
-    /// It is a link that leads nowhere, or back to itself.
+    /// It is a link to nothing, or back to itself.
     Dangling,
     /// It is a link to something that was left out.
     LeadsToOmitted,
@@ -130,22 +130,22 @@ impl fmt::Display for OmitReason {
         f.write_str(match self {
             Self::Secret(why) => return write!(f, "holds a secret: {why}"),
             Self::TooMuch { files, bytes } => {
-                return write!(f, "holds {files} files or more with {bytes} bytes, too much to be copied");
+                return write!(f, "holds {files} files or more with {bytes} bytes, too much to copy");
             }
             Self::Repository => "is a repository of its own",
-            Self::Special => "is no file, directory or link",
-            Self::LeavesTree => "is a link that leads out of the work tree",
-            Self::BehindLink => "lies behind a link",
-            Self::Missing => "is tracked and not in the work tree",
+            Self::Special => "is not a file, directory or link",
+            Self::LeavesTree => "is a link out of the work tree",
+            Self::BehindLink => "is reached through a link",
+            Self::Missing => "is tracked but missing from the work tree",
             Self::Directory => "is a directory where git tracks a file",
-            Self::Unreadable => "may not be read",
+            Self::Unreadable => "is not readable",
             Self::VirtualEnvironment => "is a virtual environment",
             Self::Packages => "holds installed packages",
             Self::Cache => "is a cache",
             Self::Database => "is a database",
-            Self::Dangling => "is a link that leads nowhere",
+            Self::Dangling => "is a link to nothing",
             Self::LeadsToOmitted => "is a link to something that was left out",
-            Self::TooLarge => "is too large to be copied",
+            Self::TooLarge => "is too large to copy",
             Self::Own => "is Crucible's own",
         })
     }

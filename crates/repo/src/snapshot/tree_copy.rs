@@ -157,7 +157,7 @@ impl Walked {
             let names = match allowance.list(from, &directory) {
                 Listing::Names(names) => names,
                 Listing::TooMany => {
-                    let what = "the number of names in the project, counted in thousands,".to_owned();
+                    let what = "the number of names in the project, in thousands,".to_owned();
                     return Err(RepoError::TooLarge { what, limit: options.limits.entries as u64 / 1000 });
                 }
                 Listing::Closed(errno) if is_top => return Err(from.fail("list", &directory, errno)),

@@ -121,11 +121,11 @@ impl Journal {
         let refuse = |why: String| TreeEditError::Journal { path: path.to_owned(), why };
         let journal: Self = serde_json::from_slice(&bytes).map_err(|error| refuse(error.to_string()))?;
         if journal.schema_version != SCHEMA {
-            return Err(refuse(format!("it is no {SCHEMA}")));
+            return Err(refuse(format!("its schema_version is not {SCHEMA}")));
         }
         let is_token = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
         if journal.token.len() != 32 || !journal.token.bytes().all(is_token) {
-            return Err(refuse("its token is none".to_owned()));
+            return Err(refuse("its token is invalid".to_owned()));
         }
         let paths = journal.entries.iter().map(|entry| &entry.path).chain(&journal.made);
         for path in paths {
@@ -138,7 +138,7 @@ impl Journal {
             new.into_iter().any(|entry| entry.parent().starts_with(made))
         };
         if let Some(made) = journal.made.iter().find(|made| !is_on_the_way(made)) {
-            return Err(refuse(format!("{made} is on the way to none of its files")));
+            return Err(refuse(format!("{made} is not a parent of any of its files")));
         }
         Ok(Some(journal))
     }

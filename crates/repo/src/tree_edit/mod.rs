@@ -167,15 +167,15 @@ impl fmt::Display for EditObstacle {
         f.write_str(match self {
             Self::Changed => "it changed since",
             Self::Missing => "it is gone",
-            Self::InTheWay => "something else stands there",
-            Self::Link => "it is a symbolic link or lies behind one",
-            Self::LeadsOut => "it is a link that leads nowhere, out of the project or into git's directory",
-            Self::NoFile => "it is no plain file",
+            Self::InTheWay => "something else is at this path",
+            Self::Link => "it is a symbolic link or is reached through one",
+            Self::LeadsOut => "it is a link to nothing, out of the project or into git's directory",
+            Self::NoFile => "it is not a regular file",
             Self::TooLarge => "it is too large to be replaced",
             Self::OtherMode => "its mode would change, and only contents are written here",
             Self::ReadOnly => "it is read-only",
             Self::OtherOwner => "it belongs to another user",
-            Self::Twice => "two of the changes reach this same file",
+            Self::Twice => "two of the changes name this file",
         })
     }
 }
@@ -195,7 +195,7 @@ pub enum TreeEditError {
     #[error(transparent)]
     Repo(#[from] RepoError),
     /// The journal of an earlier change cannot be read. Nothing was changed.
-    #[error("{}: it is no record of a change to files ({why}); look whether all files are well, and remove it", path.display())]
+    #[error("{} is not a valid record of a file change ({why}); check your files, then remove it", path.display())]
     Journal {
         /// The journal.
         path: PathBuf,
@@ -204,8 +204,7 @@ pub enum TreeEditError {
     },
     /// The change is in some of its files and can neither be finished nor taken back.
     #[error(
-        "a change of files was begun and can be neither finished nor taken back: {} ({cause}); put that right and try again, or see to \
-         these files yourself and then remove {}, the record of it",
+        "an interrupted change can be neither finished nor undone: {} ({cause}); fix the cause and try again, or check these files yourself and then remove its record {}",
         paths.join(", "), journal.display()
     )]
     NotTakenBack {

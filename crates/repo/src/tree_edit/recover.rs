@@ -124,7 +124,7 @@ pub(super) fn recover_remaking(
     let claim = journal.claim();
     if claim.purpose != place.purpose || !(place.agrees)(&claim) {
         let names: Vec<&str> = claim.edits.iter().map(|edit| edit.path.as_str()).take(NAMED).collect();
-        let why = format!("it is of another change than the one that is known here, of {}", names.join(", "));
+        let why = format!("it belongs to a different change than the expected one, of {}", names.join(", "));
         return Err(TreeEditError::Journal { path: place.path.to_owned(), why });
     }
     let states = states(root, &journal)?;
@@ -134,7 +134,7 @@ pub(super) fn recover_remaking(
         JournalStage::Ready => settle(root, &journal, &states, place.path, remade)?,
         JournalStage::GivenUp => {
             take_back(root, &journal)
-                .map_err(|paths| stuck(paths, "it was given up".to_owned(), place.path))?;
+                .map_err(|paths| stuck(paths, "the change was abandoned".to_owned(), place.path))?;
             EditRecovery::TakenBack
         }
         JournalStage::Clearing => EditRecovery::Finished,
@@ -209,16 +209,16 @@ fn settle(
         let settled = journal.entries.iter().zip(states).filter(is_settled);
         settled.map(|(entry, _)| entry.path.to_string()).collect::<Vec<_>>()
     };
-    let beside = "what was kept beside them is gone";
+    let beside = "their saved copies are gone";
     if let Some(other) = lost.first() {
         let cause =
-            format!("{beside}, and the change cannot go on, because {} changed meanwhile", other.path);
+            format!("{beside}, and the change cannot be finished because {} changed meanwhile", other.path);
         return Err(stuck(settled(), cause, journal_path));
     }
     let failed = match remake_all(root, journal, states, remade) {
         Ok(true) => finish_all(root, journal, states).err(),
         Ok(false) => {
-            let cause = format!("{beside}, and so is what the other files were to become");
+            let cause = format!("{beside}, and so is the new content of the other files");
             return Err(stuck(settled(), cause, journal_path));
         }
         Err(error) => Some(error),

@@ -70,10 +70,10 @@ impl GuardedPlaces {
                 Some(if place.as_os_str().is_empty() || place.as_os_str() == path.as_str() {
                     "it decides what git runs in this project".to_owned()
                 } else {
-                    format!("it lies in {}, which decides what git runs in this project", place.display())
+                    format!("it is in {}, which decides what git runs in this project", place.display())
                 })
             }
-            Err(why) => Some(format!("which files decide what git runs here cannot be told ({why})")),
+            Err(why) => Some(format!("cannot determine which files decide what git runs here ({why})")),
         }
     }
 }

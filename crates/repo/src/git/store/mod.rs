@@ -60,7 +60,7 @@ pub(super) fn refuse_pipe(path: &Path) -> Result<(), RepoError> {
 
 /// The error of a pipe in place of one of git's files.
 pub(super) fn pipe(path: &Path) -> RepoError {
-    let why = "it is a pipe, to which nobody may ever write; put git's file back";
+    let why = "it is a pipe; restore git's file";
     RepoError::io("read", path, std::io::Error::other(why))
 }
 

@@ -133,7 +133,7 @@ fn a_change_that_can_go_neither_way_stays_on_record_and_names_what_is_in_it() {
         }
     };
     let desk = fresh();
-    refused(&desk, "what the other files were to become");
+    refused(&desk, "the new content of the other files");
     // Somebody who knows what belongs there goes on.
     let remade = |_: &ClaimedEdit, _: Option<&[u8]>| Some(b"new".to_vec());
     let told = recover_tree_edit_remaking(&desk.root(), &ours(&desk.journal()), &remade).unwrap();
@@ -250,7 +250,7 @@ fn what_is_under_way_is_told_without_a_change() {
 fn a_directory_that_the_change_was_to_make_may_be_missing() {
     let desk = story_desk();
     let before = desk.tree();
-    // All four staged, none swapped; then it was given up, and the next process died after it had taken the new directory away.
+    // All four staged, none swapped; then the change was abandoned, and the next process died after it had taken the new directory away.
     assert!(dies(&desk, Renaming::Full, &story(), 7));
     let record = std::fs::read_to_string(desk.journal()).unwrap().replace("\"ready\"", "\"given_up\"");
     std::fs::write(desk.journal(), record).unwrap();
