@@ -59,21 +59,19 @@ const SHOWN_DIRECTORIES: [&str; 2] = ["outbox/", "reviews/"];
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
     /// The run directory is not there or is no directory.
-    #[error("{} is no run directory; name one that `crucible run list` shows", path.display())]
+    #[error("{} is not a run directory; list runs with `crucible run list`", path.display())]
     NoRun {
         /// What was given.
         path: PathBuf,
     },
     /// The archive could not be put together.
-    #[error(
-        "the bundle could not be put together: {0}; remove what is large from the run directory, then try again"
-    )]
+    #[error("cannot create the bundle: {0}; remove large files from the run directory, then try again")]
     Archive(#[from] ZipError),
     /// An entry could not be written into the archive.
-    #[error("the bundle could not be written: {0}; see that there is memory for it, then try again")]
+    #[error("cannot write the bundle: {0}; free some memory, then try again")]
     Write(#[from] std::io::Error),
     /// The manifest has no canonical form.
-    #[error("the bundle's manifest could not be written: {0}; report this as a fault of Crucible")]
+    #[error("cannot write the bundle's manifest: {0}; report this as a bug in Crucible")]
     Manifest(#[from] CanonicalError),
 }
 

@@ -136,14 +136,14 @@ pub(crate) fn by_gate(
         whole.push(Finding::error(
             Code::new("verify-no-gates"),
             "gates",
-            "nothing was checked, so nothing passes; name gates in `.crucible/config.toml`",
+            "no gate was checked, so the change does not pass; configure gates in `.crucible/config.toml`",
         ));
     } else if !outcomes.iter().any(|outcome| matches!(outcome, GateOutcome::Ran(_))) {
         // A change that nothing was run on has not been tried.
         whole.push(Finding::error(
             Code::new("verify-no-command-gate"),
             "gates",
-            "no command of the repository was run on the change; name one in `.crucible/config.toml`",
+            "no command of the repository ran on the change; configure one in `.crucible/config.toml`",
         ));
     }
     let mut seen = BTreeSet::new();
@@ -166,7 +166,7 @@ pub(crate) fn by_gate(
             whole.push(Finding::error(
                 Code::new("verify-gate-not-executed"),
                 declared.as_str(),
-                "the plan declares this gate and nothing was executed for it",
+                "the plan declares this gate, but it did not run",
             ));
         }
     }
@@ -207,7 +207,7 @@ pub fn judge_set<'r>(
         verdict.push(Finding::error(
             Code::new("verify-no-gate-counts"),
             "gates",
-            "every gate stayed green on deliberately broken sources or could not run, so none of them tests the change",
+            "every gate passed on deliberately broken sources or could not run, so no gate tests the change",
         ));
     }
     let languages: Vec<&str> =
@@ -219,7 +219,7 @@ pub fn judge_set<'r>(
             verdict.push(Finding::error(
                 Code::new("verify-no-gate-counts"),
                 path,
-                "the gate that could test this file could not run, and the others test another language",
+                "the gate for this file could not run, and the others test another language",
             ));
         }
     }
@@ -242,7 +242,7 @@ pub fn judge_set<'r>(
             .clone()
             .any(|(_, judged)| judged.tests.as_ref().is_some_and(|tests| !tests.added.is_empty()));
         verdict.push(if is_environment(runs.clone(), baseline) {
-            let hint = "no test that failed before the change passes now; each of them failed for what the sandbox lacks, such as a network, and none has to do with the goal";
+            let hint = "no test that failed before the change passes now; all of them fail for lack of something in the sandbox, such as a network, and none concerns the goal";
             Finding::warning(code, "gates", hint)
         } else if baseline.tests == TestFiles::Editable && has_added {
             let hint = "no test that failed before the change passes now; only tests that the change adds pass";
@@ -252,7 +252,7 @@ pub fn judge_set<'r>(
                 "no test that failed before the change passes now; the change has to turn a failing test green",
             );
             if has_added && !baseline.edited_examples.is_empty() {
-                hint.push_str(", and an example in documentation that it edits itself is none");
+                hint.push_str("; an example in documentation that the change edits does not count");
             }
             Finding::error(code, "gates", hint)
         });
@@ -321,7 +321,7 @@ pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> JudgedRun {
     let before = baseline.before(run);
     if let Some(before) = before.filter(|before| before.is_set_aside(run)) {
         let cause = before.set_aside.as_deref().unwrap_or_default();
-        let hint = format!("it runs neither before nor after the change, so it does not count: {cause}");
+        let hint = format!("it cannot run before or after the change, so it does not count: {cause}");
         let warning = Finding::warning(Code::new("verify-gate-set-aside"), run.id.as_str(), hint);
         let mut verdict = Verdict::new(vec![warning]);
         verdict.merge(remarks(run));
@@ -338,7 +338,7 @@ pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> JudgedRun {
         judged.verdict.push(Finding::warning(
             Code::new("verify-gate-not-counted"),
             run.id.as_str(),
-            "it stayed green on deliberately broken sources, so it does not count for the change",
+            "it passed on deliberately broken sources, so it does not count for the change",
         ));
     }
     if let Some(before) = before.filter(|before| !before.touched.is_empty()) {
@@ -346,7 +346,7 @@ pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> JudgedRun {
             Code::new("verify-gate-touched"),
             run.id.as_str(),
             format!(
-                "the change touches what this gate consists of ({}), which the plan names; see that the gate still tests it",
+                "the change modifies files of this gate ({}), as the plan allows; check that the gate still tests the change",
                 before.touched.join(", ")
             ),
         ));
@@ -355,7 +355,7 @@ pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> JudgedRun {
         judged.verdict.push(Finding::warning(
             Code::new("verify-gate-canary-off"),
             run.id.as_str(),
-            "`canary = false` is set for it, so nobody saw that it tests the change",
+            "`canary = false` is set for it, so no canary run shows that it tests the change",
         ));
     }
     judged
@@ -400,7 +400,7 @@ pub fn judge_run(run: &GateRun) -> Verdict {
             Code::new("verify-no-tests-ran"),
             subject,
             format!(
-                "`{}` ended well without running a test; it says nothing about the change",
+                "`{}` succeeded without running a test, so it proves nothing about the change",
                 run.command_line()
             ),
         ));
@@ -420,7 +420,10 @@ fn remarks(run: &GateRun) -> Verdict {
         verdict.push(Finding::warning(
             Code::new("verify-isolation-partial"),
             subject,
-            format!("it ran without these walls: {}; see `crucible sandbox status`", missing.join(", ")),
+            format!(
+                "it ran without these protections: {}; see `crucible sandbox status`",
+                missing.join(", ")
+            ),
         ));
     }
     for (name, captured) in [("standard output", &run.stdout), ("standard error", &run.stderr)] {
@@ -443,22 +446,22 @@ fn failure(run: &GateRun) -> Option<(Code, String)> {
         }
         GateEnd::Signalled(signal) => {
             let hint = format!(
-                "`{command}` was ended by signal {signal}; see whether it crashed, or give the machine more memory"
+                "`{command}` was killed by signal {signal}; check whether it crashed, or give the machine more memory"
             );
             Some((Code::new("verify-gate-killed"), hint))
         }
         GateEnd::TimedOut { after } => Some((
             Code::new("verify-gate-timeout"),
-            format!("`{command}` was ended after {}; give it more time or make it faster", seconds(*after)),
+            format!("`{command}` was killed after {}; give it more time or make it faster", seconds(*after)),
         )),
         GateEnd::OutputLimit => Some((
             Code::new("verify-gate-output-limit"),
-            format!("`{command}` was ended because it printed without end; make it print less"),
+            format!("`{command}` was killed because it printed too much; make it print less"),
         )),
         GateEnd::DiskLimit { most } => Some((
             Code::new("verify-gate-disk-limit"),
             format!(
-                "`{command}` was ended because it wrote more than {} to the disk; make it write less",
+                "`{command}` was killed because it wrote more than {} to the disk; make it write less",
                 size(most.0)
             ),
         )),

@@ -178,13 +178,13 @@ fn setup_failed(spec: &GateSpec, run: GateRun) -> GateRun {
     let command = run.command_line();
     let how = match &run.end {
         GateEnd::NotStarted { message, .. } => message.clone(),
-        GateEnd::TimedOut { after } => format!("it was ended after {} s", after.as_secs_f64()),
+        GateEnd::TimedOut { after } => format!("it was killed after {} s", after.as_secs_f64()),
         _ => {
             let text = [run.stderr.text(), run.stdout.text()].concat();
             let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
             let said: String = last.chars().take(200).collect();
             let said = if said.is_empty() { String::new() } else { format!(" and printed {said:?}") };
-            format!("it ended with exit code {}{said}", run.exit_code())
+            format!("it exited with code {}{said}", run.exit_code())
         }
     };
     let message = format!("its setup command `{command}` failed: {how}; correct gates.{}.setup", spec.id);
@@ -207,7 +207,7 @@ async fn run_words(
     let prepared = runner::prepare(&spec.command, cwd, private.as_deref());
     let command = prepared.command(&spec.command);
     let Some((program, args)) = command.split_first().filter(|(program, _)| !program.is_empty()) else {
-        let message = format!("gate {} has no command; name a program in the configuration", spec.id);
+        let message = format!("gate {} has no command; set one in the configuration", spec.id);
         return not_started(spec, NotStarted::EmptyCommand, message);
     };
     let normaliser = setting.normaliser();

@@ -159,7 +159,7 @@ impl<'a> Collected<'a> {
         let is_file = fs::symlink_metadata(path).map(|meta| meta.is_file());
         let obstacle = match is_file {
             Ok(true) if path.strip_prefix(self.run_dir).is_ok_and(|path| !(self.is_told_of)(path)) => {
-                Some("is told of by no event of the run".to_owned())
+                Some("is recorded by no event of the run".to_owned())
             }
             Ok(true) if name.ends_with("failure_bundle.zip") => Some("is a bundle itself".to_owned()),
             Ok(true) if self.entries.len() >= MAX_FILES => Some(format!("comes after {MAX_FILES} files")),
@@ -186,7 +186,7 @@ impl<'a> Collected<'a> {
         if self.left_out.len() < MAX_LEFT_OUT {
             self.left_out.push(BundleGap { path: name.to_owned(), reason: reason.to_owned() });
         } else if self.left_out.len() == MAX_LEFT_OUT {
-            let reason = format!("more than {MAX_LEFT_OUT} files were left out; the rest is not named");
+            let reason = format!("more than {MAX_LEFT_OUT} files were left out; the rest is not listed");
             self.left_out.push(BundleGap { path: "…".to_owned(), reason });
         }
     }

@@ -8,21 +8,21 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VariableError {
     /// It is no name of a variable.
-    #[error("{name:?} is no name of a variable; use letters, digits and `_`, no digit first")]
+    #[error("invalid variable name {name:?}; use letters, digits and `_`, no digit first")]
     Name {
         /// The name.
         name: String,
     },
     /// It changes which programs run, what is loaded into them or where git looks.
     #[error(
-        "a gate cannot set {name}: Crucible sets what decides which program runs; set it in a script that the gate calls"
+        "a gate cannot set {name}, which decides what program runs; set it in a script that the gate calls"
     )]
     Reserved {
         /// The name.
         name: String,
     },
     /// The value cannot stand in an environment.
-    #[error("the value of {name} holds a zero byte")]
+    #[error("the value of {name} holds a NUL byte")]
     Value {
         /// The name.
         name: String,

@@ -233,12 +233,12 @@ fn findings(tests: &GateTests, unmet: &TestList, files: TestFiles) -> Verdict {
     warning(
         &tests.still_failing,
         Code::new("verify-test-still-fails"),
-        "tests fail before and after; not caused by the change",
+        "tests fail before and after the change; it is not the cause",
     );
     warning(
         &tests.flaky,
         Code::new("verify-test-flaky"),
-        "tests passed in one of two runs on the same files and failed in the other",
+        "flaky tests: passed in one run and failed in another on the same files",
     );
     verdict
 }

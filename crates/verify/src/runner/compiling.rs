@@ -54,7 +54,7 @@ pub fn cannot_compile(run: &GateRun) -> Option<CouldNotRun> {
         "make it compile, or name another command: `crucible run start --test \"COMMAND\"`".to_owned()
     };
     let CouldNotRun { cause, remedy } = CouldNotRun::says(first, remedy);
-    Some(CouldNotRun { cause: format!("it does not compile before any change; {cause}"), remedy })
+    Some(CouldNotRun { cause: format!("it does not compile even before the change; {cause}"), remedy })
 }
 
 /// Returns whether a goal is about what keeps the gate from compiling: it speaks of building, or of what the error quotes.

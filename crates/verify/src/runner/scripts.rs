@@ -133,7 +133,7 @@ impl Runner for Scripts {
         match (told.code(), line) {
             (Some(127), Some(line)) => Some(CouldNotRun::says(line, self.install)),
             (Some(127), None) => Some(CouldNotRun {
-                cause: "a program of the script is not there".to_owned(),
+                cause: "a program of the script is missing".to_owned(),
                 remedy: self.install.to_owned(),
             }),
             _ => None,

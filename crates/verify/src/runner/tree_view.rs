@@ -40,7 +40,7 @@ pub enum DetectError {
     },
     /// A manifest is too large.
     #[error(
-        "the manifest {path:?} is larger than {limit} bytes; make it smaller, or name the gates yourself"
+        "the manifest {path:?} is larger than {limit} bytes; make it smaller, or configure the gates yourself"
     )]
     TooLarge {
         /// Which file.
