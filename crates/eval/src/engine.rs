@@ -332,7 +332,7 @@ impl Trial<'_> {
         };
         if solver.is_exhausted() && broken.is_none() {
             // Nothing was begun, so what an earlier document says stays.
-            ended(&mut document, TrialOutcome::Unfinished, "a limit of the evaluation was reached before");
+            ended(&mut document, TrialOutcome::Unfinished, "a limit of the evaluation was reached first");
             return Ok(document);
         }
         fs::remove_dir_all(&place)?;

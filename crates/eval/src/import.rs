@@ -62,7 +62,10 @@ pub fn import_swe_bench(file: &Path, repos: &Path, out: &Path) -> Result<ImportS
         let wrong = |problem: String| EvalError::Import { path: file.to_owned(), line: number, problem };
         let instance: Instance = serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
         if !is_plain_name(&instance.instance_id) || !seen.insert(instance.instance_id.clone()) {
-            return Err(wrong(format!("instance_id {:?} is no new plain name", instance.instance_id)));
+            return Err(wrong(format!(
+                "instance_id {:?} is already used or not a plain name",
+                instance.instance_id
+            )));
         }
         let commit: Oid = (instance.base_commit.parse())
             .map_err(|error| wrong(format!("base_commit {:?}: {error}", instance.base_commit)))?;
@@ -71,9 +74,9 @@ pub fn import_swe_bench(file: &Path, repos: &Path, out: &Path) -> Result<ImportS
             tests(&instance.fail_to_pass)?.into_iter().chain(tests(&instance.pass_to_pass)?).collect();
         let place = out.join(&instance.instance_id);
         let skipped = match (place_of(&instance.repo, repos), check(&tests)) {
-            _ if place.symlink_metadata().is_ok() => Err(format!("{} is there already", place.display())),
-            (None, _) => Err(format!("there is no repository of {:?} in {}", instance.repo, repos.display())),
-            (_, None) => Err("its tests are none, or too many for one command".to_owned()),
+            _ if place.symlink_metadata().is_ok() => Err(format!("{} already exists", place.display())),
+            (None, _) => Err(format!("no repository of {:?} in {}", instance.repo, repos.display())),
+            (_, None) => Err("it has no tests, or too many for one command".to_owned()),
             (Some(repo), Some(check)) => Ok((repo, check)),
         };
         match skipped {
@@ -115,14 +118,16 @@ fn tests(value: &Value) -> Result<Vec<String>, String> {
         Value::Null => Ok(Vec::new()),
         Value::String(text) => {
             let list: Value =
-                serde_json::from_str(text).map_err(|error| format!("a list of tests: {error}"))?;
-            if list.is_string() { Err("a list of tests is a text".to_owned()) } else { tests(&list) }
+                serde_json::from_str(text).map_err(|error| format!("invalid list of tests: {error}"))?;
+            if list.is_string() { Err("a list of tests must be a string".to_owned()) } else { tests(&list) }
         }
         Value::Array(names) => {
             let name = |name: &Value| name.as_str().map(str::to_owned);
             names.iter().map(name).collect::<Option<_>>().ok_or_else(|| "a test has no name".to_owned())
         }
-        Value::Bool(_) | Value::Number(_) | Value::Object(_) => Err("no list of tests".to_owned()),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
+            Err("the list of tests is missing".to_owned())
+        }
     }
 }
 

@@ -268,8 +268,8 @@ impl Machine<'_> {
 fn ended(end: End, wall: Duration) -> CheckEnd {
     CheckEnd::Stopped(match end {
         End::Exited(code) => return CheckEnd::Exited(code),
-        End::TimedOut => format!("was ended after {} s", wall.as_secs()),
-        End::Signalled(signal) => format!("was ended by signal {signal}"),
+        End::TimedOut => format!("was killed after {} s", wall.as_secs()),
+        End::Signalled(signal) => format!("was killed by signal {signal}"),
         End::OutputLimit => "printed too much".to_owned(),
         End::DiskLimit => "wrote too much to the disk".to_owned(),
         End::Forbidden => "made a forbidden system call".to_owned(),

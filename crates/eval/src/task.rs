@@ -141,7 +141,7 @@ pub struct Task {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskProblem {
     /// The name of its directory is none.
-    #[error("a task's directory has a name of letters, digits, `.`, `_` and `-`, at most 100")]
+    #[error("a task directory's name must have at most 100 letters, digits, `.`, `_` and `-`")]
     Name,
     /// `task.toml` cannot be understood.
     #[error("task.toml: {0}")]
@@ -199,7 +199,7 @@ fn entries(directory: &Path, most: usize) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         if names.len() == most {
-            return Err(io::Error::other(format!("it holds more than {most} entries")));
+            return Err(io::Error::other(format!("it has more than {most} entries")));
         }
         names.push(entry?.file_name());
     }
@@ -235,11 +235,11 @@ fn read_task(directory: &Path, name: &str, repos: Option<&Path>) -> Result<Task,
         |field, named: &Option<String>| named.as_deref().map(|named| patch(field, named)).transpose();
     let seconds = |field, seconds: u64| match seconds {
         1..=MAX_SECONDS => Ok(Duration::from_secs(seconds)),
-        _ => Err(TaskProblem::field(field, format!("it takes 1 to {MAX_SECONDS} seconds"))),
+        _ => Err(TaskProblem::field(field, format!("it must be 1 to {MAX_SECONDS} seconds"))),
     };
     let words = |(name, command): (&String, &String)| {
         if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') || name.is_empty() {
-            return Err(TaskProblem::field("gates", format!("{name:?} is no name of a gate")));
+            return Err(TaskProblem::field("gates", format!("invalid gate name {name:?}")));
         }
         match split_words(command) {
             Ok(words) if !words.is_empty() => Ok((name.clone(), words)),
@@ -282,7 +282,7 @@ fn inside(root: &Path, named: &str) -> Result<PathBuf, String> {
     let relative: RepoPath = named.parse().map_err(|error| format!("{named:?}: {error}"))?;
     let real = |path: &Path| path.canonicalize().map_err(|error| format!("{named:?}: {error}"));
     let place = real(&root.join(relative.as_str()))?;
-    if place.starts_with(real(root)?) { Ok(place) } else { Err(format!("{named:?} leads out of the task")) }
+    if place.starts_with(real(root)?) { Ok(place) } else { Err(format!("{named:?} is outside the task")) }
 }
 
 fn source(directory: &Path, file: &TaskFile, repos: Option<&Path>) -> Result<TaskSource, TaskProblem> {
@@ -293,19 +293,20 @@ fn source(directory: &Path, file: &TaskFile, repos: Option<&Path>) -> Result<Tas
         (Err(_), Some(repos)) => {
             let relative: RepoPath =
                 file.repo.parse().map_err(|error| wrong(format!("{:?}: {error}", file.repo)))?;
-            repos.join(relative.as_str()).canonicalize().map_err(|_| {
-                wrong(format!("{:?} is neither in the task nor in {}", file.repo, repos.display()))
-            })?
+            repos
+                .join(relative.as_str())
+                .canonicalize()
+                .map_err(|_| wrong(format!("{:?} is not in the task or in {}", file.repo, repos.display())))?
         }
         (Err(problem), None) => {
-            return Err(wrong(format!("{problem}; repositories elsewhere need --repos DIR")));
+            return Err(wrong(format!("{problem}; for repositories elsewhere, pass --repos DIR")));
         }
     };
     match &file.commit {
         None if place.is_dir() && place.join(".git").symlink_metadata().is_err() => {
             Ok(TaskSource::Project(project_files(&place)?))
         }
-        None => Err(TaskProblem::field("commit", "a repository or a bundle needs its full commit id")),
+        None => Err(TaskProblem::field("commit", "a repository or a bundle needs a full commit id")),
         Some(commit) => {
             let commit = commit.parse().map_err(|error| TaskProblem::field("commit", error))?;
             Ok(TaskSource::Commit { repository: place, commit })
@@ -332,13 +333,13 @@ fn project_files(root: &Path) -> Result<Vec<ProjectFile>, TaskProblem> {
             let relative = path.strip_prefix(root).ok().and_then(Path::to_str);
             let relative = relative.and_then(|path| path.parse::<RepoPath>().ok());
             let Some(relative) = relative.filter(|_| meta.is_file()) else {
-                return Err(refuse(&path, "a project holds plain files with plain names"));
+                return Err(refuse(&path, "a project must hold only regular files with plain names"));
             };
             let bytes =
                 read_regular_up_to(&path, MAX_FILE).map_err(|error| TaskProblem::File(error.to_string()))?;
             total = total.saturating_add(bytes.len() as u64);
             if files.len() == MAX_PROJECT_FILES || total > MAX_PROJECT_BYTES {
-                return Err(refuse(root, "it is too large; make it a repository or a bundle"));
+                return Err(refuse(root, "it is too large; use a repository or a bundle"));
             }
             let executable = std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o100 != 0;
             files.push(ProjectFile { path: relative, bytes, executable });

@@ -15,7 +15,7 @@ pub struct RunId(String);
 
 /// The text is not a run id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a run id: {text:?}; `crucible run list` shows the ones there are")]
+#[error("invalid run id {text:?}; list runs with `crucible run list`")]
 pub struct IdError {
     text: String,
 }

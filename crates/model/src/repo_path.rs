@@ -36,10 +36,10 @@ pub enum RepoPathError {
     #[error("the path holds a NUL byte")]
     Nul,
     /// It holds a backslash, and would leave the repository or reach git's directory where that separates.
-    #[error("the path holds a backslash as a separator; separate its parts by `/`")]
+    #[error("the path uses backslashes; separate its parts with `/`")]
     Backslash,
     /// It reaches git's own directory, under any spelling.
-    #[error("the path reaches git's own directory")]
+    #[error("the path is inside git's own directory")]
     GitDirectory,
     /// It is not UTF-8.
     #[error("the path is not UTF-8")]

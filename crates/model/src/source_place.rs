@@ -31,10 +31,10 @@ pub struct SourcePlace {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SourcePlaceError {
     /// It does not end as one.
-    #[error("the sources of a directory are written as `src/**`, or as `src/*` without what lies below")]
+    #[error("write the sources of a directory as `src/**`, or as `src/*` without subdirectories")]
     NoPattern,
     /// It is everything.
-    #[error("name a directory: `**` is every source of the repository")]
+    #[error("name a directory; `**` is every source of the repository")]
     Everything,
     /// The directory is no path.
     #[error(transparent)]

@@ -33,7 +33,7 @@ pub(crate) use schema_id;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
     /// The document is larger than anything that is parsed.
-    #[error("the document has {size} bytes; at most {limit} are read")]
+    #[error("the document has {size} bytes; the limit is {limit}")]
     TooLarge {
         /// Its size in bytes.
         size: u64,

@@ -75,13 +75,13 @@ pub enum NamedPlaceError {
     #[error("{0}")]
     NotAPath(String),
     /// It holds a character that nobody sees.
-    #[error("the name holds a character that nobody sees")]
+    #[error("the name holds an invisible character")]
     Hidden,
     /// It is a glob that nothing matches.
-    #[error("no tracked file matches it")]
+    #[error("no tracked file matches")]
     NoMatch,
     /// It is a glob that too much matches.
-    #[error("{0} files match it, and at most {MAX_MATCHES} are taken; name a directory, or narrow it")]
+    #[error("{0} files match, at most {MAX_MATCHES} are allowed; name a directory, or narrow the pattern")]
     TooMany(usize),
 }
 
@@ -168,7 +168,7 @@ pub async fn allow(
     if places.files.iter().all(|path| before.files.contains(path))
         && places.directories.iter().all(|place| before.directories.contains(place))
     {
-        return journal.note("  this was permitted already");
+        return journal.note("  already allowed");
     }
     let by = who(&git).await;
     let attempts = attempt::recorded(dir, journal.events()?)?.len();
@@ -188,7 +188,7 @@ pub async fn allow(
 async fn who(git: &Git) -> String {
     match git.identity().await {
         Ok(identity) => format!("{} <{}>", identity.name, identity.email),
-        Err(_) => "an operator without a name in git's settings".to_owned(),
+        Err(_) => "an operator without a user.name in git".to_owned(),
     }
 }
 

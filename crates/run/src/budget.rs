@@ -41,7 +41,7 @@ pub fn raise_budget(
         path: layout::RUN,
         body,
     })?;
-    journal.note(&format!("  the run may make {calls} calls now, instead of {before}"))
+    journal.note(&format!("  call limit raised from {before} to {calls}"))
 }
 
 /// The calls that a run of these events may make.

@@ -120,11 +120,11 @@ impl Proof {
         for run in before.runs() {
             match outcome(run) {
                 CanaryOutcome::Unnoticed => observer.note(&format!(
-                    "  note: gate {} ends on deliberately broken sources as it did before; it does not count for a change",
+                    "  note: gate {} has the same result on deliberately broken sources; it does not count for a change",
                     run.id
                 )),
                 CanaryOutcome::Off => observer.note(&format!(
-                    "  warning: gate {} counts without a run on broken sources: `canary = false` is set for it",
+                    "  warning: gate {} counts without a canary run, because `canary = false` is set",
                     run.id
                 )),
                 CanaryOutcome::Noticed | CanaryOutcome::Unknown => {}
@@ -155,7 +155,9 @@ pub(crate) async fn run_canary(
     let tracked = on.git.tracked_files().await?;
     let mut broken = Broken::choose(&tracked, on.gate_files);
     if broken.kind == BrokenFiles::None {
-        observer.note("  note: no file but tests, configuration and files of gates; whether the gates test a change cannot be checked");
+        observer.note(
+            "  note: all files are tests, configuration or gate files, so the canary run is not possible",
+        );
     }
     let mut gates = outcomes(world, on, &broken, before, observer).await?;
     let has_noticed = |gates: &[CanaryGate]| gates.iter().any(|gate| gate.outcome == CanaryOutcome::Noticed);
@@ -176,7 +178,7 @@ pub(crate) async fn run_canary(
     for gate in gates.iter().filter(|gate| gate.outcome == CanaryOutcome::Unknown) {
         if broken.kind != BrokenFiles::None && !is_set_aside(gate) {
             observer.note(&format!(
-                "  note: no test of gate {} passes before any change, so broken sources tell nothing about it; it counts",
+                "  note: no test of gate {} passes before any change, so a canary run proves nothing; the gate counts",
                 gate.id
             ));
         }
@@ -214,10 +216,7 @@ async fn outcomes(
         return Ok(shown);
     }
     let files = counted(broken.files.len() as u64, "file");
-    observer.working(
-        "verifier",
-        &format!("running the gates with {files} broken on purpose, to see that they test them"),
-    );
+    observer.working("verifier", &format!("canary run: running the gates with {files} deliberately broken"));
     let base = TrialBase { gates: &gates, ..on.base };
     let trial = trial::run(world, on.git, base, on.level, on.room, Copied::Broken(broken), observer).await?;
     for after in trial.runs() {
@@ -253,7 +252,7 @@ async fn look_in_copy(
     let paths: PythonPaths = gates.iter().map(|gate| (gate.id.to_string(), places(gate, tracked))).collect();
     let on = CanaryBase { base: TrialBase { gates: &gates, python_paths: &paths, ..on.base }, ..on };
     observer
-        .working("verifier", "running Python gates again that test an installed copy, with PYTHONPATH set");
+        .working("verifier", "running Python gates that test an installed copy again, with PYTHONPATH set");
     let again = trial::run(world, on.git, on.base, on.level, on.room, Copied::Base, observer).await?;
     for gate in outcomes(world, on, broken, &again, observer).await? {
         let run_in = |trial: &'_ TrialResult| trial.runs().find(|run| run.id.as_str() == gate.id).cloned();
@@ -266,7 +265,7 @@ async fn look_in_copy(
         };
         shown.iter_mut().filter(|shown| shown.id == gate.id).for_each(|shown| shown.outcome = gate.outcome);
         observer.note(&format!(
-            "  note: gate {} tested an installed copy of the package; it runs with PYTHONPATH={} from now on",
+            "  note: gate {} tested an installed copy of the package; it now runs with PYTHONPATH={}",
             gate.id,
             path.join(":")
         ));
@@ -287,7 +286,7 @@ fn places(gate: &GateSpec, tracked: &[TrackedFile]) -> Vec<String> {
 /// What makes a gate test the sources.
 fn remedy(run: &GateRun) -> String {
     let own = format!(
-        "or name a command that reads the sources: `[gates.{}] command = [...]` in .crucible/config.toml",
+        "or set a command that uses the sources: `[gates.{}] command = [...]` in .crucible/config.toml",
         run.id
     );
     if is_python(run) {

@@ -74,7 +74,7 @@ pub(crate) fn judge_changed(before: BehaviorCatalogue, after: &BehaviorFiles) ->
     let mut verdict = check_behaviors(after);
     if before != BehaviorCatalogue::Absent && after.index.is_none() {
         let hint =
-            "The repository had a catalogue of behaviours before the change; leave its index where it is.";
+            "The repository had a behaviour catalogue before the change; do not move or delete its index.";
         verdict.push(Finding::error(TAKEN_AWAY, BEHAVIOR_INDEX, hint));
     }
     verdict
@@ -99,7 +99,9 @@ fn read_behaviors(root: &Path, tracked: impl Iterator<Item = (PathBuf, FileMode)
         } else if matches!(mode, FileMode::Regular | FileMode::Executable) && is_code(path) {
             let Some(place) = places.plain_file(path) else { continue };
             if left == 0 {
-                found.unsearched.insert(shown.into_owned(), "too much was searched before it".to_owned());
+                found
+                    .unsearched
+                    .insert(shown.into_owned(), "the search limit was reached before it".to_owned());
                 continue;
             }
             let limit = ByteLimit(MAX_SEARCHED.0.min(left));
@@ -159,7 +161,7 @@ impl<'r> Places<'r> {
         let unreadable = |reason: &str| Some(CatalogueText::Unreadable(reason.to_owned()));
         fs::symlink_metadata(self.root.join(path)).ok()?;
         let Some(place) = self.plain_file(path) else {
-            return unreadable("it is a link, behind a link, or no file");
+            return unreadable("it is a link, reached through a link, or not a file");
         };
         match read_regular_up_to(&place, MAX_DOCUMENT).map(String::from_utf8) {
             Ok(Ok(text)) => Some(CatalogueText::Read(text)),

@@ -29,10 +29,10 @@ pub enum SubjectError {
     #[error("the subject has more than {MAX_SUBJECT} characters")]
     TooLong,
     /// It has several lines, or holds what nobody sees.
-    #[error("the subject holds a line end or a character that nobody sees")]
+    #[error("the subject holds a line break or an invisible character")]
     Hidden,
     /// It holds a secret, or could be taken for a trailer.
-    #[error("the subject holds what looks like a secret, or begins like a trailer of Crucible")]
+    #[error("the subject holds what looks like a secret, or begins like a Crucible trailer")]
     Refused,
 }
 

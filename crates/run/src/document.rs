@@ -17,7 +17,7 @@ pub(crate) trait Document: DeserializeOwned {
 pub(crate) enum DocumentFault {
     /// Another version, or another document.
     #[error(
-        "its schema_version is {found:?} and this Crucible reads {expected:?}; use the Crucible that wrote it"
+        "unsupported schema_version {found:?}, this Crucible reads {expected:?}; use the version that wrote the file"
     )]
     Version {
         /// What it states, cut to 80 characters.

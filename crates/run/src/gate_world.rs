@@ -45,8 +45,7 @@ const TEXT_HEAD: usize = 8000;
 const MAX_SETTINGS: ByteLimit = ByteLimit(64 << 10);
 
 /// The note printed where nothing can be mounted.
-pub(crate) const AT_ITS_OWN_PATH: &str = "  note: nothing can be mounted here, so the gates run in a copy at another path than the repository's. Absolute paths in \
-     virtual environments and build caches lead to the repository itself, without the change. `crucible sandbox status` tells why.";
+pub(crate) const AT_ITS_OWN_PATH: &str = "  note: mounts are not available, so the gates run in a copy at a different path. Absolute paths in virtual environments and build caches point to the unchanged repository. See `crucible sandbox status`.";
 
 /// Gates that look for Python packages in the copy first, with the directories from the top.
 pub(crate) type PythonPaths = BTreeMap<String, Vec<String>>;
@@ -336,7 +335,7 @@ pub(crate) fn by_tracked_path(path: &Path) -> Option<String> {
 pub(crate) fn by_path(path: &Path) -> Option<String> {
     let text = path.to_string_lossy();
     let why = if text.ends_with('/') {
-        is_secret_directory(&text).then_some("programs keep secrets there")
+        is_secret_directory(&text).then_some("programs keep secrets at this path")
     } else {
         is_secret_file(&text).then_some("its name says that it holds secrets")
     };

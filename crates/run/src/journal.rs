@@ -130,7 +130,7 @@ impl<'a> Journal<'a> {
             None => return Err(RunError::Edited { path }),
         }
         for path in restore(&dir, ledger, &events)? {
-            observer.note(&format!("  put back from the ledger: {path}"));
+            observer.note(&format!("  restored from the ledger: {path}"));
         }
         Ok(Self { run, dir, ledger, clock, observer, events, pending: Vec::new(), listed: None })
     }
@@ -382,9 +382,9 @@ pub(crate) fn edited_since(dir: &RunDir, events: &[EventRecord], path: &str) -> 
 pub(crate) fn way_back(dir: &RunDir, events: &[EventRecord], path: &str) -> String {
     match recorded_digest(events, path) {
         Some(digest) => {
-            format!("Put {path} back as it was recorded: `{}`.", restore_command(&digest, &dir.path(path)))
+            format!("Restore {path} with `{}`.", restore_command(&digest, &dir.path(path)))
         }
-        None => format!("Put {path} back as it was recorded, or start a new run."),
+        None => format!("Restore the recorded version of {path}, or start a new run."),
     }
 }
 

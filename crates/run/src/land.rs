@@ -240,7 +240,7 @@ async fn pass_full_gates(
     };
     let id = record.run_id.to_string();
     let first = again.verdict.errors().next().map(|first| match failed_before(first) {
-        true => format!("{first}; this gate fails without the change, too"),
+        true => format!("{first}; this gate also fails without the change"),
         false => first.to_string(),
     });
     let (Some(report), Some(trial)) = (again.report, trial) else {
@@ -323,7 +323,7 @@ fn begin(
 
 /// What the beginning of the landing says.
 fn begun(dir: &RunDir, journal: &Journal<'_>) -> Result<Begun, RunError> {
-    let torn = || dir.malformed(layout::EVENTS, "the beginning of the landing is not recorded whole");
+    let torn = || dir.malformed(layout::EVENTS, "the start of the landing is not recorded completely");
     let (body, date) = journal.body_of(BEGUN).zip(journal.instant_of(BEGUN)).ok_or_else(torn)?;
     let text = |field: &str| body.get(field).and_then(Value::as_str).map(str::to_owned).ok_or_else(torn);
     let identity = Identity { name: text("name")?, email: text("email")? };
@@ -333,7 +333,7 @@ fn begun(dir: &RunDir, journal: &Journal<'_>) -> Result<Begun, RunError> {
 /// Judges the verified patch once more, on the repository as it is now, and gives the tree it makes.
 async fn verified_tree(dir: &RunDir, git: &Git, record: &RunRecord, patch: &[u8]) -> Result<Oid, RunError> {
     let plan = Plan::parse(&dir.read_text(layout::PLAN)?)
-        .map_err(|_| dir.malformed(layout::PLAN, "it is no plan"))?;
+        .map_err(|_| dir.malformed(layout::PLAN, "it is not a valid plan"))?;
     let analysis: Analysis = dir.read_document(layout::ANALYSIS)?;
     let format = crucible_model::EditFormat::UnifiedDiff;
     let ground = PatchContext { git, record, format, plan: &plan, gate_files: &analysis.gate_files };

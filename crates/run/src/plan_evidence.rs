@@ -52,7 +52,7 @@ pub fn check_status(plan: &Plan) -> Verdict {
     match plan.status {
         PlanStatus::Signed => Verdict::default(),
         PlanStatus::Draft => {
-            unsigned("Status", "The plan is a draft; its status is SIGNED once it was approved.")
+            unsigned("Status", "The plan is still a draft; approval changes its status to SIGNED.")
         }
     }
 }
@@ -64,7 +64,7 @@ pub fn check_status(plan: &Plan) -> Verdict {
 /// Fails when a review cannot be read.
 pub fn check_signature(dir: &RunDir, plan: &[u8]) -> Result<Verdict, RunError> {
     if !dir.has(layout::SIGNATURE) {
-        let hint = "There is no signature: nobody approved this plan. `crucible run advance` signs the plan of a run.";
+        let hint = "The plan is not signed. Continue the run with `crucible run advance`.";
         return Ok(unsigned(layout::PLAN, hint));
     }
     // One that cannot be read shows no approval either.
@@ -72,7 +72,7 @@ pub fn check_signature(dir: &RunDir, plan: &[u8]) -> Result<Verdict, RunError> {
     if is_read && signature_holds(dir, Digest::of(plan))? {
         return Ok(Verdict::default());
     }
-    let hint = "The signature does not cover this plan and its reviews; start a new run.";
+    let hint = "The plan or its reviews changed after signing; start a new run.";
     Ok(unsigned(layout::PLAN, hint))
 }
 
@@ -91,11 +91,11 @@ pub fn executed_gates(dir: &RunDir, plan: &[u8]) -> Result<(Vec<String>, Verdict
         (Vec::new(), Verdict::new(vec![finding]))
     };
     if !dir.has(layout::VERIFY_REPORT) {
-        return Ok(refuse("No gate of this run was executed yet; `crucible run advance` goes on with it."));
+        return Ok(refuse("No gate of this run has run yet; continue with `crucible run advance`."));
     }
     let report: VerifyReport = dir.read_json(layout::VERIFY_REPORT)?;
     if report.plan_digest != Some(Digest::of(plan)) {
-        return Ok(refuse("The report is about another plan; verify this one."));
+        return Ok(refuse("The report belongs to another plan; verify this one."));
     }
     let gates = report.executed_gates.iter().map(|gate| gate.as_str().to_owned()).collect();
     Ok((gates, Verdict::default()))

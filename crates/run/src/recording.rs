@@ -71,7 +71,7 @@ pub fn check_recording(dir: &RunDir, run: &RunId, ledger: &Ledger) -> Result<Ver
     match Cassette::parse(&bytes.unwrap_or_default()) {
         Ok(cassette) => Ok(compare(&cassette, &known, run.as_str())),
         Err(error @ (CassetteError::NotACassette | CassetteError::BadLine { .. })) => {
-            let hint = format!("{error}; take the recording from a copy");
+            let hint = format!("{error}; restore the recording from a copy");
             Ok(Verdict::new(vec![Finding::error(EDITED, run.as_str(), hint)]))
         }
         Err(error) => Err(CallError::from(error).into()),
@@ -97,7 +97,7 @@ fn compare(cassette: &Cassette, known: &[(u64, Digest)], run: &str) -> Verdict {
         } else {
             missing += 1;
             let hint = format!(
-                "the recorded call of event {seq} was edited, moved or taken away; take the recording from a copy"
+                "the recorded call of event {seq} was edited, moved or removed; restore the recording from a copy"
             );
             verdict.push(Finding::error(EDITED, run, hint));
         }
@@ -108,7 +108,7 @@ fn compare(cassette: &Cassette, known: &[(u64, Digest)], run: &str) -> Verdict {
     let unknown = lines.len().saturating_sub(known.len() - missing).saturating_sub(missing + unused);
     if unknown > 0 {
         let hint = format!(
-            "answers that no event knows of stand in the recording: {unknown}; take the recording from a copy"
+            "the recording has answers that belong to no event: {unknown}; restore the recording from a copy"
         );
         verdict.push(Finding::error(UNKNOWN, run, hint));
     }

@@ -216,7 +216,7 @@ pub(crate) fn status_of(
         .filter(|_| state == RunState::Failed && edited.is_empty())
     {
         Some(command) => {
-            format!("Permit what the last answer was refused for with `{command}`, or start a new run.")
+            format!("Allow what the last answer was refused for with `{command}`, or start a new run.")
         }
         None => next,
     };
@@ -424,15 +424,15 @@ fn next(run: &RunRecord, state: RunState, owed: Option<&Owed>, refused_at_landin
         | RunState::Patched => format!("Continue with `crucible run advance {id}`."),
         RunState::Verified => match refused_at_landing {
             Some(report) => format!(
-                "Its gates refused the change when it was to land, see {report}: mend the cause outside of the change and call `crucible run land {id}` again, or start a new run."
+                "Landing failed because its gates refused the change, see {report}. Fix the cause outside the change and run `crucible run land {id}` again, or start a new run."
             ),
             None => format!("Commit the change with `crucible run land {id}`."),
         },
         RunState::Landed => "Nothing is left to do.".to_owned(),
         RunState::Blocked => {
-            "A reviewer blocks the plan: read reviews/, mend the cause, and start a new run.".to_owned()
+            "A reviewer blocked the plan. Read reviews/, fix the cause, and start a new run.".to_owned()
         }
-        RunState::Failed => format!("Look into it with `crucible run bundle {id}`, then start a new run."),
+        RunState::Failed => format!("Inspect the run with `crucible run bundle {id}`, then start a new run."),
     }
 }
 

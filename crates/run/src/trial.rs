@@ -193,7 +193,7 @@ pub(crate) async fn verify(
         trial.keep_output(&reruns);
     }
     if by.analysis.baseline.iter().all(|gate| gate.passed || gate.set_aside.is_some()) {
-        let hint = "Every gate passed before the change, too: they show that nothing broke, not that the goal is reached.";
+        let hint = "Every gate also passed before the change, so the gates show that nothing broke, not that the goal is reached.";
         outcome.findings.push(Finding::warning(PASSED_BEFORE, "the gates", hint));
         observer.note(&format!("  warning: {hint}"));
     }
@@ -223,7 +223,7 @@ async fn rerun_flaky(
     }
     let mut gates = base.gates.to_vec();
     gates.retain(|gate| suspects.contains(&&gate.id));
-    observer.working("verifier", "running gates again whose tests turned red, to tell flaky tests");
+    observer.working("verifier", "running gates with new failures again, to detect flaky tests");
     let base = TrialBase { gates: &gates, ..base };
     let again = run(world, by.git, base, by.level, room, Copied::Changed(tried), observer).await?;
     Ok(again.runs().cloned().collect())
@@ -251,7 +251,7 @@ async fn before_full(
     let base = TrialBase::of(by.record, by.surveys);
     let mut before = run(world, by.git, base, by.level, room, Copied::Base, observer).await?;
     for gate in before.results.iter().filter(|gate| !gate.passed) {
-        observer.note(&format!("  gate {} fails without the change, too: {}", gate.id, gate.end));
+        observer.note(&format!("  gate {} also fails without the change: {}", gate.id, gate.end));
     }
     let on = CanaryBase { git: by.git, base, level: by.level, room, gate_files: &by.analysis.gate_files };
     let proof = run_canary(world, on, &before, observer).await?;
@@ -344,8 +344,7 @@ pub(crate) async fn run(
     let catalogue = behaviors.as_ref().map(check_behaviors).unwrap_or_default();
     if let (None, Some(first)) = (change, catalogue.errors().next()) {
         observer.note(&format!(
-            "  warning: the catalogue of behaviours does not hold before any change ({} {}), so no change can be verified until \
-             it does: see `crucible behaviors check`",
+            "  warning: the behaviour catalogue is invalid before any change ({} {}), so no change can be verified; see `crucible behaviors check`",
             first.code, first.subject
         ));
     }
@@ -511,9 +510,9 @@ impl TrialResult {
             Some(first) => first.hint.clone(),
             None if run.end == GateEnd::Exited(0) => "passed".to_owned(),
             None if cannot_compile(run).is_some() || could_not_run(run).is_some() => {
-                "runs neither before nor after the change".to_owned()
+                "cannot run before or after the change".to_owned()
             }
-            None => "passed: every test that fails is flaky or failed before the change".to_owned(),
+            None => "passed: every failing test is flaky or failed before the change".to_owned(),
         };
         GateResult {
             id: run.id.to_string(),
@@ -618,7 +617,7 @@ fn beginning(cause: &str) -> String {
 }
 
 fn gate_id(name: &str, dir: &RunDir) -> Result<GateId, RunError> {
-    name.parse().map_err(|_| dir.malformed(layout::PLAN, "a gate's name is none"))
+    name.parse().map_err(|_| dir.malformed(layout::PLAN, "invalid gate name"))
 }
 
 /// What every gate and every command that serves a role sees of the environment: where tools are, a private home, and nothing of the user.

@@ -94,6 +94,6 @@ fn hidden(runs_root: &Path, id: &RunId) -> RunDir {
 
 fn turn(runs_root: &Path, purpose: TurnPurpose) -> Result<DirectoryTurn, RunError> {
     let turn = DirectoryTurn::take(runs_root, purpose, PATIENCE)?;
-    let owner = || "it makes or settles the directory of a run".to_owned();
+    let owner = || "it creates or repairs a run directory".to_owned();
     turn.ok_or_else(|| LockError::Held { path: runs_root.to_owned(), owner: owner() }.into())
 }

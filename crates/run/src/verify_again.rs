@@ -89,7 +89,7 @@ pub(crate) async fn verify_outcome(
     let git = world.git(&record.repo, &room.path().join("git")).await?;
     trial::require_base(&git, record).await?;
     let plan = Plan::parse(&dir.read_text(layout::PLAN)?)
-        .map_err(|_| dir.malformed(layout::PLAN, "it is no plan"))?;
+        .map_err(|_| dir.malformed(layout::PLAN, "it is not a valid plan"))?;
     let analysis: Analysis = dir.read_document(layout::ANALYSIS)?;
     let format = EditFormat::UnifiedDiff;
     let ground = PatchContext { git: &git, record, format, plan: &plan, gate_files: &analysis.gate_files };
@@ -100,7 +100,7 @@ pub(crate) async fn verify_outcome(
         verdict.push(Finding::error(
             REFUSED,
             layout::PATCH,
-            "The patch gate refuses it, so no gate was run.",
+            "The patch gate refused the patch, so no other gate ran.",
         ));
         return Ok((VerifiedAgain { verdict, report: None }, None));
     };

@@ -42,14 +42,14 @@ impl fmt::Display for RuleId {
 #[derive(Debug, Error)]
 pub enum RulesError {
     /// The text is not a TOML document of rules.
-    #[error("the rules cannot be read; correct the TOML")]
+    #[error("cannot read the rules; correct the TOML")]
     Unreadable {
         /// What the parser says.
         #[from]
         source: toml::de::Error,
     },
     /// Two rules have one id.
-    #[error("two rules are called `{id}`; rename one")]
+    #[error("duplicate rule id `{id}`; rename one")]
     Twice {
         /// The id.
         id: RuleId,
@@ -286,20 +286,20 @@ impl Rule {
     fn fault(&self) -> Option<&'static str> {
         let id = self.id.as_str();
         if id.is_empty() || !id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
-            return Some("an id is lowercase letters, digits and `-`");
+            return Some("an id must consist of lowercase letters, digits and `-`");
         }
         if self.keywords.is_empty() || self.keywords.iter().any(|keyword| !(2..=64).contains(&keyword.len()))
         {
             return Some("give at least one keyword, each of 2 to 64 bytes");
         }
         if self.above == Above::KeyLines && self.lookback > 0 {
-            return Some("`above` and `lookback` do not go together");
+            return Some("`above` and `lookback` exclude each other");
         }
         if self.lookback > LOOKBACK {
-            return Some("`lookback` is at most 80");
+            return Some("`lookback` must be at most 80");
         }
         if (self.tail == Tail::Block) != self.block_end.is_some() {
-            return Some("`tail = \"block\"` and `block_end` go together");
+            return Some("`tail = \"block\"` and `block_end` need each other");
         }
         None
     }

@@ -271,7 +271,7 @@ fn a_task_that_leads_elsewhere_is_refused_before_anything_runs() {
         ("\"project\"", "\"../elsewhere\"", "repo"),
         ("\"project\"", "\"/etc\"", "repo"),
         ("\"hidden.patch\"", "\"../../secret\"", "hidden"),
-        ("\"hidden.patch\"", "\"link.patch\"", "leads out of the task"),
+        ("\"hidden.patch\"", "\"link.patch\"", "is outside the task"),
         ("goal =", "gaol =", "gaol"),
         ("sh hidden.sh", " ", "check"),
     ] {

@@ -100,7 +100,7 @@ fn gate_settings_that_are_wrong_are_refused() {
         ("setup = [\" \"]", "gates.tests.setup holds an empty command", 2),
         ("env = { LD_PRELOAD = \"./x.so\" }", "gates.tests.env: a gate cannot set LD_PRELOAD", 2),
         ("env = { GIT_DIR = \"x\" }", "a gate cannot set GIT_DIR", 2),
-        ("env = { \"A B\" = \"x\" }", "is no name of a variable", 2),
+        ("env = { \"A B\" = \"x\" }", "invalid variable name", 2),
         ("env = { A = 1 }", "`gates.tests.env` takes a table of texts", 2),
         ("env = { TOKEN = \"ghp_aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5\" }", "looks like a secret", 8),
         ("timeout = 5", "did you mean `gates.tests.timeout_s`?", 2),
@@ -266,7 +266,7 @@ fn run_without_gates_says_what_was_looked_for() {
         let ran = desk.call(command).current_dir(repo.path().join("docs")).run().exits(2);
         insta::allow_duplicates! {
             insta::assert_snapshot!(ran.stderr, @r##"
-            error: no gate was found in docs and the directories above it, so nothing could prove a change; Crucible looked for cargo-nextest, cargo-test, npm-test, pnpm-test, yarn-test, bun-test, vitest, jest, mocha, node-test, pytest, unittest, tox, nox, go-test, maven, gradle, ctest, dotnet-test, rspec, minitest, phpunit, mix-test, prove, just-test, make-test
+            error: no gate found in docs and the directories above it, so no change could be verified; Crucible looked for cargo-nextest, cargo-test, npm-test, pnpm-test, yarn-test, bun-test, vitest, jest, mocha, node-test, pytest, unittest, tox, nox, go-test, maven, gradle, ctest, dotnet-test, rspec, minitest, phpunit, mix-test, prove, just-test, make-test
               hint: Name the command that tests it: crucible run start "GOAL" --test "./run-tests"
               hint: Or for every run: `crucible init --test "./run-tests"`; `crucible gates` shows what a run uses.
             "##);

@@ -102,7 +102,7 @@ fn usage_errors_name_the_way() {
     exit 2
     ");
     insta::assert_snapshot!(text(&desk, &desk.run(["run", "land", "../../x"])), @r#"
-    error: there is no run ../../x in $CRUCIBLE_HOME/runs; `crucible run list` shows the ones there are
+    error: no run ../../x in $CRUCIBLE_HOME/runs; list runs with `crucible run list`
     exit 2
     "#);
 }

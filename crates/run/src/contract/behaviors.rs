@@ -97,7 +97,7 @@ pub fn is_page_name(name: &str) -> bool {
 pub fn check_behaviors(files: &BehaviorFiles) -> Verdict {
     let mut verdict = Verdict::default();
     if files.is_empty() {
-        let hint = "This repository has no catalogue of behaviours, so nothing was compared; to begin one, write this index.";
+        let hint = "This repository has no behaviour catalogue, so nothing was compared; to start one, write this index.";
         verdict.push(Finding::info(NO_CATALOGUE, BEHAVIOR_INDEX, hint));
     }
     for (path, reason) in files.unsearched.iter().take(MAX_TOLD) {
@@ -118,7 +118,7 @@ pub fn check_behaviors(files: &BehaviorFiles) -> Verdict {
         }
         None if files.is_empty() => return verdict,
         None => {
-            let hint = "There are markers or pages of behaviours and git tracks no index; write it, one entry for each behaviour.";
+            let hint = "Behaviour markers or pages exist but git tracks no index; write it, one entry for each behaviour.";
             verdict.push(Finding::error(INDEX_MISSING, BEHAVIOR_INDEX, hint));
             return verdict;
         }
@@ -132,7 +132,7 @@ pub fn check_behaviors(files: &BehaviorFiles) -> Verdict {
     }
     for (id, place) in marked.iter().filter(|(id, _)| !checked.listed.contains(**id)) {
         let hint = format!(
-            "{place} marks this behaviour and the index has no entry for it; add the entry and its page."
+            "{place} marks this behaviour but the index has no entry for it; add the entry and its page."
         );
         verdict.push(Finding::error(MARKER_UNLISTED, *id, hint));
     }
@@ -165,19 +165,19 @@ impl Checked<'_> {
         };
         if !self.listed.insert(id.clone()) {
             let hint =
-                format!("Line {} of the index lists this behaviour once more; keep one entry.", entry.line);
+                format!("Line {} of the index lists this behaviour again; keep one entry.", entry.line);
             verdict.push(Finding::error(ENTRY_REPEATED, id, hint));
             return;
         }
         if !marked.contains_key(id.as_str()) {
-            let hint = "No file of the code holds a comment `BEHAVIOR_ID: …` with this id; mark where it is done, or take the entry out.";
+            let hint = "No source file has a comment `BEHAVIOR_ID: …` with this id; mark the implementation, or remove the entry.";
             verdict.push(Finding::error(ENTRY_UNMARKED, id, hint));
         }
         let name = match entry.link.map(|link| (link, plain_name(link))) {
             None => None,
             Some((link, None)) => {
                 let hint = format!(
-                    "The entry of {id} links out of {BEHAVIOR_PAGES}/; link its page beside the index."
+                    "The entry of {id} links outside {BEHAVIOR_PAGES}/; link its page beside the index."
                 );
                 verdict.push(Finding::error(LINK_OUTSIDE, link, hint));
                 return;
@@ -236,12 +236,12 @@ fn judge_page(id: &str, path: &str, text: &str, verdict: &mut Verdict) {
         }
     }
     for (heading, _) in HEADINGS.iter().zip(found).filter(|(_, is_there)| !is_there) {
-        let hint = format!("Add the heading `## {heading}`, outside of code, and what it tells.");
+        let hint = format!("Add the heading `## {heading}`, outside code blocks, and its content.");
         verdict.push(Finding::error(HEADING_MISSING, path, hint));
     }
     let other = title.and_then(|title| ids_in(title).next()).filter(|other| *other != id);
     if let Some(other) = other {
-        let hint = format!("The page is called after {id} and its title names {other}; make them one.");
+        let hint = format!("The file name has {id} but the title has {other}; use the same id.");
         verdict.push(Finding::error(PAGE_OTHER_ID, path, hint));
     }
 }
@@ -252,7 +252,7 @@ fn marked<'f>(files: &'f BehaviorFiles, verdict: &mut Verdict) -> BTreeMap<&'f s
     for (path, markers) in &files.markers {
         if let Some(marker) = markers.iter().find(|marker| marker.id.is_none()) {
             let hint =
-                "Behind `BEHAVIOR_ID:` stands exactly one id, such as B012, and nothing else on the line.";
+                "Write exactly one id after `BEHAVIOR_ID:`, such as B012, and nothing else on the line.";
             verdict.push(Finding::error(MARKER_INVALID, format!("{path}:{}", marker.line), hint));
         }
         for marker in markers {
@@ -326,14 +326,12 @@ fn page_path(name: &str) -> String {
 }
 
 fn no_page(id: &str, name: &str) -> Finding {
-    let hint = format!(
-        "Write the page of {id} under this name and add it to git, or take the entry out of the index."
-    );
+    let hint = format!("Write the page of {id} at this path and add it to git, or remove the index entry.");
     Finding::error(PAGE_MISSING, page_path(name), hint)
 }
 
 fn unreadable(path: &str, reason: &str) -> Finding {
-    Finding::error(UNREADABLE, path, format!("It must be a plain text file of the repository: {reason}."))
+    Finding::error(UNREADABLE, path, format!("It must be a regular text file of the repository: {reason}."))
 }
 
 #[cfg(test)]

@@ -234,22 +234,22 @@ impl DispatchConfig {
                     None
                 }
                 (RunRole::Librarian, Service::ManualOutbox) => {
-                    Some("A person packs the files only where the mode is manual_outbox, too.")
+                    Some("A person can pack the files only if the mode is manual_outbox, too.")
                 }
                 (RunRole::Librarian, _) => Some(
-                    "The librarian is local and deterministic: leave it at local_exec, or let a person do it.",
+                    "The librarian is local and deterministic; set it to local_exec, or let a person serve it.",
                 ),
                 (RunRole::Patchmaker | RunRole::Fixer, Service::LocalExec) => {
-                    Some("No code of Crucible's own proposes changes: name who does.")
+                    Some("Crucible itself proposes no changes; name a model, a person or a command.")
                 }
                 (RunRole::Researcher, Service::Model(_)) => {
-                    Some("A model has no pages to cite: a person or a command of yours brings them.")
+                    Some("A model has no pages to cite; let a person or a command provide them.")
                 }
                 (RunRole::Researcher, Service::Council) => {
-                    Some("A council has no pages to cite: a person or a command of yours brings them.")
+                    Some("A council has no pages to cite; let a person or a command provide them.")
                 }
                 (RunRole::Patchmaker | RunRole::Fixer, Service::Council) => Some(
-                    "A council deliberates and writes no changes: let a model, a person or a command propose them, and the council take the chair or review.",
+                    "A council writes no changes; let a model, a person or a command propose them, and give the council the chair or a review.",
                 ),
                 _ => None,
             };
@@ -260,7 +260,7 @@ impl DispatchConfig {
                 && role != RunRole::Researcher
                 && self.budgets.max_outbox_prompts == 0
             {
-                let hint = "A person is to be asked, and no prompt is allowed: raise max_outbox_prompts.";
+                let hint = "A person serves a role but no prompt is allowed; raise max_outbox_prompts.";
                 verdict.push(Finding::error(NO_PROMPTS, subject(), hint));
             }
         }

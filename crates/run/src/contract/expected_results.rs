@@ -108,10 +108,10 @@ pub fn check_evidence(results: &[ExpectedResult], found: &BTreeMap<RepoPath, Evi
         for path in &result.evidence {
             let (code, hint) = match found.get(path).copied().unwrap_or(EvidenceFound::Nothing) {
                 EvidenceFound::File => continue,
-                EvidenceFound::Nothing => (MISSING, "neither the run nor the repository has this file"),
-                EvidenceFound::NoFile => (NO_FILE, "this is no file; name the file that shows the result"),
+                EvidenceFound::Nothing => (MISSING, "this file is not in the run or the repository"),
+                EvidenceFound::NoFile => (NO_FILE, "this is not a file; name the file that shows the result"),
                 EvidenceFound::Outside => {
-                    (OUTSIDE, "a link on the way leads out of the run and the repository, or nowhere")
+                    (OUTSIDE, "a link in the path is broken or leaves the run and the repository")
                 }
             };
             verdict.push(Finding::error(code, path.as_str(), format!("Evidence of {}: {hint}.", result.id)));
@@ -197,7 +197,7 @@ fn read_lines(id: &str, body: &str, line: u64, verdict: &mut Verdict) -> BTreeMa
             verdict.push(Finding::error(
                 TEXT,
                 id,
-                format!("Take the comma out of `{key}` that names nothing."),
+                format!("Remove the comma without an entry from `{key}`."),
             ));
         }
     }

@@ -72,13 +72,13 @@ impl fmt::Display for Fault {
             Self::LongText => write!(f, "Write at most {MAX_TEXT} bytes."),
             Self::LongLine { .. } => write!(f, "Write lines of at most {MAX_LINE} bytes."),
             Self::Hidden { character, .. } => {
-                write!(f, "Take out the character U+{:04X}, which nobody sees.", u32::from(*character))
+                write!(f, "Remove the invisible character U+{:04X}.", u32::from(*character))
             }
             Self::OpenFence { .. } => {
-                f.write_str("Close the code block that begins here; everything behind it is in it.")
+                f.write_str("Close the code block that begins here; it swallows all text after it.")
             }
             Self::Misspelt { key, .. } => {
-                write!(f, "Begin the line with `{key}:`, in this spelling and without space before it.")
+                write!(f, "Begin the line with exactly `{key}:`, without leading space.")
             }
         }
     }

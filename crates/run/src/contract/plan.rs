@@ -221,7 +221,7 @@ impl Plan {
             // An empty one has its finding already.
             "DRAFT" | "" => PlanStatus::Draft,
             other => {
-                verdict.push(Finding::error(BAD_STATUS, other, "Status is DRAFT or SIGNED."));
+                verdict.push(Finding::error(BAD_STATUS, other, "Write DRAFT or SIGNED."));
                 PlanStatus::Draft
             }
         };
@@ -233,21 +233,24 @@ impl Plan {
             verdict.push(wide_scope());
         }
         if scope_deny.iter().any(PathPrefix::is_everything) {
-            let hint =
-                "Nothing could change under a plan that denies everything; name the places that may not.";
+            let hint = "This plan denies every path; name only the paths that must not change.";
             verdict.push(Finding::error(WIDE_SCOPE, "Scope-Deny", hint));
         }
         let names = lines.values.get("Names").map(String::as_str).unwrap_or_default();
         let names = places(names, &BAD_SCOPE, &mut verdict);
         let may_drop = lines.values.get("May-Drop").map(String::as_str).unwrap_or_default();
         for name in key_lines::list(may_drop).into_iter().filter(|name| !is_definition_name(name)) {
-            let hint = "May-Drop takes the plain names of definitions.";
+            let hint = "Write plain names of definitions in May-Drop.";
             verdict.push(Finding::error(BAD_NAME, name, hint));
         }
         let may_add = lines.values.get("May-Add").map(String::as_str).unwrap_or_default();
         let may_add: Vec<PathPrefix> = places(may_add, &BAD_SCOPE, &mut verdict);
         if may_add.iter().any(PathPrefix::is_everything) {
-            verdict.push(Finding::error(WIDE_SCOPE, "May-Add", "Name the directories that may be added to."));
+            verdict.push(Finding::error(
+                WIDE_SCOPE,
+                "May-Add",
+                "Name the directories that may get new files.",
+            ));
         }
         let mut renames = Vec::new();
         for item in key_lines::list(lines.values.get("Renames").map(String::as_str).unwrap_or_default()) {
@@ -255,7 +258,7 @@ impl Plan {
             {
                 Some((old, new)) => renames.push((old.to_owned(), new.to_owned())),
                 None => {
-                    let hint = "Renames takes the plain names of definitions: `old=new`.";
+                    let hint = "Write plain names of definitions in Renames: `old=new`.";
                     verdict.push(Finding::error(BAD_NAME, item, hint));
                 }
             }
@@ -318,11 +321,11 @@ pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[Stri
         verdict.push(wide_scope());
     }
     for gate in plan.gates.iter().filter(|gate| gate.parse::<GateId>().is_err()) {
-        let hint = "A gate's name is made of a-z, 0-9, `-`, `_` and `.`; write nothing else into the list.";
+        let hint = "A gate name consists of a-z, 0-9, `-`, `_` and `.`; list nothing else.";
         verdict.push(Finding::error(BAD_GATE, gate, hint));
     }
     for gate in required_gates().filter(|gate| !plan.gates.iter().any(|declared| declared == gate)) {
-        verdict.push(Finding::error(MISSING_GATE, gate, "Every plan declares this gate."));
+        verdict.push(Finding::error(MISSING_GATE, gate, "Add this gate; every plan declares it."));
     }
     for (kind, declared, known) in [
         (IdKind::Behavior, &plan.behaviors, known_behaviors),
@@ -331,13 +334,13 @@ pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[Stri
         let known: HashSet<&str> = known.iter().map(String::as_str).collect();
         for id in declared {
             if !is_id(kind, id) {
-                let hint = "An id is B (a behaviour) or R (a result) and three digits; write nothing else into the list.";
+                let hint = "An id is B (a behaviour) or R (a result) and three digits; list nothing else.";
                 verdict.push(Finding::error(BAD_ID, id, hint));
             } else if !known.contains(id.as_str()) {
                 verdict.push(Finding::error(
                     UNRESOLVED_ID,
                     id,
-                    "Define this id, or take it out of the plan.",
+                    "Define this id, or remove it from the plan.",
                 ));
             }
         }
@@ -348,12 +351,11 @@ pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[Stri
     }
     let is_condition = |item: &&str| StopCondition::ALL.iter().any(|condition| condition.as_str() == *item);
     for item in key_lines::list(&plan.stop).into_iter().filter(|item| !is_condition(item)) {
-        let hint = format!("Stop is a list of: {}.", StopCondition::every());
+        let hint = format!("Write a list of these in Stop: {}.", StopCondition::every());
         verdict.push(Finding::error(BAD_STOP, item, hint));
     }
     if plan.results.is_empty() {
-        let hint =
-            "The plan promises no result, so nothing tells what an accepted change achieves; name one.";
+        let hint = "The plan names no result, so it does not say what the change achieves; name one.";
         verdict.push(Finding::warning(NO_RESULTS, "Results", hint));
     }
     verdict
@@ -390,7 +392,7 @@ fn wrong_budgets(line: &str) -> Vec<&str> {
 }
 
 fn wide_scope() -> Finding {
-    Finding::error(WIDE_SCOPE, ".", "Name the directories that may change instead of everything.")
+    Finding::error(WIDE_SCOPE, ".", "Name the directories that may change, not everything.")
 }
 
 /// What is wrong with the lines of a plan, whatever they mean.
@@ -409,11 +411,7 @@ fn form(lines: &KeyLines) -> Verdict {
         verdict.push(Finding::error(code, fault.place(), fault.to_string()));
     }
     for key in FILLED.iter().filter(|key| lines.values.get(**key).is_some_and(String::is_empty)) {
-        verdict.push(Finding::error(
-            EMPTY_VALUE,
-            *key,
-            "Write the value behind the colon, on the same line.",
-        ));
+        verdict.push(Finding::error(EMPTY_VALUE, *key, "Write the value after the colon, on the same line."));
     }
     let lists = LISTS.iter().map(|key| (key, key_lines::has_gap as fn(&str) -> bool));
     let paths = PATHS.iter().map(|key| (key, key_lines::paths_have_gap as fn(&str) -> bool));
@@ -421,7 +419,7 @@ fn form(lines: &KeyLines) -> Verdict {
         .chain(paths)
         .filter(|(key, has_gap)| lines.values.get(**key).is_some_and(|value| has_gap(value)))
     {
-        let hint = "Between two commas, and behind the last one, nothing is named; take the comma out.";
+        let hint = "Remove the comma without an entry before or after it.";
         verdict.push(Finding::error(GAP, *key, hint));
     }
     verdict

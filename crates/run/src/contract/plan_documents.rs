@@ -71,7 +71,7 @@ pub fn check_executed(plan: &Plan, executed: &[String]) -> Verdict {
     let executed: HashSet<&str> = executed.iter().map(String::as_str).collect();
     let left = plan.gates.iter().filter(|gate| !executed.contains(gate.as_str()));
     let finding = |gate: &String| {
-        Finding::error(NOT_EXECUTED, gate, "The plan declares this gate and nothing was executed for it.")
+        Finding::error(NOT_EXECUTED, gate, "The plan declares this gate, but it did not run.")
     };
     Verdict::new(left.map(finding).collect())
 }
@@ -80,7 +80,7 @@ fn missing(name: &str) -> Finding {
     Finding::error(
         MISSING_DOCUMENT,
         name,
-        "Put this document beside the plan; docs/contracts/ has its grammar.",
+        "Add this document beside the plan; docs/contracts/ has its grammar.",
     )
 }
 

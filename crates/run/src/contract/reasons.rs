@@ -37,11 +37,11 @@ pub fn check_reasons(text: &str, known_behaviors: &[String], known_results: &[St
         let named = named(&reason);
         if named.is_empty() {
             let hint =
-                format!("Name a B### or R### that this is the reason for: {:?}.", short_line(&reason, SHOWN));
+                format!("Name the B### or R### that this reason is about: {:?}.", short_line(&reason, SHOWN));
             verdict.push(Finding::error(WITHOUT_ID, format!("REASONS.md, line {line}"), hint));
         }
         for id in named.into_iter().filter(|id| !known.contains(id)) {
-            let hint = format!("The reason in line {line} names this id, which nothing defines.");
+            let hint = format!("The reason in line {line} names this undefined id.");
             verdict.push(Finding::error(UNRESOLVED, id, hint));
         }
     }

@@ -34,7 +34,7 @@ pub struct Review {
 
 /// The text is no review.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a review has the line `{key}`, once and with a valid value")]
+#[error("a review needs exactly one line `{key}` with a valid value")]
 pub struct ReviewError {
     /// The key that is missing, repeated or wrong.
     pub key: &'static str,

@@ -64,14 +64,15 @@ pub fn check_agents(dispatch: &DispatchConfig, agents: &AgentCommands) -> Verdic
         }
         let Some((program, arguments)) = agents.of(role).split_first() else {
             let hint = format!(
-                "A command is to serve it, and there is none: set [dispatch] {} or agent_command in your own configuration.",
+                "No command is configured for this role; set [dispatch] {} or agent_command in your own configuration.",
                 if role == RunRole::Chair { "plan_command" } else { "patch_command" }
             );
             verdict.push(Finding::error(NO_COMMAND, role.name(), hint));
             continue;
         };
         if program.trim().is_empty() || (program.contains('/') && !Path::new(program).is_absolute()) {
-            let hint = "Name a program on the PATH, or one by its absolute path: a relative one would be the repository's.";
+            let hint =
+                "Name a program on PATH or an absolute path; a relative path would come from the repository.";
             verdict.push(Finding::error(RELATIVE, format!("{}: {program:?}", role.name()), hint));
         }
         if let Some(word) = arguments.iter().find_map(|argument| unknown_word(argument)) {
@@ -90,8 +91,7 @@ pub(crate) fn no_diff(action: Action, subject: String, text: &str) -> Option<Fin
     (owed && !text.starts_with("diff --git ")).then(|| {
         let begins: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
         let hint = format!(
-            "The command's output has to begin with `diff --git`, and with nothing before it; it begins with {begins:?}. \
-             logs/agents/ holds what it printed."
+            "The command's output must begin with `diff --git` but begins with {begins:?}; see logs/agents/."
         );
         Finding::error(NO_DIFF, subject, hint)
     })
@@ -222,7 +222,7 @@ impl AgentBackend {
         let logs = format!("{AGENT_LOGS}/{number:03}.stdout.log and .stderr.log");
         let fault = |what: String| {
             let next = format!(
-                "read {logs} in the run's directory, mend the command and go on with `crucible run advance`"
+                "read {logs} in the run directory, fix the command and continue with `crucible run advance`"
             );
             let mut fault = Fault::new(API_AGENT, &inv.model, what, next);
             fault.stderr = Some(self.last_words(&ended.stderr)).filter(|words| !words.is_empty());
@@ -238,25 +238,25 @@ impl AgentBackend {
         match ended.end {
             End::Exited(0) if too_large => refused(
                 AnswerFault::TooLarge,
-                format!("it printed {} bytes, at most {} are taken", ended.stdout.total, MAX_GIVEN.0),
+                format!("it printed {} bytes; the limit is {}", ended.stdout.total, MAX_GIVEN.0),
             ),
             End::OutputLimit if too_large && ended.stdout.total > ended.stderr.total => refused(
                 AnswerFault::TooLarge,
                 format!(
-                    "it was ended when it had printed {} bytes, at most {} are taken",
+                    "it was killed after printing {} bytes; the limit is {}",
                     ended.stdout.total, MAX_GIVEN.0
                 ),
             ),
             End::Exited(0) if ended.stdout.bytes.trim_ascii().is_empty() => {
-                refused(AnswerFault::Empty, "it ended well and printed nothing".to_owned())
+                refused(AnswerFault::Empty, "it succeeded but printed nothing".to_owned())
             }
             End::Exited(0) => match String::from_utf8(self.keys.out_of(&ended.stdout.bytes)) {
                 Ok(text) => Ok(result(inv, text, ended)),
-                Err(_) => failed("what it printed is not UTF-8".to_owned()),
+                Err(_) => failed("its output is not UTF-8".to_owned()),
             },
-            End::Exited(code) => failed(format!("its command ended with exit code {code}")),
-            End::Signalled(signal) => failed(format!("its command was ended by signal {signal}")),
-            End::Forbidden => failed(format!("its command was ended by signal {FORBIDDEN_SIGNAL}")),
+            End::Exited(code) => failed(format!("its command exited with code {code}")),
+            End::Signalled(signal) => failed(format!("its command was killed by signal {signal}")),
+            End::Forbidden => failed(format!("its command was killed by signal {FORBIDDEN_SIGNAL}")),
             End::TimedOut => Err(LlmError::Timeout {
                 provider: API_AGENT.to_owned(),
                 model: inv.model.clone(),
@@ -265,9 +265,9 @@ impl AgentBackend {
                 cap: inv.timeout,
             }),
             End::OutputLimit => {
-                failed(format!("its command was ended when it had printed more than {} bytes", RUNAWAY.0))
+                failed(format!("its command was killed after printing more than {} bytes", RUNAWAY.0))
             }
-            End::DiskLimit => failed("its command was ended when it had written too much".to_owned()),
+            End::DiskLimit => failed("its command was killed because it wrote too much".to_owned()),
         }
     }
 
@@ -284,7 +284,7 @@ impl AgentBackend {
 impl LlmBackend for AgentBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
         let wrong = |what: String| {
-            let next = "mend that and go on with `crucible run advance`";
+            let next = "fix that and continue with `crucible run advance`";
             LlmError::Misconfiguration(Fault::new(API_AGENT, &inv.model, what, next))
         };
         let target = inv.metadata.get(TARGET).and_then(serde_json::Value::as_str).unwrap_or_default();

@@ -199,7 +199,7 @@ impl Engine<'_> {
             self.journal.note(&format!("  warning: council: {warning}"))?;
         }
         if let Some(summary) = told.get("summary").and_then(Value::as_str) {
-            self.journal.note(&format!("  the council took {summary}"))?;
+            self.journal.note(&format!("  the council used {summary}"))?;
         }
         Ok(Some(told))
     }
@@ -223,13 +223,13 @@ impl Engine<'_> {
         if self.journal.has(&answered_key(&duty.step)) {
             return Ok(true);
         }
-        let no_answer = |why: &str| format!("  {} is no answer: {why}", duty.target);
+        let no_answer = |why: &str| format!("  {} is not a valid answer: {why}", duty.target);
         let bytes = match self.dir.read_up_to(duty.target, MAX_WRITTEN) {
             Ok(bytes) => bytes,
             Err(error) if error.is_not_found() => return Ok(false),
             Err(FsError::TooLarge { path, limit }) => {
                 let why = format!(
-                    "it has more than {limit} bytes; write one of at most {limit} bytes to {}",
+                    "it has more than {limit} bytes; write at most {limit} bytes to {}",
                     path.display()
                 );
                 self.journal.note(&no_answer(&why))?;
@@ -238,7 +238,7 @@ impl Engine<'_> {
             Err(error) if error.is_link() => {
                 let path = self.dir.path(duty.target);
                 let why = format!(
-                    "a symbolic link stands there or on the way to it, and none is followed; put the file itself at {}",
+                    "the path is or contains a symbolic link; put the file itself at {}",
                     path.display()
                 );
                 self.journal.note(&no_answer(&why))?;
@@ -259,7 +259,7 @@ impl Engine<'_> {
         let Some(when) = self.judged_as(duty.target, text)? else { return Ok(true) };
         // Nobody was asked for another one yet, so nothing is amiss; the prompt will say it.
         if self.journal.has(&prompted_key(&duty.step)) {
-            let why = format!("it is what was judged as {when}; write another one there");
+            let why = format!("it was already judged as {when}; write a new answer there");
             self.journal.note(&no_answer(&why))?;
         }
         Ok(false)
@@ -311,7 +311,7 @@ impl Engine<'_> {
         });
         if !is_that {
             let note = format!(
-                "  {} was written anew meanwhile; the recorded answer is used, the file stays",
+                "  {} changed meanwhile; the recorded answer is used and the file is kept",
                 duty.target
             );
             self.journal.note(&note)?;
@@ -332,7 +332,7 @@ impl Engine<'_> {
         let most = self.dispatch.budgets.max_outbox_prompts;
         if number > most {
             let hint =
-                "Start again with a larger [dispatch] max_outbox_prompts, or let a model serve the role.";
+                "Start again with a larger [dispatch] max_outbox_prompts, or assign the role to a model.";
             return self.fail(&Finding::error(OUTBOX_FULL, format!("prompt {number} of {most}"), hint));
         }
         let path = outbox::prompt_path(number, duty.role, duty.action);
@@ -398,7 +398,7 @@ impl Engine<'_> {
             let logs = self.new_logs()?;
             if !logs.is_empty() {
                 let paths: Vec<&str> = logs.keys().map(String::as_str).collect();
-                self.journal.note(&format!("  what the command printed: {}", paths.join(", ")))?;
+                self.journal.note(&format!("  the command's output: {}", paths.join(", ")))?;
                 fields.insert(FILES.to_owned(), serde_json::json!(logs));
             }
         }

@@ -73,7 +73,7 @@ impl Engine<'_> {
             let Some(name) = self.served_by(role) else {
                 return Err(self
                     .dir
-                    .malformed(layout::DISPATCH, "nobody serves the role that proposes changes"));
+                    .malformed(layout::DISPATCH, "no backend serves the role that proposes changes"));
             };
             let was_cut =
                 ended.iter().flat_map(|outcome| &outcome.findings).any(|finding| finding.code == ANSWER_CUT);
@@ -134,7 +134,7 @@ impl Engine<'_> {
         let chosen = choose(&self.record.settings, plan, pack, was_cut);
         if let Some((bytes, tokens)) = chosen.too_large {
             self.journal.note(&format!(
-                "  asking for {} instead of whole files: {bytes} bytes and an answer of at most {tokens} tokens",
+                "  requesting {} instead of whole files: {bytes} bytes, and at most {tokens} tokens of answer",
                 chosen.format.as_str()
             ))?;
         }
@@ -208,7 +208,7 @@ impl Engine<'_> {
             self.journal.note(&format!("  refused: {finding}"))?;
         }
         if let Some(command) = permission(&self.record.run_id, judged.verdict.findings()) {
-            self.journal.note(&format!("  to permit it: {command}"))?;
+            self.journal.note(&format!("  to allow it: {command}"))?;
         }
         if let (Some(change), true) = (&judged.change, judged.verdict.passes()) {
             let path = attempt_file(number, attempt::REVIEW);
@@ -430,13 +430,13 @@ pub(super) fn beginning(patch: &str) -> String {
 fn out_of_attempts(last: &AttemptOutcome, proposed_by: &Service) -> Finding {
     let hint = match proposed_by {
         Service::ManualOutbox => {
-            "Read failure_bundle.zip, then start again with a clearer goal or more [run] max_iterations."
+            "Read failure_bundle.zip, then start again with a clearer goal or a larger [run] max_iterations."
         }
         Service::ApiAgent => {
-            "Read failure_bundle.zip, then start again with a clearer goal, another command, or more [run] max_iterations."
+            "Read failure_bundle.zip, then start again with a clearer goal, another command, or a larger [run] max_iterations."
         }
         _ => {
-            "Read failure_bundle.zip, then start again with a clearer goal, another model, or more [run] max_iterations."
+            "Read failure_bundle.zip, then start again with a clearer goal, another model, or a larger [run] max_iterations."
         }
     };
     Finding::error(OUT_OF_ATTEMPTS, format!("attempt {}", last.number), hint)

@@ -78,7 +78,7 @@ impl Engine<'_> {
         request: &MoreFiles,
         answer: &Answer,
     ) -> Result<(), RunError> {
-        self.journal.working("librarian", "looking up the files that the model asks for")?;
+        self.journal.working("librarian", "looking up the files the model requests")?;
         let (tracked, _) = chair::candidates(self.git.tracked_files().await?);
         let shelf = Shelf {
             top: &self.record.repo,
@@ -93,7 +93,7 @@ impl Engine<'_> {
         require_base(&self.git, &self.record).await?;
         self.dir.write_recorded(&attempt_file(attempt.number, attempt::PACK), &served.pack.to_bytes()?)?;
         for finding in &served.findings {
-            self.journal.note(&format!("  the model asks for {}: {}", finding.subject, finding.hint))?;
+            self.journal.note(&format!("  the model requests {}: {}", finding.subject, finding.hint))?;
         }
         let mut outcome = attempt.outcome(AttemptEnd::FilesRequested, answer);
         outcome.findings = served.findings;

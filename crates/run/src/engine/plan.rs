@@ -55,7 +55,7 @@ impl Engine<'_> {
             if Plan::parse(&plan.render()).as_ref() != Ok(&plan) {
                 return Err(self
                     .dir
-                    .malformed(layout::PLAN_DRAFT, "a path in it cannot be written as a plan's line"));
+                    .malformed(layout::PLAN_DRAFT, "it has a path that a plan line cannot hold"));
             }
             self.dir.write_recorded(layout::REASONS, chair::reasons(&self.record.goal).as_bytes())?;
             self.dir.write_recorded(layout::EXPECTED_RESULTS, chair::expected_results().as_bytes())?;
@@ -148,7 +148,7 @@ impl Engine<'_> {
             if !plan.scope_sources.is_empty() {
                 let places: Vec<String> = plan.scope_sources.iter().map(ToString::to_string).collect();
                 self.journal.note(&format!(
-                    "  the goal names no file for certain: any source in {} may change",
+                    "  the goal clearly names no file; any source in {} may change",
                     places.join(", ")
                 ))?;
             }

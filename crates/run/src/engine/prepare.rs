@@ -103,7 +103,7 @@ impl Engine<'_> {
             if !analysis.left_out.is_empty() {
                 let count = analysis.left_out.len();
                 self.journal.note(&format!(
-                    "  left out of the gates' copies: {count} files and directories; see {}",
+                    "  not copied for the gates: {count} files and directories; see {}",
                     layout::ANALYSIS
                 ))?;
             }
@@ -208,7 +208,7 @@ impl Engine<'_> {
         let request = FileRequest::parse(&self.dir.read(layout::FILE_REQUEST)?)
             .map_err(|error| self.dir.malformed(layout::FILE_REQUEST, &error.to_string()))?;
         if !self.is_made(&packed, layout::CONTEXT_PACK) {
-            self.journal.working(RunRole::Librarian.name(), "packing what the model may see")?;
+            self.journal.working(RunRole::Librarian.name(), "building the context pack")?;
             // What a permission adds to a pack, code adds.
             let by_hand = self.served_by(RunRole::Librarian).filter(|_| self.allowances.is_none());
             let pack = match by_hand {

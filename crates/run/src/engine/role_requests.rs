@@ -249,8 +249,10 @@ impl Engine<'_> {
                 Some(taken) => {
                     let refused = match taken.get(REFUSED) {
                         Some(findings) => Some(serde_json::from_value(findings.clone()).map_err(|_| {
-                            self.dir
-                                .malformed(layout::EVENTS, "why an answer was refused is not recorded whole")
+                            self.dir.malformed(
+                                layout::EVENTS,
+                                "the reason for refusing an answer is not recorded completely",
+                            )
                         })?),
                         None => None,
                     };
@@ -293,7 +295,8 @@ impl Engine<'_> {
             });
         }
         let subject = format!("{} {}", wanted.role.name(), wanted.action.name());
-        let hint = "No answer was of the form that is asked for: look at answers/, and let somebody else serve the role.";
+        let hint =
+            "No answer had the required form; read answers/ and configure another backend for the role.";
         self.fail(&Finding::error(ANSWER_UNUSABLE, subject, hint))?;
         Ok(None)
     }

@@ -73,7 +73,7 @@ pub enum WorkflowsError {
         fault: WorkflowFault,
     },
     /// Two of them have one id.
-    #[error("{}: it has the id `{id}` of {}; give one of them another", path.display(), other.display())]
+    #[error("{}: its id `{id}` is also the id of {}; change one of them", path.display(), other.display())]
     Twice {
         /// Which file.
         path: PathBuf,
@@ -83,13 +83,13 @@ pub enum WorkflowsError {
         id: String,
     },
     /// It fits no goal at all.
-    #[error("{}: nothing says when it fits; name `kinds` or `words` under [fits]", path.display())]
+    #[error("{}: no condition under [fits]; set `kinds` or `words`", path.display())]
     FitsNothing {
         /// Which file.
         path: PathBuf,
     },
     /// Something there is no plain file.
-    #[error("{}: {what}; workflows are plain files in {WORKFLOWS_DIR}", path.display())]
+    #[error("{}: {what}; workflows must be regular files in {WORKFLOWS_DIR}", path.display())]
     NotPlain {
         /// Which file or directory.
         path: PathBuf,
@@ -97,7 +97,7 @@ pub enum WorkflowsError {
         what: &'static str,
     },
     /// There are too many.
-    #[error("{}: it has more than {most} {what}; take some away", path.display())]
+    #[error("{}: it has more than {most} {what}; remove some", path.display())]
     TooMany {
         /// The directory.
         path: PathBuf,
@@ -165,14 +165,14 @@ impl Workflows {
                     return Err(WorkflowsError::NotPlain { path, what: "it is a link" });
                 }
                 Some(_) if !is_file => {
-                    return Err(WorkflowsError::NotPlain { path, what: "it is no plain file" });
+                    return Err(WorkflowsError::NotPlain { path, what: "it is not a regular file" });
                 }
                 Some(_) => own.push((path, read_regular_up_to(&place, ByteLimit(MOST_BYTES as u64))?)),
                 None => untracked.push(path),
             }
         }
         let mut known = Self::with_own(own)?;
-        let hint = "It is not used: a run starts from a commit. Add it to git and commit it.";
+        let hint = "It is ignored because git does not track it. Add it to git and commit it.";
         known.notes.extend(
             untracked.iter().map(|path| Finding::warning(UNTRACKED, path.display().to_string(), hint)),
         );
@@ -210,7 +210,7 @@ impl Workflows {
             return Err(WorkflowsError::FitsNothing { path });
         }
         let origin = if is_fallback || self.others.contains_key(&workflow.id) {
-            let hint = format!("It stands in place of the embedded workflow `{}`.", workflow.id);
+            let hint = format!("It replaces the embedded workflow `{}`.", workflow.id);
             self.notes.push(Finding::info(REPLACED, path.display().to_string(), hint));
             WorkflowOrigin::ProjectInstead
         } else {
@@ -251,7 +251,7 @@ fn names_in(top: &Path) -> Result<Vec<String>, WorkflowsError> {
             continue;
         }
         let Some(name) = name.to_str().filter(|name| is_plain(name)) else {
-            let what = "its name is no plain one";
+            let what = "its name has unsupported characters";
             return Err(WorkflowsError::NotPlain { path: Path::new(WORKFLOWS_DIR).join(name), what });
         };
         names.push(name.to_owned());
@@ -345,7 +345,7 @@ mod tests {
         let link = [tracked("a.toml", FileMode::Regular), tracked("b.toml", FileMode::Symlink)];
         assert!(read(&link).unwrap_err().to_string().contains("b.toml: it is a link"));
         let exchanged = [tracked("b.toml", FileMode::Regular)];
-        assert!(read(&exchanged).unwrap_err().to_string().contains("b.toml: it is no plain file"));
+        assert!(read(&exchanged).unwrap_err().to_string().contains("b.toml: it is not a regular file"));
         std::fs::remove_file(place.join("b.toml")).unwrap();
 
         std::fs::write(place.join("big.toml"), "#".repeat(MOST_BYTES + 1)).unwrap();

@@ -83,7 +83,7 @@ pub fn resolve(goal: &str, facts: &RepoFacts, workflows: &Workflows, past: &Past
         .iter()
         .map(|(workflow, origin)| {
             let (score, mut why) = if workflow.id == fallback.id {
-                (FOR_NOTHING, "it fits every goal, and is chosen where no other one does".to_owned())
+                (FOR_NOTHING, "it fits every goal, and is chosen if no other workflow fits".to_owned())
             } else {
                 points(workflow, &words, facts, &earlier)
             };
@@ -119,7 +119,7 @@ fn points(
         .iter()
         .find(|name| fits.languages.iter().any(|listed| listed.eq_ignore_ascii_case(name)));
     if !fits.languages.is_empty() && language.is_none() {
-        return (0, "it is for languages that this repository does not hold".to_owned());
+        return (0, "it is for languages that this repository does not use".to_owned());
     }
     let builds = facts
         .build_systems
@@ -154,10 +154,10 @@ fn points(
     }
     // What the repository is made of says nothing about the goal by itself.
     if reasons.is_empty() {
-        return (0, "nothing in the goal or in earlier runs speaks for it".to_owned());
+        return (0, "nothing in the goal or in earlier runs favours it".to_owned());
     }
     if let Some(language) = language {
-        reasons.push((FOR_LANGUAGE, format!("the repository holds {language}")));
+        reasons.push((FOR_LANGUAGE, format!("the repository uses {language}")));
     }
     if let Some(system) = builds {
         reasons.push((FOR_BUILD, format!("{system} builds it")));

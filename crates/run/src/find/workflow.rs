@@ -112,7 +112,7 @@ pub struct WorkflowAdvice {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkflowFault {
     /// There are too many of them.
-    #[error("it has {bytes} bytes, at most {MOST_BYTES} are read")]
+    #[error("it has {bytes} bytes; the limit is {MOST_BYTES}")]
     TooLong {
         /// How many it has.
         bytes: usize,
@@ -121,9 +121,7 @@ pub enum WorkflowFault {
     #[error("it is not UTF-8")]
     NotUtf8,
     /// It holds what looks like a secret.
-    #[error(
-        "line {line} holds what looks like a secret ({rule}); take it out, a workflow is shown to models"
-    )]
+    #[error("line {line} holds what looks like a secret ({rule}); remove it: models see workflows")]
     Secret {
         /// The rule that matched.
         rule: String,
@@ -171,12 +169,12 @@ impl Workflow {
             || !self.id.starts_with(|c: char| c.is_ascii_lowercase())
             || !self.id.chars().all(plain)
         {
-            return refuse("id", "takes 1 to 64 of a-z, 0-9 and `-`, a letter first");
+            return refuse("id", "must have 1 to 64 of a-z, 0-9 and `-`, beginning with a letter");
         }
         let number =
             |part: &str| (1..=6).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
         if self.version.split('.').count() > 3 || !self.version.split('.').all(number) {
-            return refuse("version", "takes one to three numbers joined by dots, such as 1.0.0");
+            return refuse("version", "must be one to three numbers joined by dots, such as 1.0.0");
         }
         line("title", &self.title, MOST_TITLE)?;
         let WorkflowFits { kinds, words, languages, build_systems } = &self.fits;
@@ -192,7 +190,7 @@ impl Workflow {
             ("advice.steps", steps.len()),
         ] {
             if length > MOST_ITEMS {
-                return refuse(key, &format!("has {length} entries, at most {MOST_ITEMS} are read"));
+                return refuse(key, &format!("has {length} entries; the limit is {MOST_ITEMS}"));
             }
         }
         for word in words {
@@ -200,7 +198,7 @@ impl Workflow {
             if !word.chars().all(char::is_alphanumeric) {
                 return refuse(
                     "fits.words",
-                    &format!("takes single words of letters and digits, not {word:?}"),
+                    &format!("must hold single words of letters and digits, not {word:?}"),
                 );
             }
         }
@@ -214,7 +212,7 @@ impl Workflow {
             return refuse("advice.scope", "names the whole repository; name directories or files");
         }
         if *iterations == Some(0) {
-            return refuse("advice.iterations", "takes a whole number from 1");
+            return refuse("advice.iterations", "must be a whole number from 1");
         }
         steps.iter().try_for_each(|step| line("advice.steps", step, MOST_STEP))
     }
@@ -223,11 +221,11 @@ impl Workflow {
 /// A text that says something on one line.
 fn line(key: &'static str, text: &str, most: usize) -> Result<(), WorkflowFault> {
     let problem = if says_nothing(text) {
-        "has an empty text".to_owned()
+        "has an empty string".to_owned()
     } else if text.chars().any(is_hidden) {
-        "holds characters that nobody sees, or a second line".to_owned()
+        "holds invisible characters or a line break".to_owned()
     } else if text.chars().count() > most {
-        format!("has a text of more than {most} characters")
+        format!("has more than {most} characters")
     } else {
         return Ok(());
     };
@@ -284,7 +282,7 @@ steps = ["Read the grammar first."]
             ("our-way", "Our Way", "`id` takes"),
             ("our-way", "../x", "`id` takes"),
             ("2.1", "2.1-beta", "`version` takes"),
-            ("Our way", " ", "`title` has an empty text"),
+            ("Our way", " ", "`title` has an empty string"),
             ("Our way", "a\\nb", "`title` holds characters"),
             ("Our way", "a\\u202eb", "`title` holds characters"),
             ("\"parser\"", "\"two words\"", "`fits.words` takes single words"),
@@ -292,7 +290,7 @@ steps = ["Read the grammar first."]
             ("\"src/\"", "\".\"", "`advice.scope` names the whole repository"),
             ("\"src/\"", "\"../src\"", "segment"),
             ("\"docs/parser.md\"", "\"/etc/passwd\"", "absolute"),
-            ("\"cargo-test\"", "\"Cargo Test\"", "not a gate's name"),
+            ("\"cargo-test\"", "\"Cargo Test\"", "invalid gate name"),
             ("iterations = 2", "iterations = 0", "`advice.iterations` takes"),
             ("iterations = 2", "iterations = -1", "invalid value"),
             ("version", "id = \"again\"\nversion", "duplicate key"),

@@ -55,12 +55,8 @@ pub async fn apply_patch(
         Ok(AppliedTree { files, recovered }) => {
             let hint = match recovered.outcome {
                 EditRecovery::Nothing => None,
-                EditRecovery::Finished => {
-                    Some("a killed process had begun to apply this patch; it is finished now")
-                }
-                EditRecovery::TakenBack => Some(
-                    "what a killed process had begun of this patch was taken back, and the patch applied anew",
-                ),
+                EditRecovery::Finished => Some("finished applying this patch after an interrupted attempt"),
+                EditRecovery::TakenBack => Some("undid an interrupted attempt and applied the patch again"),
             };
             if let Some(hint) = hint {
                 verdict.push(Finding::warning(RECOVERED, "the patch", hint));
@@ -88,13 +84,12 @@ fn findings(error: ApplyError) -> Result<Vec<Finding>, RunError> {
     Ok(match error {
         ApplyError::Dirty { files } => files.iter().map(dirty).collect(),
         ApplyError::Edit(TreeEditError::Blocked { path, why }) => {
-            let hint = format!("{why}; nothing was changed. Clear that up, then apply the patch again");
+            let hint = format!("{why}; nothing was changed. Fix that, then apply the patch again");
             vec![Finding::error(BLOCKED, path.as_str(), hint)]
         }
         ApplyError::Edit(TreeEditError::Repo(error)) | ApplyError::Repo(error) => match error {
             RepoError::Rewritten { paths } => {
-                let hint = "git's attributes filter or encode it, so its bytes in the work tree are not those that are judged; \
-                            change it by hand";
+                let hint = "git attributes filter or encode it, so its bytes in the work tree differ from the checked ones; change it by hand";
                 let finding = |path: &std::path::PathBuf| {
                     Finding::error(Code::new("patch-attribute"), path.to_string_lossy(), hint)
                 };
@@ -103,8 +98,7 @@ fn findings(error: ApplyError) -> Result<Vec<Finding>, RunError> {
             other => return Err(other.into()),
         },
         ApplyError::Edit(error @ (TreeEditError::Journal { .. } | TreeEditError::NotTakenBack { .. })) => {
-            let hint =
-                format!("{error}; where an earlier patch was not finished, apply that one again first");
+            let hint = format!("{error}; if an earlier patch was interrupted, apply that patch again first");
             vec![Finding::error(UNFINISHED, "the work tree", hint)]
         }
     })
@@ -112,13 +106,11 @@ fn findings(error: ApplyError) -> Result<Vec<Finding>, RunError> {
 
 fn dirty(entry: &DirtyEntry) -> Finding {
     let hint = match entry.kind {
-        DirtyKind::Changed => {
-            "it is not as the last commit has it; commit or stash your change, then apply the patch again"
-        }
-        DirtyKind::Unmerged => "a merge of it is open; end the merge, then apply the patch again",
+        DirtyKind::Changed => "it has uncommitted changes; commit or stash them, then apply the patch again",
+        DirtyKind::Unmerged => "it has an unfinished merge; finish the merge, then apply the patch again",
         DirtyKind::Hidden => entry.kind.hidden().unwrap_or_default(),
         DirtyKind::Untracked => {
-            "a file that git does not track stands where the patch makes one; move it away, then apply the patch again"
+            "an untracked file is where the patch creates one; move it, then apply the patch again"
         }
     };
     Finding::error(DIRTY, entry.path.to_string_lossy(), hint)

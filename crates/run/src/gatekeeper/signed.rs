@@ -39,26 +39,19 @@ pub fn signed_plan(path: &Path) -> Result<SignedPlan, RunError> {
         Ok(SignedPlan::Refused(Verdict::new(vec![Finding::error(code, path.to_string_lossy(), hint)])))
     };
     let Ok(text) = std::str::from_utf8(&bytes) else {
-        return refuse(
-            UNREADABLE,
-            "the plan is not UTF-8, so what it says could be read in two ways; write it anew",
-        );
+        return refuse(UNREADABLE, "the plan is not UTF-8, so its meaning is ambiguous; write it again");
     };
     let plan = match Plan::parse(text) {
         Ok(plan) => plan,
         Err(verdict) => return Ok(SignedPlan::Refused(verdict)),
     };
     if plan.status != PlanStatus::Signed {
-        return refuse(
-            UNSIGNED,
-            "its status is not SIGNED; only a plan that was approved lets a patch through",
-        );
+        return refuse(UNSIGNED, "its status is not SIGNED; only an approved plan allows a patch");
     }
     match run_of(path) {
         Some(run) if !check_signature(&run, &bytes)?.passes() => refuse(
             UNSIGNED,
-            "it lies in a run directory, and the signature there does not cover it and its reviews as they are: it was edited \
-             after it was signed. Start a new run",
+            "the plan or a review in this run directory was edited after signing. Start a new run",
         ),
         _ => Ok(SignedPlan::Signed(Box::new(plan))),
     }

@@ -293,7 +293,7 @@ fn read_file(dir: &RunDir, path: &str, limit: ByteLimit) -> FileRead {
         place.push(part);
         match place.symlink_metadata() {
             Ok(meta) if meta.is_symlink() => {
-                return FileRead::Refused("a symbolic link stands there".to_owned());
+                return FileRead::Refused("it is a symbolic link".to_owned());
             }
             // A file that says how long it is need not be read for that.
             Ok(meta) if meta.is_file() && meta.len() > limit.0 => return FileRead::TooLong,

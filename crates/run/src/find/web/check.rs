@@ -71,7 +71,7 @@ impl Judge {
                 Ok(domain) => domains.push(domain),
                 Err(error) => {
                     let subject = format!("{list}: {}", short_line(entry, SHOWN));
-                    self.refuse(DOMAIN_INVALID, subject, format!("Name hosts alone: {error}."));
+                    self.refuse(DOMAIN_INVALID, subject, format!("Name hosts only: {error}."));
                 }
             }
         }
@@ -82,7 +82,7 @@ impl Judge {
     fn constraints(&mut self, written: &Written, own: &[Domain], limits: &WebLimits, allowed: &[Domain]) {
         for domain in own {
             if !allowed.iter().any(|wider| wider.covers(domain)) {
-                let hint = "Leave it out: the guardrails do not allow it.";
+                let hint = "Remove it; the guardrails do not allow it.";
                 self.refuse(CONSTRAINTS, format!("constraints.allow_domains: {domain}"), hint);
             }
         }
@@ -92,7 +92,7 @@ impl Judge {
         ] {
             if stated > limit {
                 let subject = format!("constraints.{key}: {stated}");
-                self.refuse(CONSTRAINTS, subject, format!("The guardrails allow {limit} at the most."));
+                self.refuse(CONSTRAINTS, subject, format!("The guardrails allow at most {limit}."));
             }
         }
     }
@@ -151,7 +151,7 @@ impl Judge {
         };
         for (list, name) in [(allowed, "the guardrails allow"), (own, "its own constraints allow")] {
             if !list.iter().any(|domain| domain.covers(&host)) {
-                let hint = format!("Leave the result out: this is no host that {name}.");
+                let hint = format!("Remove the result: its host is not one that {name}.");
                 return self.refuse(DOMAIN, format!("{place}: {host}"), hint);
             }
         }
@@ -165,7 +165,7 @@ impl Judge {
         };
         if instant > self.now {
             let hint = format!(
-                "It is {} now: set the clock right, or tell when the page was really fetched.",
+                "It is {} now; correct the clock, or write when the page was actually fetched.",
                 self.now
             );
             self.refuse(INSTANT, subject(), hint);
@@ -177,13 +177,13 @@ impl Judge {
     fn text(&mut self, place: String, text: &str) {
         let hidden = |c: char| is_hidden(c) && !matches!(c, '\n' | '\r' | '\t');
         if says_nothing(text) {
-            self.refuse(TEXT, place, "Say something here, or leave the result out.");
+            self.refuse(TEXT, place, "Fill in this field, or remove the result.");
         } else if let Some(c) = text.chars().find(|c| hidden(*c)) {
             let subject = format!("{place}: {}", c.escape_unicode());
-            self.refuse(TEXT, subject, "Take out the characters that nobody sees.");
+            self.refuse(TEXT, subject, "Remove the invisible characters.");
         } else if let Some(found) = Scanner::builtin().scan(text.as_bytes()).first() {
             let subject = format!("{place}: {}", found.rule);
-            self.refuse(SECRET, subject, "Take out what looks like a secret: the text is kept and shown.");
+            self.refuse(SECRET, subject, "Remove what looks like a secret; the text is stored and shown.");
         }
     }
 }
@@ -206,12 +206,12 @@ fn misfit(kind: LocatorKind, value: &str) -> Option<&'static str> {
         LocatorKind::Offset => number(value).is_some(),
     };
     let form = match kind {
-        LocatorKind::Heading => "takes the heading's text, on one line",
-        LocatorKind::Anchor => "takes a name without spaces",
+        LocatorKind::Heading => "must have the heading's text, on one line",
+        LocatorKind::Anchor => "must have a name without spaces",
         LocatorKind::LineRange => {
-            "takes a line from 1 on, or the first and the last joined by `-`, such as 12-30"
+            "must have a line from 1, or the first and last line joined by `-`, such as 12-30"
         }
-        LocatorKind::Offset => "takes a whole number",
+        LocatorKind::Offset => "must have a whole number",
     };
     (!fits).then_some(form)
 }

@@ -21,41 +21,41 @@ pub struct Domain(String);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DomainError {
     /// It is empty or longer than a name can be.
-    #[error("a host's name has 1 to 253 characters")]
+    #[error("a host name must have 1 to 253 characters")]
     Length,
     /// It is not ASCII.
-    #[error("a host's name is ASCII; write an international one in its xn-- form")]
+    #[error("a host name must be ASCII; write an international name in its xn-- form")]
     NotAscii,
     /// It ends with a dot.
-    #[error("a host's name is written without a final dot")]
+    #[error("a host name must not end with a dot")]
     FinalDot,
     /// It has one label.
-    #[error("a host's name has at least two parts, such as docs.example")]
+    #[error("a host name needs at least two parts, such as docs.example")]
     OneLabel,
     /// A part of it is none.
     #[error(
-        "a part of a host's name has 1 to 63 of a-z, 0-9 and `-`, with no `-` at its ends; hosts below are meant without a `*`"
+        "each part of a host name must have 1 to 63 of a-z, 0-9 and `-`, without `-` at its ends; subdomains are included without `*`"
     )]
     Label,
     /// It is a number.
-    #[error("an IP address is no host's name")]
+    #[error("an IP address is not a host name")]
     Address,
     /// The address is not of the web, or not encrypted.
-    #[error("only addresses that begin with https:// are taken")]
+    #[error("an address must begin with https://")]
     Scheme,
     /// The address is too long.
-    #[error("an address has at most {MOST_URL} bytes")]
+    #[error("an address must have at most {MOST_URL} bytes")]
     Long,
     /// A character stands in it that has no place there.
     #[error(
-        "an address holds no spaces, backslashes, quotes, brackets and characters beyond ASCII; escape them with %"
+        "an address must not hold spaces, backslashes, quotes, brackets or non-ASCII characters; percent-encode them"
     )]
     Character,
     /// It names a user.
-    #[error("an address names no user and no password")]
+    #[error("an address must not contain a user or password")]
     User,
     /// It names a port.
-    #[error("an address names no port")]
+    #[error("an address must not contain a port")]
     Port,
 }
 

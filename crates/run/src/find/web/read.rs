@@ -75,7 +75,7 @@ pub(super) struct WrittenResult {
 /// Reads the document, or tells what is wrong with its form.
 pub(super) fn read(bytes: &[u8]) -> Result<Written, String> {
     if bytes.len() > MAX_FIND_WEB {
-        return Err(format!("it has {} bytes, at most {MAX_FIND_WEB} are read", bytes.len()));
+        return Err(format!("it has {} bytes; the limit is {MAX_FIND_WEB}", bytes.len()));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
     strict_json::read(text, MAX_FIND_WEB, document).map_err(|fault| fault.to_string())
@@ -114,5 +114,5 @@ fn result(value: Value, place: String) -> Result<WrittenResult, Misfit> {
 
 fn count(fields: &mut Fields, key: &'static str) -> Result<u64, Misfit> {
     let number = fields.whole(key)?;
-    u64::try_from(number).map_err(|_| Misfit::new(&format!("`{key}`"), "is no number of things"))
+    u64::try_from(number).map_err(|_| Misfit::new(&format!("`{key}`"), "is not a count"))
 }
