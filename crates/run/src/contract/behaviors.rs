@@ -48,7 +48,7 @@ const HEADINGS: [&str; 3] = ["Reason", "Behavior", "Result"];
 pub enum CatalogueText {
     /// Its text.
     Read(String),
-    /// Why it was not read: it is no plain file, too large, or not UTF-8.
+    /// Why it was not read: it is not a regular file, too large, or not UTF-8.
     Unreadable(String),
 }
 
