@@ -187,7 +187,7 @@ fn a_run_that_has_to_ask_a_model_says_that_none_is_chosen() {
     desk.user_config("");
     let no_use = desk.start_call(repo.path()).args(["--mode", "manual_outbox", "--provider", "replay"]);
     let message = no_use.args(["--cassette", "none.jsonl"]).run().exits(2).message();
-    assert!(message.contains("no role is served by `replay`"), "{message}");
+    assert!(message.contains("no role uses the provider `replay`"), "{message}");
     assert_eq!(desk.runs(), Vec::<PathBuf>::new());
 }
 
