@@ -10,7 +10,7 @@ pub enum EvalError {
     /// The file system refused.
     #[error(transparent)]
     Fs(#[from] crucible_host::fs::FsError),
-    /// A repository could not be made or read.
+    /// A repository cannot be created or read.
     #[error(transparent)]
     Repo(#[from] crucible_repo::RepoError),
     /// A value has no canonical form.
@@ -54,7 +54,7 @@ pub enum EvalError {
         /// What is wrong with it.
         problem: String,
     },
-    /// A line of a file to import makes no sense.
+    /// A line of an imported file is invalid.
     #[error("{} line {line}: {problem}", path.display())]
     Import {
         /// The file.

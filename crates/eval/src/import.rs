@@ -18,7 +18,7 @@ use crate::task::{TaskFile, TaskVersion, is_plain_name};
 
 /// The largest file that is read.
 const MAX_FILE: ByteLimit = ByteLimit(512 << 20);
-/// The most bytes of a check: what one argument of a command may hold, with room to spare.
+/// Maximum bytes of a check: the limit of one command argument, with a margin.
 const MAX_CHECK: usize = 100 * 1024;
 
 /// What an import came to.
@@ -30,7 +30,7 @@ pub struct ImportSummary {
     pub skipped: Vec<(String, String)>,
 }
 
-/// An instance; what else it holds is passed over.
+/// An instance; other keys are ignored.
 #[derive(Deserialize)]
 struct Instance {
     instance_id: String,
@@ -45,12 +45,13 @@ struct Instance {
     pass_to_pass: Value,
 }
 
-/// Writes each instance of `file` as a task below `out`. Its repository `owner/name` is looked for in `repos` as `owner__name`, `name` or
-/// `owner/name`; an instance without one is skipped and named.
+/// Writes each instance of `file` as a task below `out`. Its repository `owner/name` is searched in `repos`
+/// as `owner__name`, `name` or `owner/name`; an instance without one is skipped and named.
 ///
 /// # Errors
 ///
-/// Fails on the first line that is no instance, and where a task cannot be written. Nothing that stands in `out` is replaced.
+/// Fails on the first invalid line, and if a task cannot be written. Existing content of `out` is never
+/// replaced.
 pub fn import_swe_bench(file: &Path, repos: &Path, out: &Path) -> Result<ImportSummary, EvalError> {
     let bytes = read_regular_up_to(file, MAX_FILE)?;
     let mut summary = ImportSummary::default();

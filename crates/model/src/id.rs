@@ -21,7 +21,7 @@ pub struct IdError {
 }
 
 impl RunId {
-    /// A new id from the instant a run begins and the digest of what it begins with.
+    /// Creates an id from the start time of a run and the digest of its inputs.
     #[must_use]
     pub fn new(begun: Timestamp, of: Digest) -> Self {
         Self(format!("{}-{}", begun.compact().to_ascii_lowercase(), of.short()))
