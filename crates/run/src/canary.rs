@@ -1,15 +1,16 @@
-//! The run of the gates on deliberately broken sources, before a model is asked.
+//! The canary run: the gates on deliberately broken sources, before a model is called.
 //!
-//! A gate proves a change only if it runs the changed files. Each gate of the attempts is run once on a copy in which every source file
-//! holds a line that no programming language accepts; a gate that ends as before tests something else, such as an installed copy of the
-//! package. The line is at the top, where no comment or string of the file can hold it. Where the repository has no source file in a
-//! known language, its text files hold nothing but that line.
+//! A gate verifies a change only if it uses the changed files. Each gate of the attempts therefore runs once
+//! on a copy in which every source file has a line that no programming language accepts. A gate with the same
+//! result tests something else, such as an installed copy of the package. The line is at the top, outside any
+//! comment or string. If the repository has no source file in a known language, its text files are replaced
+//! by that line.
 //!
-//! A gate of a Python runner that notices nothing is run once more with `PYTHONPATH` leading to the copy. If it then ends at least as well
-//! as before, and notices, it runs so from then on.
+//! A gate of a Python runner that notices nothing is run once more with `PYTHONPATH` leading to the copy. If
+//! it then ends at least as well as before, and notices, it runs so from then on.
 //!
-//! What always holds: tests, configuration and the files of gates stay as they are (`broken`); only a private copy is written to; a gate
-//! whose run can tell nothing is not run.
+//! What always holds: tests, configuration and the files of gates stay as they are (`broken`); only a private
+//! copy is written to; a gate whose run can tell nothing is not run.
 
 mod broken;
 
@@ -32,7 +33,7 @@ use crate::trial::{self, Copied, TrialBase, TrialResult};
 use crate::world::World;
 pub(crate) use broken::Broken;
 
-/// How much longer than before a gate may take on broken sources, beside twice its time.
+/// Additional time for a gate on broken sources, beyond twice its time.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// What the gates showed on broken sources; a part of `artifacts/analysis.json`.
@@ -53,10 +54,10 @@ pub struct Canary {
 pub enum BrokenFiles {
     /// Source files in a known language.
     Sources,
-    /// Text files, where there is no source file.
+    /// Text files, if there is no source file.
     Texts,
-    /// Source files that gates run by their names, where there is no other and broken texts made no difference. A gate that notices
-    /// counts for a change of such a file alone.
+    /// Source files that gates run by name, if there are no others and broken texts made no difference. A
+    /// gate that notices counts only for a change of such a file.
     Gates,
     /// None: everything is a test, configuration or a file of a gate.
     None,
@@ -97,18 +98,18 @@ pub(crate) struct Proof {
     pub(crate) canary: Option<Canary>,
     /// Which gates look in the copy for Python packages from now on.
     pub(crate) python_paths: PythonPaths,
-    /// What these gates came to before any change, in place of what they came to first.
+    /// New results of these gates before any change; they replace the first ones.
     pub(crate) again: Vec<GateResult>,
 }
 
 impl Proof {
-    /// A gate's state before the change, with what it showed.
+    /// Returns a gate's baseline with its canary result.
     pub(crate) fn judged(&self, before: GateBefore) -> GateBefore {
         let canary = self.canary.as_ref().map(|canary| canary.outcome(&before.id)).unwrap_or_default();
         GateBefore { canary, ..before }
     }
 
-    /// Tells which gates do not count; gives the first of them where none does.
+    /// Reports which gates do not count; returns the first of them if none counts.
     pub(crate) fn settle<'t>(
         &self,
         before: &'t TrialResult,
@@ -136,12 +137,12 @@ impl Proof {
     }
 }
 
-/// The error of gates of which none counts.
+/// Returns the error if no gate counts.
 pub(crate) fn unaffected(run: &GateRun) -> RunError {
     RunError::GateUnaffected { gate: run.id.to_string(), command: run.command_line(), remedy: remedy(run) }
 }
 
-/// Runs the gates of `before` once more, on broken sources, and tells which of them count for a change.
+/// Runs the gates of `before` on broken sources, and returns which of them count for a change.
 ///
 /// # Errors
 ///
@@ -228,7 +229,7 @@ async fn outcomes(
     Ok(shown)
 }
 
-/// Tries the Python gates that noticed nothing with the directories of the copy before installed packages.
+/// Runs the Python gates that noticed nothing again, with the copy's directories before installed packages.
 async fn look_in_copy(
     world: &World<'_>,
     on: CanaryBase<'_>,
@@ -257,7 +258,7 @@ async fn look_in_copy(
     for gate in outcomes(world, on, broken, &again, observer).await? {
         let run_in = |trial: &'_ TrialResult| trial.runs().find(|run| run.id.as_str() == gate.id).cloned();
         let (Some(first), Some(second)) = (run_in(before), run_in(&again)) else { continue };
-        // As on broken sources: it must neither end otherwise nor lose a test.
+        // As on broken sources: its result must stay the same and no test may be lost.
         let is_as_good = judge_canary(&first, &second) == CanaryOutcome::Unnoticed;
         let Some(path) = paths.get(&gate.id).filter(|_| is_as_good && gate.outcome == CanaryOutcome::Noticed)
         else {
@@ -275,7 +276,7 @@ async fn look_in_copy(
     Ok(())
 }
 
-/// Where a gate's packages may lie, from the top.
+/// Returns the possible directories of a gate's packages, from the top.
 fn places(gate: &GateSpec, tracked: &[TrackedFile]) -> Vec<String> {
     let own = gate.cwd.as_ref().map(|cwd| (format!("{cwd}/src"), cwd.to_string()));
     let places = own.into_iter().flat_map(|(src, top)| [src, top]).chain(["src".into(), ".".into()]);
@@ -283,7 +284,7 @@ fn places(gate: &GateSpec, tracked: &[TrackedFile]) -> Vec<String> {
     places.filter(holds).collect()
 }
 
-/// What makes a gate test the sources.
+/// Returns what makes a gate test the sources.
 fn remedy(run: &GateRun) -> String {
     let own = format!(
         "or set a command that uses the sources: `[gates.{}] command = [...]` in .crucible/config.toml",

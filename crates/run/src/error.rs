@@ -28,7 +28,7 @@ pub enum RunError {
     /// The context pack could not be built.
     #[error(transparent)]
     Pack(#[from] crucible_pack::PackError),
-    /// The model could not be asked, or did not answer.
+    /// The model could not be called, or did not answer.
     #[error(transparent)]
     Call(#[from] crucible_llm::CallError),
     /// A value has no canonical form.
@@ -37,13 +37,13 @@ pub enum RunError {
     /// The gates of the repository cannot be detected.
     #[error(transparent)]
     Detect(#[from] crucible_verify::DetectError),
-    /// The failure bundle could not be made.
+    /// The failure bundle could not be created.
     #[error(transparent)]
     Bundle(#[from] crucible_verify::BundleError),
-    /// The repository's own workflows cannot be used.
+    /// The repository's own workflows are not usable.
     #[error(transparent)]
     Workflows(#[from] crate::find::WorkflowsError),
-    /// A service is asked that was not made ready.
+    /// A service is called that was not prepared.
     #[error("no client is available for {name:?}, which serves a role of this run")]
     NoClient {
         /// The service.
@@ -62,7 +62,7 @@ pub enum RunError {
     SecretInNamed {
         /// Which file.
         path: RepoPath,
-        /// The rule that matched; `secret-file` where the name says it.
+        /// The matching rule; `secret-file` if the name decides it.
         rule: String,
     },
     /// A file that the operator names cannot be shown whole.
@@ -89,7 +89,7 @@ pub enum RunError {
         /// Why it is no place.
         error: crate::scope::NamedPlaceError,
     },
-    /// A run that is verified has nothing left to change.
+    /// A verified run has nothing left to change.
     #[error("run {id} is {state}; its scope can no longer be widened")]
     NothingToAllow {
         /// Which run.
@@ -97,13 +97,13 @@ pub enum RunError {
         /// Where it stands.
         state: &'static str,
     },
-    /// The goal says nothing.
+    /// The goal is empty.
     #[error("the goal is empty; describe what the change should achieve")]
     EmptyGoal,
-    /// A place of ours lies inside the repository.
+    /// One of Crucible's own directories is inside the repository.
     #[error("Crucible's own directory {} is inside the repository; set CRUCIBLE_RUNS_ROOT or CRUCIBLE_HOME to a directory outside it", path.display())]
     RunInsideRepository {
-        /// Where runs or temporary copies would lie.
+        /// The place of runs or temporary copies.
         path: PathBuf,
     },
     /// Tracked files differ from the last commit.
@@ -117,7 +117,7 @@ pub enum RunError {
         /// The first of them.
         first: String,
     },
-    /// Git is in the middle of something, which a commit of ours would end up in.
+    /// An unfinished git operation, which a commit of ours would become part of.
     #[error(
         "a {what} is in progress in this repository; finish it (`git {what} --continue`) or abort it (`git {what} --abort`) first"
     )]
@@ -125,7 +125,7 @@ pub enum RunError {
         /// The command of git.
         what: &'static str,
     },
-    /// The repository is not where the run started.
+    /// The repository is not at the commit where the run started.
     #[error(
         "the repository is no longer at {base}, where the run started; return to that commit (commit or stash your changes), then run `{then}`, or start a new run"
     )]
@@ -135,7 +135,7 @@ pub enum RunError {
         /// The command to call again.
         then: &'static str,
     },
-    /// The repository is not where a run started that has ended.
+    /// The repository is not at the base of an ended run.
     #[error(
         "run {id} has ended, and the repository is no longer at its base {base}; check its record with `crucible run verify-record {id}`; to run its gates again, check out {base} on the run's branch, for example in a clone"
     )]
@@ -145,7 +145,7 @@ pub enum RunError {
         /// The run's base.
         base: String,
     },
-    /// A gate could not run before any change, which says nothing about the code.
+    /// A gate could not run before any change, which proves nothing about the code.
     #[error("gate {gate} could not run `{command}`: {cause}")]
     GateCouldNotRun {
         /// Which gate.
@@ -189,7 +189,7 @@ pub enum RunError {
         /// Which file.
         path: PathBuf,
     },
-    /// A recorded file was edited, and the ledger holds it as it was.
+    /// A recorded file was edited; the ledger has the recorded version.
     #[error(
         "{} was changed after it was recorded; restore it with `{}`, or start a new run",
         path.display(), restore_command(digest, path)
@@ -215,7 +215,7 @@ pub enum RunError {
         /// What has become of it there.
         reach: BranchReach,
     },
-    /// The repository is where the run started, and files of it are not.
+    /// The repository is at the run's base, but some files are not.
     #[error(
         "these paths have uncommitted changes: {first}{}; the run needs an unchanged base: stash or undo them, then run `{then}`",
         more(*count)
@@ -228,7 +228,7 @@ pub enum RunError {
         /// The command to call again.
         then: &'static str,
     },
-    /// The repository is not where the run was started.
+    /// The repository is not at the path where the run was started.
     #[error(
         "the repository is no longer at {}, where the run was started; move it back, or start a new run at its new path",
         repo.display()
@@ -263,7 +263,7 @@ pub enum RunError {
         /// What to do.
         hint: String,
     },
-    /// A gate of level `full`, or another one beside it, refuses what the attempts' gates let through.
+    /// A gate of level `full`, or another one run with it, refuses what the attempts' gates accepted.
     #[error(
         "cannot land run {id}: {first}; see {report} in the run's directory, or run `crucible verify --run {id} --gate full`; fix the gate or start a new run"
     )]
@@ -275,7 +275,8 @@ pub enum RunError {
         /// Which file tells all.
         report: String,
     },
-    /// The patch gate refuses what it let through: attributes, submodules or settings of the repository changed since.
+    /// The patch gate refuses what it accepted before: attributes, submodules or settings of the repository
+    /// changed since.
     #[error(
         "cannot land run {id}: the patch gate refuses the verified patch on the current repository: {first}; undo the later changes, or start a new run"
     )]
@@ -285,7 +286,7 @@ pub enum RunError {
         /// The first finding.
         first: String,
     },
-    /// Reservations of model calls are gone from the ledger, so what the run has used cannot be told.
+    /// Reservations of model calls are missing in the ledger, so the used budget is unknown.
     #[error(
         "the ledger lacks {} that the run's events record, so the remaining budget is unknown; restore the ledger from a copy, or start a new run",
         counted(*lost, "booked model call")
@@ -294,7 +295,7 @@ pub enum RunError {
         /// How many at least.
         lost: u64,
     },
-    /// A reservation or settlement of a model call is not what the chain tells of it.
+    /// A reservation or settlement of a model call differs from the chain.
     #[error(
         "the ledger's row of a model call was edited ({first}), so the remaining budget is unknown; restore the ledger from a copy, or start a new run"
     )]
@@ -318,7 +319,7 @@ pub enum RunError {
     PinnedClock,
 }
 
-/// What has become of a commit that its branch no longer leads to, and how it comes back.
+/// Describes why a commit is no longer on its branch, and how to restore it.
 fn gone(commit: &str, branch: &str, reach: BranchReach) -> String {
     let back = format!("restore it with `git cherry-pick {commit}`");
     match reach {
@@ -340,7 +341,7 @@ fn more(count: usize) -> String {
     }
 }
 
-/// What helps where a file cannot be shown.
+/// Returns what helps if a file cannot be shown.
 fn way_to_show(reason: OmittedReason) -> &'static str {
     match reason {
         OmittedReason::BudgetExceeded | OmittedReason::TooLarge => {
@@ -355,7 +356,7 @@ fn way_to_show(reason: OmittedReason) -> &'static str {
     }
 }
 
-/// The command that puts a file back as the ledger holds it.
+/// Returns the command that restores a file from the ledger.
 pub(crate) fn restore_command(digest: &str, path: &Path) -> String {
     format!("crucible ledger show {digest} > {}", shell_word(&path.to_string_lossy()))
 }

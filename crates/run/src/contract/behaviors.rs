@@ -1,10 +1,11 @@
-//! A repository's catalogue of behaviours (seed 003 F.3): `docs/behaviors/INDEX.md`, a page for each behaviour, and
-//! markers in the code. Do the three agree, both ways?
+//! A repository's catalogue of behaviours (seed 003 F.3): `docs/behaviors/INDEX.md`, a page for each
+//! behaviour, and markers in the code. The check compares all three.
 //!
-//! An entry of the index is a list item or a row of a table that begins with an id; a link in it, the first one counts,
-//! names the page beside the index. A page is `docs/behaviors/B###-<slug>.md` and has the headings `## Reason`,
-//! `## Behavior` and `## Result`. Everything is judged from values that somebody read; nothing here looks at a file, and
-//! the work is linear in the number of entries, pages and markers. The grammar is in `docs/contracts/behaviors.md`.
+//! An entry of the index is a list item or a row of a table that begins with an id; a link in it, the first
+//! one counts, names the page beside the index. A page is `docs/behaviors/B###-<slug>.md` and has the
+//! headings `## Reason`, `## Behavior` and `## Result`. The checks are pure functions of values read
+//! elsewhere, and the work is linear in the number of entries, pages and markers. The grammar is in
+//! `docs/contracts/behaviors.md`.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -37,7 +38,7 @@ const MARKER_INVALID: Code = Code::new("behaviors-marker-invalid");
 const MARKER_UNLISTED: Code = Code::new("behaviors-marker-unlisted");
 const SEARCH_CUT: Code = Code::new("behaviors-search-cut");
 
-/// Files that were not searched are told one by one up to this number.
+/// Maximum number of files that are reported one by one as not searched.
 const MAX_TOLD: usize = 20;
 
 /// The headings of every page.
@@ -55,13 +56,13 @@ pub enum CatalogueText {
 /// Everything that a catalogue consists of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BehaviorFiles {
-    /// The index; absent where there is none.
+    /// The index; `None` if absent.
     pub index: Option<CatalogueText>,
     /// The pages by their names below `docs/behaviors/`.
     pub pages: BTreeMap<String, CatalogueText>,
     /// The markers by the file that holds them.
     pub markers: BTreeMap<String, Vec<BehaviorMarker>>,
-    /// Files of which only the beginning was searched for markers, or nothing, with the reason.
+    /// Files of which only the beginning, or nothing, was searched for markers, with the reason.
     pub unsearched: BTreeMap<String, String>,
 }
 
@@ -83,7 +84,7 @@ impl BehaviorFiles {
     }
 }
 
-/// Whether a name below `docs/behaviors/` is one of a page, or is meant as one.
+/// Returns whether a name below `docs/behaviors/` is a page name, or meant as one.
 #[must_use]
 pub fn is_page_name(name: &str) -> bool {
     let mut chars = name.chars();
@@ -92,7 +93,7 @@ pub fn is_page_name(name: &str) -> bool {
     is_marked && ends && chars.next().is_some_and(|c| c.is_ascii_digit())
 }
 
-/// Judges a catalogue, both ways. A repository without any passes and is told so.
+/// Checks a catalogue in both directions. A repository without one passes with a note.
 #[must_use]
 pub fn check_behaviors(files: &BehaviorFiles) -> Verdict {
     let mut verdict = Verdict::default();
@@ -109,7 +110,7 @@ pub fn check_behaviors(files: &BehaviorFiles) -> Verdict {
     }
     let mut checked = Checked { pages: pages(files, &mut verdict), listed: HashSet::new() };
     let marked = marked(files, &mut verdict);
-    // Where there is no index to go by, one finding says it all.
+    // Without an index, one finding is enough.
     let index = match &files.index {
         Some(CatalogueText::Read(index)) => index.as_str(),
         Some(CatalogueText::Unreadable(reason)) => {
@@ -198,7 +199,7 @@ impl Checked<'_> {
     }
 }
 
-/// Judges each page by itself, and tells the names of the pages of each id.
+/// Checks each page by itself, and returns the page names of each id.
 fn pages<'f>(files: &'f BehaviorFiles, verdict: &mut Verdict) -> BTreeMap<&'f str, Vec<&'f str>> {
     let mut pages: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, text) in &files.pages {
@@ -246,7 +247,7 @@ fn judge_page(id: &str, path: &str, text: &str, verdict: &mut Verdict) {
     }
 }
 
-/// Where each id is marked first. Markers that name no id are told, one for each file.
+/// Returns the first marker of each id. Invalid markers are reported once per file.
 fn marked<'f>(files: &'f BehaviorFiles, verdict: &mut Verdict) -> BTreeMap<&'f str, String> {
     let mut marked: BTreeMap<&str, String> = BTreeMap::new();
     for (path, markers) in &files.markers {
@@ -267,7 +268,7 @@ fn marked<'f>(files: &'f BehaviorFiles, verdict: &mut Verdict) -> BTreeMap<&'f s
 /// An entry of the index.
 struct Entry<'i> {
     line: u64,
-    /// Its id, or the word that is meant as one.
+    /// Its id, or the word meant as one.
     id: Result<String, String>,
     link: Option<&'i str>,
 }
@@ -301,7 +302,7 @@ fn first_link(line: &str) -> Option<&str> {
     Some(target.split('#').next().unwrap_or(target))
 }
 
-/// The link as the name of a file beside the index; nothing where it leads anywhere else.
+/// Returns the link as a file name beside the index; `None` if it points elsewhere.
 fn plain_name(link: &str) -> Option<&str> {
     let name = link.strip_prefix("./").unwrap_or(link);
     let is_plain = !name.is_empty()
@@ -312,7 +313,7 @@ fn plain_name(link: &str) -> Option<&str> {
     is_plain.then_some(name)
 }
 
-/// The id that the name of a page begins with, where it is one.
+/// Returns the id at the start of a page's name, if it is one.
 fn id_of_page(name: &str) -> Option<&str> {
     let (id, slug) = name.strip_suffix(".md")?.split_once('-')?;
     let is_word = |word: &str| {

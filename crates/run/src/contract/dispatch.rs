@@ -11,7 +11,7 @@ const UNKNOWN_SERVICE: Code = Code::new("dispatch-service-unknown");
 const NOT_FOR_ROLE: Code = Code::new("dispatch-service-unfit");
 const NO_PROMPTS: Code = Code::new("dispatch-no-prompts");
 
-/// The provider that `ollama_agent` stands for: Ollama speaks what every other server of the gateway speaks.
+/// The provider behind `ollama_agent`: Ollama has the same API as every other server of the gateway.
 const OLLAMA: &str = "gateway";
 
 /// The roles of a run. They are contracts: each has an input, an output artifact and a judge.
@@ -61,7 +61,7 @@ impl RunRole {
     }
 }
 
-/// How a run finds its helpers where a role does not say.
+/// The default service of roles that name none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DispatchMode {
@@ -76,7 +76,7 @@ pub enum DispatchMode {
 }
 
 impl DispatchMode {
-    /// Its name, which is also that of the service it stands for.
+    /// Its name, which is also the name of its service.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -117,7 +117,7 @@ impl Service {
         }
     }
 
-    /// The name under which its client is opened; nothing where code answers.
+    /// Returns the name of its client; `None` if code serves the role.
     #[must_use]
     pub fn client(&self) -> Option<&str> {
         match self {
@@ -165,7 +165,8 @@ pub struct DispatchConfig {
 }
 
 impl DispatchConfig {
-    /// The configuration of a run whose model is `provider`: it serves patchmaker and fixer, all else is local.
+    /// Returns the configuration of a run with the model `provider`: it serves patchmaker and fixer, all else
+    /// is local.
     #[must_use]
     pub fn for_model(provider: &str) -> Self {
         let local = RoleProvider("local_exec".to_owned());
@@ -208,8 +209,8 @@ impl DispatchConfig {
         services.filter_map(|service| service.client().map(str::to_owned)).collect()
     }
 
-    /// Judges the configuration: every service exists and fits its role, and a person can be asked where one is to be.
-    /// `providers` are the names of the model providers there are.
+    /// Checks the configuration: every service exists and fits its role, and prompts are allowed if a person
+    /// serves a role. `providers` are the names of the model providers.
     #[must_use]
     pub fn check(&self, providers: &[&str]) -> Verdict {
         let mut verdict = Verdict::default();

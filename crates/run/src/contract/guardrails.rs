@@ -1,7 +1,7 @@
-//! `artifacts/guardrails.md` (seed 003 A): how far a run may go.
+//! `artifacts/guardrails.md` (seed 003 A): the limits of a run.
 //!
-//! Read as strictly as a plan: a limit that could be read in two ways is no limit. Unlike a plan's, every key line is one of
-//! ours: a limit with a misspelt name would be none.
+//! Parsed as strictly as a plan: an ambiguous limit is an error. Unlike in a plan, unknown keys are errors
+//! too, because a misspelt limit would have no effect.
 
 use std::fmt::Write as _;
 
@@ -23,12 +23,12 @@ const KEYS: Keys = Keys {
     free: &[],
 };
 
-/// Where answers to "what exists already" may come from.
+/// Permitted sources for "what exists already".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FindMode {
     /// Only the local resolver.
     ResolverOnly,
-    /// The local resolver, and pages that somebody fetched within these limits.
+    /// The local resolver, and pages that a researcher fetched within these limits.
     ResolverPlusWeb(WebLimits),
 }
 
@@ -150,7 +150,7 @@ impl Guardrails {
     }
 }
 
-/// The number that is written in digits and nothing else.
+/// Parses a number of digits only.
 fn whole_number(text: &str) -> Option<u32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

@@ -1,8 +1,8 @@
 //! `artifacts/PLAN.md` (seed 003 F): what a change may touch, which gates it must pass, when to stop.
 //!
-//! The headers are key lines. A plan is signed by the digest of its whole text: whoever edits a byte of it
-//! afterwards holds an unsigned plan. Reading is strict: what could be read in two ways, or is seen by us and not by a
-//! person, is a finding and no plan. The grammar is in `docs/contracts/plan.md`.
+//! The headers are key lines. A plan is signed by the digest of its whole text, so any edit makes it
+//! unsigned. Parsing is strict: ambiguous or invisible text is a finding, not a plan. The grammar is in
+//! `docs/contracts/plan.md`.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
@@ -55,9 +55,9 @@ const KEYS: Keys = Keys {
 };
 /// Those whose value is a list.
 const LISTS: [&str; 6] = ["Gates", "Stop", "Behaviors", "Results", "May-Drop", "Renames"];
-/// Those whose value is a list of paths.
+/// Keys whose value is a list of paths.
 const PATHS: [&str; 5] = ["Scope-Allow", "Scope-Sources", "Scope-Deny", "Names", "May-Add"];
-/// Those whose value cannot be left out.
+/// Keys whose value is required.
 const FILLED: [&str; 3] = ["Status", "Stop", "Budgets"];
 
 /// The conditions on which a run stops (seed 003 F).
@@ -116,7 +116,7 @@ pub struct Plan {
     pub goal: String,
     /// Where the patch may change files.
     pub scope_allow: Vec<PathPrefix>,
-    /// The directories whose sources may change beside these; a line of the plan only where there are any.
+    /// Directories whose sources may change too; a line of the plan only if there are any.
     pub scope_sources: Vec<SourcePlace>,
     /// Where it may not, even below an allowed place.
     pub scope_deny: Vec<PathPrefix>,
@@ -130,13 +130,14 @@ pub struct Plan {
     pub behaviors: Vec<String>,
     /// Results this run promises (`R001`).
     pub results: Vec<String>,
-    /// Files that lie in scope although they are new, tests or manifests.
+    /// Files in scope although they are new, tests or manifests.
     pub names: Vec<RepoPath>,
-    /// Definitions that the patch may take away; a line of the plan only where there are any.
+    /// Definitions that the patch may remove; a line of the plan only if there are any.
     pub may_drop: Vec<String>,
-    /// Where the patch may add new files, tests, and lines of a document; a line of the plan only where there are any.
+    /// Places where the patch may add new files, tests and document lines; a line of the plan only if there
+    /// are any.
     pub may_add: Vec<PathPrefix>,
-    /// The old and the new name of each symbol that gets another one, in tests as well; a line only where there are any.
+    /// Old and new names of symbols that are renamed, in tests too; a line only if there are any.
     pub renames: Vec<(String, String)>,
 }
 
@@ -193,12 +194,12 @@ impl Plan {
         text
     }
 
-    /// Reads a plan's text; the findings tell what keeps it from being a plan.
+    /// Parses a plan; the findings describe its errors.
     ///
     /// # Errors
     ///
-    /// The verdict names every missing, repeated or misspelt key, every scope that is no path or is everything, and every
-    /// line that a person could read otherwise.
+    /// The verdict names every missing, duplicate or misspelt key, every scope that is invalid or unlimited,
+    /// and every ambiguous line.
     pub fn parse(text: &str) -> Result<Self, Verdict> {
         let lines = key_lines::read_keys(text, KEYS, 1);
         let mut verdict = form(&lines);
@@ -288,7 +289,7 @@ impl Plan {
     }
 }
 
-/// The places of a list; each item that is none is a finding with this code.
+/// Returns the places of a list; each invalid item is a finding with this code.
 pub(crate) fn places<T>(value: &str, code: &Code, verdict: &mut Verdict) -> Vec<T>
 where
     T: FromStr<Err: fmt::Display>,
@@ -303,7 +304,7 @@ where
     parsed
 }
 
-/// Judges a plan that parsed: its scope says something, every required gate is declared, every id is known.
+/// Checks a parsed plan: its scope is not empty, every required gate is declared, and every id is known.
 ///
 /// `known_results` are the `R###` ids that `EXPECTED_RESULTS.md` defines, `known_behaviors` the `B###` ids of
 /// the catalogue.
@@ -369,7 +370,8 @@ const BUDGETS: [&[&str]; 4] = [
     &["calls", "max_calls"],
 ];
 
-/// The parts of a line of budgets that are none: what is no number above 0, a name that is unknown or comes twice, a number too many.
+/// Returns the invalid parts of a budget line: not a number above 0, an unknown or duplicate name, or one
+/// number too many.
 fn wrong_budgets(line: &str) -> Vec<&str> {
     let items = line.split([' ', ',', ';', '/']).filter(|item| !item.is_empty());
     let mut seen = [false; BUDGETS.len()];
@@ -377,7 +379,7 @@ fn wrong_budgets(line: &str) -> Vec<&str> {
     for (at, item) in items.enumerate() {
         let (kind, number) = match item.split_once('=') {
             Some((name, number)) => (BUDGETS.iter().position(|names| names.contains(&name)), number),
-            // Without names they stand in this order; calls are no part of it.
+            // Without names they are in this order; calls are not among them.
             None => (Some(at).filter(|at| *at < BUDGETS.len() - 1), item),
         };
         let is_digits = number.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Attempts at the change, one after the other, until one is verified or none is left.
+//! Makes attempts at the change, one after another, until one is verified or none is left.
 
 use std::collections::BTreeMap;
 
@@ -122,7 +122,8 @@ impl Engine<'_> {
         }
     }
 
-    /// The form in which a client is asked to answer: of what no model writes a diff is asked for (seed 003 L).
+    /// Returns the answer format for a client: a diff is requested only of services other than models (seed
+    /// 003 L).
     fn format_of(
         &mut self,
         name: &str,
@@ -143,7 +144,7 @@ impl Engine<'_> {
         Ok(chosen.format)
     }
 
-    /// Judges an answer and, where it is let through, tries it behind the gates.
+    /// Judges an answer, and runs the gates if it is accepted.
     async fn try_answer(
         &mut self,
         attempt: &Attempt<'_>,
@@ -190,7 +191,7 @@ impl Engine<'_> {
         outcome.findings = judged.verdict.findings().to_vec();
         if let Some(patch) = &judged.patch {
             self.dir.write_recorded(&attempt_file(number, attempt::PATCH), patch)?;
-            // Where a person writes the next one, what a crash left of this copy would be taken for it.
+            // The next answer is written here, so leftovers of a crash would be taken for it.
             if role_service(attempt.served_by).is_person() {
                 self.dir.write(layout::PATCH, patch)?;
             } else {
@@ -279,8 +280,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Records how an ended attempt ended; after a failed verification, with its bundle. The end comes first: it is
-    /// what makes the rest true.
+    /// Records the end of an attempt; after a failed verification also its bundle. The end comes first,
+    /// because it makes the rest valid.
     pub(super) fn record_attempt(&mut self, outcome: &AttemptOutcome) -> Result<(), RunError> {
         let number = outcome.number;
         let path = attempt_file(number, attempt::OUTCOME);
@@ -325,8 +326,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Records the end of an attempt whose gates ran, together with what they printed: in one event, so that no log is
-    /// believed that another one's end does not speak of.
+    /// Records the end of an attempt whose gates ran, together with their output in one event, so that no log
+    /// is trusted without its end.
     pub(super) fn record_tried(&mut self, number: u64, path: &str) -> Result<(), RunError> {
         let mut logs = BTreeMap::new();
         for name in [attempt::STDOUT, attempt::STDERR] {
@@ -341,7 +342,7 @@ impl Engine<'_> {
         self.journal.record_file_with(Entry { role: "verifier", event, key, path, body }).map(drop)
     }
 
-    /// What the next answer is asked for with; nothing where none came before its round.
+    /// Returns the brief for the next answer; `None` if no answer precedes its round.
     fn brief(&self, place: &Place<'_>) -> Result<Option<Brief>, RunError> {
         let reasons = |outcome: &AttemptOutcome| -> Vec<String> {
             let errors = outcome.findings.iter().filter(|finding| finding.level == Level::Error);
@@ -382,7 +383,7 @@ pub(super) struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    /// How it ended, with nothing known but the answer.
+    /// Returns the outcome with only the answer known.
     pub(super) fn outcome(&self, end: AttemptEnd, answer: &Answer) -> AttemptOutcome {
         AttemptOutcome {
             schema_version: AttemptVersion::V1,
@@ -398,8 +399,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// The first attempt that had the same change or, where it comes to none, the same answer. Of a malformed answer
-    /// nothing is known that could be the same.
+    /// Returns the first attempt with the same change or, without a change, the same answer. A malformed
+    /// answer has nothing to compare.
     fn earlier_of(&self, outcome: &AttemptOutcome) -> Option<&'a AttemptOutcome> {
         if outcome.end == AttemptEnd::Malformed {
             return None;
@@ -429,7 +430,7 @@ pub(super) fn beginning(patch: &str) -> String {
     shown
 }
 
-/// Why no further attempt is made; `proposed_by` is who made the last one. Pure.
+/// Returns why no further attempt is made; `proposed_by` made the last one. Pure.
 fn out_of_attempts(last: &AttemptOutcome, proposed_by: &Service) -> Finding {
     let hint = match proposed_by {
         Service::ManualOutbox => {
