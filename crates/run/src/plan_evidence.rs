@@ -1,5 +1,5 @@
-//! What only a run's directory and the file system tell about a plan: whether it is signed as it is, which gates the
-//! verifier executed, and what stands at the paths of the evidence.
+//! Checks of a plan that need a run directory or the file system: its signature, the executed gates, and the
+//! evidence files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,16 +16,16 @@ use crate::status::signature_holds;
 const UNSIGNED: Code = Code::new("plan-unsigned");
 const NOT_VERIFIED: Code = Code::new("plan-not-verified");
 
-/// The texts of a plan and of what belongs to it, as a run's directory has them.
+/// The texts of a plan and its documents in a run directory.
 #[derive(Debug, Clone)]
 pub struct RunPlan {
     /// `artifacts/PLAN.md`, byte for byte.
     pub plan: Vec<u8>,
-    /// `artifacts/REASONS.md`; absent where it is not there.
+    /// `artifacts/REASONS.md`, if present.
     pub reasons: Option<String>,
-    /// `artifacts/EXPECTED_RESULTS.md`; absent where it is not there.
+    /// `artifacts/EXPECTED_RESULTS.md`, if present.
     pub results: Option<String>,
-    /// The repository that the run is about; absent where the directory does not tell.
+    /// The run's repository, if the directory names it.
     pub repo: Option<PathBuf>,
 }
 
@@ -46,7 +46,7 @@ impl RunPlan {
     }
 }
 
-/// Judges whether a plan says of itself that it was approved.
+/// Checks that a plan claims to be approved.
 #[must_use]
 pub fn check_status(plan: &Plan) -> Verdict {
     match plan.status {
@@ -57,7 +57,7 @@ pub fn check_status(plan: &Plan) -> Verdict {
     }
 }
 
-/// Judges whether the signature of a run covers these bytes of its plan and the reviews that let it pass, as they are now.
+/// Checks that the signature of a run covers these bytes of its plan and its current reviews.
 ///
 /// # Errors
 ///
@@ -80,7 +80,7 @@ fn unsigned(subject: &str, hint: &str) -> Verdict {
     Verdict::new(vec![Finding::error(UNSIGNED, subject, hint)])
 }
 
-/// The gates that the verifier of a run executed for this plan, and what keeps that from being known.
+/// Returns the gates that the verifier of a run executed for this plan, and why that is unknown otherwise.
 ///
 /// # Errors
 ///
@@ -101,8 +101,8 @@ pub fn executed_gates(dir: &RunDir, plan: &[u8]) -> Result<(Vec<String>, Verdict
     Ok((gates, Verdict::default()))
 }
 
-/// What stands at each of these paths, in the first of the places that has it. Links are followed as long as they stay in
-/// their place.
+/// Returns what is at each of these paths, in the first place that has it. Links are followed within their
+/// place.
 #[must_use]
 pub fn find_evidence(paths: &[RepoPath], places: &[&Path]) -> BTreeMap<RepoPath, EvidenceFound> {
     let look = |path: &RepoPath| {

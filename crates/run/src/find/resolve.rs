@@ -1,13 +1,13 @@
-//! The resolver: which workflow fits a goal best, as `artifacts/find_result.json` (seed 003 D). Pure.
+//! The resolver: chooses the best workflow for a goal, as `artifacts/find_result.json` (seed 003 D). Pure.
 //!
-//! Points are whole numbers and add up to at most 100: 20 for the kind of goal, 12 for each of up to four words, 4 for the
-//! language, 3 for the build system, and up to 25 for earlier runs in the same repository that were verified with this
-//! workflow and had goals like this one. A workflow that is for other languages or build systems gets none. The one
-//! with the most points is chosen, of equals the first by its id; below 30 points no workflow fits, and the one that
-//! fits every goal is chosen. Every candidate tells its points.
+//! Points are whole numbers and add up to at most 100: 20 for the kind of goal, 12 for each of up to four
+//! words, 4 for the language, 3 for the build system, and up to 25 for earlier runs in the same repository
+//! that were verified with this workflow and had goals like this one. A workflow that is for other languages
+//! or build systems gets none. The one with the most points is chosen, of equals the first by its id; below
+//! 30 points no workflow fits, and the one that fits every goal is chosen. Every candidate tells its points.
 //!
-//! What always holds: the reasons are made of our own words, of the goal's and of what the repository is made of, never of
-//! a workflow's.
+//! What always holds: the reasons are made of our own words, of the goal's and of what the repository is made
+//! of, never of a workflow's.
 
 use std::cmp::Reverse;
 
@@ -21,7 +21,7 @@ use super::registry::{WorkflowOrigin, Workflows};
 use super::workflow::Workflow;
 use crate::document::versions;
 
-/// What speaks for a workflow, in points.
+/// Points of each criterion.
 const FOR_KIND: u32 = 20;
 const FOR_WORD: u32 = 12;
 const FOR_LANGUAGE: u32 = 4;
@@ -32,10 +32,10 @@ const MOST_WORDS: usize = 4;
 const FOR_NOTHING: u32 = 1;
 /// From here on a workflow fits.
 pub(super) const FITS_FROM: u32 = 30;
-/// How much of a word of the goal is told.
+/// Maximum length of a quoted word of the goal.
 const MOST_TOLD: usize = 40;
 
-/// The choice, with what it was made from.
+/// The choice and its inputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FindResult {
@@ -152,7 +152,7 @@ fn points(
             format!("{runs} here with a goal like this one (up to {most}% the same words) chose it"),
         ));
     }
-    // What the repository is made of says nothing about the goal by itself.
+    // The repository's contents alone say nothing about the goal.
     if reasons.is_empty() {
         return (0, "nothing in the goal or in earlier runs favours it".to_owned());
     }

@@ -1,7 +1,8 @@
-//! One workflow: when it fits and what it advises, read strictly from TOML (`docs/contracts/workflow.md`). Pure.
+//! A workflow: when it fits and what it advises, strictly parsed from TOML (`docs/contracts/workflow.md`).
+//! Pure.
 //!
-//! A project's own workflow comes from a repository: every list and text in it is bounded, unknown keys are refused, and
-//! its words reach a model only as untrusted text.
+//! A project's own workflow comes from a repository. Every list and text in it is bounded, unknown keys are
+//! refused, and a model gets its words only as untrusted text.
 
 use crucible_model::{EditFormat, PathPrefix, RepoPath, is_hidden, says_nothing, short_line};
 use crucible_repo::BuildSystem;
@@ -76,17 +77,17 @@ pub struct Workflow {
     pub advice: WorkflowAdvice,
 }
 
-/// When a workflow fits. An empty list asks for nothing.
+/// The conditions of a workflow. An empty list sets no condition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkflowFits {
     /// The kinds of goal it is for.
     pub kinds: Vec<GoalKind>,
-    /// Words of a goal that speak for it, in any form.
+    /// Words of a goal that favour it, in any form.
     pub words: Vec<String>,
-    /// It fits only where the repository holds one of these languages.
+    /// It fits only if the repository has one of these languages.
     pub languages: Vec<String>,
-    /// It fits only where one of these builds the repository or a part of it.
+    /// It fits only if one of these builds the repository or a part of it.
     pub build_systems: Vec<String>,
 }
 
@@ -94,7 +95,7 @@ pub struct WorkflowFits {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkflowAdvice {
-    /// Gates that a plan should declare besides those that every plan does.
+    /// Gates that a plan should declare in addition to the required ones.
     pub gates: Vec<GateId>,
     /// Places that a plan should have in scope.
     pub scope: Vec<PathPrefix>,
@@ -142,11 +143,11 @@ pub enum WorkflowFault {
 }
 
 impl Workflow {
-    /// Reads a workflow.
+    /// Parses a workflow.
     ///
     /// # Errors
     ///
-    /// See [`WorkflowFault`]; the first problem is told.
+    /// See [`WorkflowFault`]; only the first problem is reported.
     pub fn parse(bytes: &[u8]) -> Result<Self, WorkflowFault> {
         if bytes.len() > MOST_BYTES {
             return Err(WorkflowFault::TooLong { bytes: bytes.len() });
@@ -218,7 +219,7 @@ impl Workflow {
     }
 }
 
-/// A text that says something on one line.
+/// Checks a non-empty text on one line.
 fn line(key: &'static str, text: &str, most: usize) -> Result<(), WorkflowFault> {
     let problem = if says_nothing(text) {
         "has an empty string".to_owned()

@@ -1,7 +1,7 @@
 //! `crucible patch apply`: the patch gate, and then the judged bytes in the user's work tree.
 //!
-//! What stands in the way of a patch that was let through is a finding as well: a file that the user changed, or one that
-//! cannot be written. Only what keeps the judge from judging is an error.
+//! An obstacle to an accepted patch is a finding too: a file that the user changed, or one that cannot be
+//! written. An error means that judging was impossible.
 
 use std::path::Path;
 
@@ -24,25 +24,26 @@ const UNFINISHED: Code = Code::new("patch-apply-unfinished");
 pub struct AppliedPatch {
     /// Why it was applied or not.
     pub verdict: Verdict,
-    /// The files that are as the patch makes them; none where it was not applied.
+    /// The files that now match the patch; empty if it was not applied.
     pub files: Vec<AppliedFile>,
 }
 
-/// Judges a patch as [`check_patch`](super::check_patch) does, and applies it to the work tree where it passes: all of its files or none.
-/// `journal` is a file outside of the work tree, where the change is noted while it is under way; what a killed process left of
-/// the same patch is finished or taken back first. One process at a time may use it.
+/// Judges a patch as [`check_patch`](super::check_patch) does, and applies it to the work tree if it passes:
+/// all of its files or none. `journal` is a file outside the work tree that records the change in progress.
+/// An interrupted application of the same patch is first finished or undone. One process at a time may use
+/// it.
 ///
 /// # Errors
 ///
-/// [`RunError::RunInsideRepository`] where the journal lies in the work tree; fails when the repository or its work tree cannot be read
-/// or written.
+/// [`RunError::RunInsideRepository`] if the journal is in the work tree; fails when the repository or its
+/// work tree cannot be read or written.
 pub async fn apply_patch(
     git: &Git,
     policy: &Policy,
     patch: &[u8],
     journal: &Path,
 ) -> Result<AppliedPatch, RunError> {
-    // A record that the tree itself may hold is worth nothing.
+    // A record inside the tree itself would not be trustworthy.
     if let Some(place) = journal.parent().filter(|place| is_below(place, git.top())) {
         return Err(RunError::RunInsideRepository { path: place.to_owned() });
     }
@@ -79,7 +80,7 @@ fn is_below(place: &Path, top: &Path) -> bool {
     place.canonicalize().is_ok_and(|place| place.starts_with(top))
 }
 
-/// What stood in the way; an error where that says nothing about the patch.
+/// Returns the obstacle as findings; an error if it is unrelated to the patch.
 fn findings(error: ApplyError) -> Result<Vec<Finding>, RunError> {
     Ok(match error {
         ApplyError::Dirty { files } => files.iter().map(dirty).collect(),

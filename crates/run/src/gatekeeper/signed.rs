@@ -1,7 +1,7 @@
-//! The plan that a patch is judged by outside of a run: read strictly, and believed only as far as it is signed.
+//! Reads the plan for a patch outside a run: parsed strictly, and trusted only if signed.
 //!
-//! A plan says of itself that it is signed. Where it lies in a run directory, the signature beside it has to cover its very bytes and
-//! the reviews that led to it: a plan that was edited afterwards lets nothing through.
+//! A plan claims to be signed. In a run directory, the signature beside it must cover its exact bytes and its
+//! reviews, so a plan edited after signing allows nothing.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::error::RunError;
 use crate::layout::{self, RunDir};
 use crate::plan_evidence::check_signature;
 
-/// Plans are short; what is longer is none.
+/// Maximum size; plans are short.
 const MAX_PLAN: ByteLimit = ByteLimit(1 << 20);
 
 const UNSIGNED: Code = Code::new("patch-plan-unsigned");
@@ -24,7 +24,7 @@ const UNREADABLE: Code = Code::new("patch-plan-unreadable");
 pub enum SignedPlan {
     /// It is signed, and may be gone by.
     Signed(Box<Plan>),
-    /// It is none to go by; the verdict says why.
+    /// The plan is not usable; the verdict says why.
     Refused(Verdict),
 }
 
@@ -32,7 +32,7 @@ pub enum SignedPlan {
 ///
 /// # Errors
 ///
-/// Fails when the file cannot be read, or the signature beside it.
+/// Fails when the file or the signature beside it cannot be read.
 pub fn signed_plan(path: &Path) -> Result<SignedPlan, RunError> {
     let bytes = read_up_to(path, MAX_PLAN)?;
     let refuse = |code, hint: &str| {
@@ -57,7 +57,7 @@ pub fn signed_plan(path: &Path) -> Result<SignedPlan, RunError> {
     }
 }
 
-/// The run whose artifacts the file lies among; nothing where it lies in none.
+/// Returns the run that has the file among its artifacts, if any.
 #[must_use]
 pub fn run_of(path: &Path) -> Option<RunDir> {
     let path = path.canonicalize().ok()?;

@@ -93,7 +93,7 @@ pub(super) fn judge(read: &RecordRead) -> RecordCheck {
     }
 }
 
-/// How far a run has come by its events; one that waits for somebody is blocked, as its status says.
+/// Returns the run's state by its events; a run that waits for a person is blocked, as its status says.
 fn reached(read: &RecordRead) -> Option<RunState> {
     let told = state_of_events(&read.events);
     if has_ended(told) || owed(&read.events).is_none() { told } else { Some(RunState::Blocked) }
@@ -129,7 +129,7 @@ impl<'r> Judge<'r> {
         std::str::from_utf8(self.file(path).bytes()?).ok()
     }
 
-    /// A document of the run, where its file is there; what is no such document is a finding.
+    /// Parses a document of the run if its file exists; an invalid document is a finding.
     fn document<T: Document>(&mut self, path: &str) -> Option<T> {
         let bytes = self.file(path).bytes()?;
         match document::read(bytes) {
@@ -141,7 +141,7 @@ impl<'r> Judge<'r> {
         }
     }
 
-    /// What was started is told by the ledger, and is this run.
+    /// Checks that the start record in the ledger is that of this run.
     fn run(&mut self) {
         match &self.read.record {
             None => self.error(
@@ -158,7 +158,7 @@ impl<'r> Judge<'r> {
         }
     }
 
-    /// `events.jsonl` says what the ledger says, line by line.
+    /// Checks that `events.jsonl` equals the ledger, line by line.
     fn events(&mut self) {
         let path = layout::EVENTS;
         let mut expected = Vec::new();
@@ -206,7 +206,7 @@ impl<'r> Judge<'r> {
         self.error(EVENTS_EDITED, &format!("{path}:{}", same + 1), hint);
     }
 
-    /// Every recorded file is what it was when it was last recorded, and the ledger keeps the same.
+    /// Checks that every recorded file is unchanged, and that the ledger has its content.
     fn files(&mut self, recorded: &BTreeMap<&str, &str>) {
         for (path, digest) in recorded {
             let digest: Option<Digest> = digest.parse().ok();
@@ -215,7 +215,7 @@ impl<'r> Judge<'r> {
                 FileRead::Missing => self.error(FILE_MISSING, path, format!("it is missing; {FROM_LEDGER}")),
                 FileRead::Refused(why) => self.error(FILE_REFUSED, path, format!("{why}; {FROM_LEDGER}")),
                 file if file.digest() == digest => {}
-                // It is derived, and made again where it is missing.
+                // It is derived, and created again if missing.
                 _ if *path == layout::BUNDLE => {
                     let hint = "it is not the recorded bundle; create a new one with `crucible run bundle`";
                     self.verdict.push(Finding::warning(BUNDLE_REMADE, *path, hint));
@@ -241,8 +241,8 @@ impl<'r> Judge<'r> {
         }
     }
 
-    /// What is kept a second time outside of `attempts/` is what the last attempt that came so far was recorded with. The review of
-    /// a refused patch is recorded by what its outcome says.
+    /// Checks that the copies outside `attempts/` match the last attempt that got so far. The review of a
+    /// refused patch follows from its outcome.
     fn copies(&mut self, reached: Option<RunState>) {
         let ends = [EventKind::PatchRejected, EventKind::AttemptEnded].map(EventKind::name);
         let ended: Vec<&'r str> = self
@@ -268,7 +268,7 @@ impl<'r> Judge<'r> {
         if let Some((original, says)) = review {
             self.compare_copy(layout::REVIEW_PATCH, Some(says), &original);
         }
-        // The patch is compared with what the report speaks of, and the review above.
+        // The patch is compared with the report below, the review above.
         let compared = |copy: &str| copy != layout::PATCH && copy != layout::REVIEW_PATCH;
         for (copy, name) in attempt::COPIES.into_iter().filter(|(copy, _)| compared(copy)) {
             let originals = ended.iter().rev().map(|outcome| outcome.replace(attempt::OUTCOME, name));
@@ -277,7 +277,7 @@ impl<'r> Judge<'r> {
             else {
                 continue;
             };
-            // What let the change pass is compared with what it says, too.
+            // The passing report is also compared by content.
             if copy == layout::VERIFY_REPORT && self.has(EventKind::VerifyPassed) {
                 continue;
             }
@@ -303,7 +303,8 @@ impl<'r> Judge<'r> {
         }
     }
 
-    /// No file lies there that no event accounts for. In a run that goes on it may be what a step that was cut off wrote.
+    /// Checks that every file is recorded by an event. In an unfinished run, an unrecorded file may be from
+    /// an interrupted step.
     fn unrecorded(&mut self, reached: Option<RunState>) {
         let ended = has_ended(reached);
         let told = |code: Code, is_error: bool, subject: String, hint: String| match is_error {
@@ -323,7 +324,7 @@ impl<'r> Judge<'r> {
         }
     }
 
-    /// Instants are real ones, and none is before the one it follows.
+    /// Checks that times are real and never decrease.
     fn time(&mut self) {
         let events = &self.read.events;
         let at = |index: usize| format!("{}:{}", layout::EVENTS, index + 1);
@@ -344,7 +345,8 @@ impl<'r> Judge<'r> {
         }
     }
 
-    /// Every call that the events tell of is booked, and the rows say what the chain tells of them, so what the run has used is what the ledger says.
+    /// Checks that every recorded call is booked, and that the rows match the chain, so the ledger has the
+    /// used budget.
     fn bookings(&mut self) {
         let Some(booked) = &self.read.booked else { return };
         if let Some(lost) = booked.lost {
@@ -356,7 +358,7 @@ impl<'r> Judge<'r> {
         }
     }
 
-    /// The story and the receipt are what the events amount to: of all events where the run has ended, else of its first ones.
+    /// Checks that trace and receipt match the events: all events of an ended run, else a prefix.
     fn derived(&mut self, reached: Option<RunState>) {
         let ended = has_ended(reached);
         let events = &self.read.events;
@@ -451,7 +453,7 @@ impl<'r> Judge<'r> {
         }
     }
 
-    /// The report that let the change pass speaks of this plan, this patch and the tree it makes.
+    /// Checks that the passing report names this plan, this patch and its tree.
     fn report(&mut self) {
         let passed = self.read.events.iter().rfind(|event| event.event == EventKind::VerifyPassed.name());
         let Some(original) = passed.and_then(|event| event.path.as_deref()) else { return };
@@ -492,7 +494,7 @@ impl<'r> Judge<'r> {
         }
     }
 
-    /// A report that let the change pass: it says so, and speaks of this plan and this patch.
+    /// Returns a report that passed and names this plan and this patch.
     fn passing_report(&mut self, path: &str) -> Option<VerifyReport> {
         let report: VerifyReport = match serde_json::from_slice(self.file(path).bytes()?) {
             Ok(report) => report,
@@ -516,7 +518,8 @@ impl<'r> Judge<'r> {
         Some(report)
     }
 
-    /// Where gates were kept for the landing, the last report of all gates before it let the very same change pass.
+    /// If gates have level `full`, checks that the last report of all gates before the landing passed for the
+    /// same change.
     fn full_gates(&mut self) {
         let full = self
             .read

@@ -25,11 +25,11 @@ const SECRET: Code = Code::new("find-web-secret");
 /// How much of a value is shown in a finding.
 const SHOWN: usize = 80;
 
-/// Reads `artifacts/find_web.json` and judges it by the guardrails at the instant `now`.
+/// Parses `artifacts/find_web.json` and checks it against the guardrails at the time `now`.
 ///
 /// # Errors
 ///
-/// The verdict, where it refuses the document; every problem is named, but for those of its form, of which the first is.
+/// The verdict if it refuses the document. It names every problem, but only the first error of form.
 pub fn check_web(bytes: &[u8], guardrails: &Guardrails, now: Timestamp) -> Result<FindWeb, Verdict> {
     let FindMode::ResolverPlusWeb(limits) = &guardrails.find_mode else {
         let hint = "The guardrails say resolver_only: remove the file, or start a run with find.find_mode = \"resolver_plus_web\".";
@@ -63,7 +63,7 @@ impl Judge {
         self.verdict.push(Finding::error(code, subject, hint));
     }
 
-    /// The entries that are names of hosts; the others are told.
+    /// Returns the entries that are host names; the others are reported.
     fn domains(&mut self, entries: &[String], list: &str) -> Vec<Domain> {
         let mut domains = Vec::new();
         for entry in entries {
@@ -106,7 +106,7 @@ impl Judge {
         }
     }
 
-    /// A result that is fit to be shown; nothing where it is not, which is told.
+    /// Returns a result that may be shown; otherwise reports why not.
     fn result(
         &mut self,
         number: usize,
@@ -173,7 +173,7 @@ impl Judge {
         Some(instant)
     }
 
-    /// What is quoted says something that a reader can see, and holds no secret.
+    /// Checks that a quotation is visible text without a secret.
     fn text(&mut self, place: String, text: &str) {
         let hidden = |c: char| is_hidden(c) && !matches!(c, '\n' | '\r' | '\t');
         if says_nothing(text) {
@@ -216,7 +216,7 @@ fn misfit(kind: LocatorKind, value: &str) -> Option<&'static str> {
     (!fits).then_some(form)
 }
 
-/// Whether the date and the time are written out as RFC 3339 asks, in UTC; what they name is the parser's to judge.
+/// Returns whether date and time are complete RFC 3339 in UTC; the parser checks their values.
 fn is_rfc_3339(text: &str) -> bool {
     let shape = |byte: u8| if byte.is_ascii_digit() { b'0' } else { byte };
     let whole = text.split('.').next().unwrap_or_default().trim_end_matches('Z');

@@ -17,7 +17,7 @@ const MOST_URL: usize = 2048;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Domain(String);
 
-/// Why a text is no host's name, or an address is not taken.
+/// Why a text is not a host name, or an address is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DomainError {
     /// It is empty or longer than a name can be.
@@ -46,7 +46,7 @@ pub enum DomainError {
     /// The address is too long.
     #[error("an address must have at most {MOST_URL} bytes")]
     Long,
-    /// A character stands in it that has no place there.
+    /// It has an invalid character.
     #[error(
         "an address must not hold spaces, backslashes, quotes, brackets or non-ASCII characters; percent-encode them"
     )]
@@ -117,7 +117,7 @@ impl FromStr for Domain {
         if !name.split('.').all(fits) {
             return Err(DomainError::Label);
         }
-        // Browsers take a name for an IPv4 address when its last part is a number, decimal or hexadecimal.
+        // Browsers treat a name as an IPv4 address if its last part is a decimal or hexadecimal number.
         let last = name.rsplit('.').next().unwrap_or_default();
         let hexadecimal =
             last.strip_prefix("0x").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
@@ -137,7 +137,7 @@ impl fmt::Display for Domain {
     }
 }
 
-/// What stands between `https://` and the path, where it is a host alone.
+/// Returns the text between `https://` and the path, if it is a host alone.
 fn authority(url: &str) -> Result<&str, DomainError> {
     if url.len() > MOST_URL {
         return Err(DomainError::Long);
@@ -165,7 +165,7 @@ fn authority(url: &str) -> Result<&str, DomainError> {
     Ok(authority)
 }
 
-/// The characters of RFC 3986, without the brackets that only stand around IP addresses.
+/// The characters of RFC 3986, without the brackets of IP addresses.
 fn stands_in_a_url(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~:/?#@!$&'()*+,;=%".contains(&byte)
 }

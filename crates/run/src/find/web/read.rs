@@ -22,7 +22,7 @@ const MOST_EXCERPT: usize = 4000;
 pub enum LocatorKind {
     /// The text of a heading.
     Heading,
-    /// The name behind the `#` of an address.
+    /// The fragment of an address, after `#`.
     Anchor,
     /// A line, or the first and the last line joined by `-`, counted from 1.
     LineRange,
@@ -51,7 +51,7 @@ impl LocatorKind {
     }
 }
 
-/// The document as it was written: of the right form, and judged in nothing else.
+/// The parsed document; only its form has been checked.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) allow_domains: Vec<String>,
@@ -72,7 +72,7 @@ pub(super) struct WrittenResult {
     pub(super) risk_flags: Vec<String>,
 }
 
-/// Reads the document, or tells what is wrong with its form.
+/// Parses the document, or describes the error of form.
 pub(super) fn read(bytes: &[u8]) -> Result<Written, String> {
     if bytes.len() > MAX_FIND_WEB {
         return Err(format!("it has {} bytes; the limit is {MAX_FIND_WEB}", bytes.len()));
