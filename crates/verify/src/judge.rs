@@ -1,4 +1,4 @@
-//! Decides what the outcomes of gates mean. Pure: from outcomes to findings.
+//! Judges the outcomes of gates. Pure: from outcomes to findings.
 
 mod environment;
 mod per_test;
@@ -32,7 +32,7 @@ pub struct Requirements<'a> {
 /// What a change is compared with.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Baseline<'a> {
-    /// The gates before any change; a gate that is not among them is compared with nothing.
+    /// The gates before any change; other gates have no baseline.
     pub gates: &'a [GateBefore],
     /// Whether the change may edit tests.
     pub tests: TestFiles,
@@ -40,9 +40,10 @@ pub struct Baseline<'a> {
     pub goal: &'a str,
     /// The paths that the change touches.
     pub changed: &'a [String],
-    /// The files in whose documentation the change edits examples that run as tests: what they show now was not shown to fail before.
+    /// Files in whose documentation the change edits examples that run as tests. Their current results were
+    /// not shown to fail before.
     pub edited_examples: &'a [String],
-    /// Second runs of gates on the same files, which tell flaky tests.
+    /// Second runs of gates on the same files, to detect flaky tests.
     pub reruns: &'a [GateRun],
 }
 
@@ -55,37 +56,38 @@ pub struct GateBefore {
     pub passed: bool,
     /// The tests it ran.
     pub tally: TestTally,
-    /// Its results test by test, where it reports them.
+    /// Its results per test, if it reports them.
     pub results: Option<TestResults>,
     /// Whether its verdict counts, by its run on broken sources.
     pub canary: CanaryOutcome,
-    /// Where its red tests failed, where each of them failed for what the sandbox lacks.
+    /// Where its failing tests failed, if all failed for lack of something in the sandbox.
     pub environment: Option<FailureEvidence>,
-    /// Why it could not run or did not compile, where that has nothing to do with the goal.
+    /// Why it could not run or did not compile, if that is unrelated to the goal.
     pub set_aside: Option<String>,
     /// Files that it consists of, that the change touches and that the plan names.
     pub touched: Vec<String>,
 }
 
 impl GateBefore {
-    /// Whether it ran or compiled neither before nor now, so that it says nothing about the change.
+    /// Returns whether it could not run or compile both before and now, so that it proves nothing about the
+    /// change.
     fn is_set_aside(&self, run: &GateRun) -> bool {
         self.set_aside.is_some() && (cannot_compile(run).is_some() || could_not_run(run).is_some())
     }
 }
 
-/// What a gate's run on a change comes to.
+/// The verdict on a gate's run on a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgedRun {
     /// The findings.
     pub verdict: Verdict,
-    /// Its tests beside those before the change, where both reports are whole.
+    /// Its tests compared with those before the change, if both reports are complete.
     pub tests: Option<GateTests>,
 }
 
 impl JudgedRun {
-    /// Returns whether all that it objects to are red tests that were green before, or lie below one in a file or group that broke off:
-    /// another run may show that they are flaky.
+    /// Returns whether all its objections are tests that passed before and fail now, or tests below an
+    /// aborted file or group. Another run may show that they are flaky.
     #[must_use]
     pub fn may_be_flaky(&self) -> bool {
         let is_of_break = |finding: &Finding| {
@@ -103,12 +105,12 @@ pub enum TestFiles {
     /// It may not: as many tests as before have to run.
     #[default]
     Fixed,
-    /// The plan names some: fewer tests are worth a look, and no more.
+    /// The plan names some: fewer tests are only a warning.
     Editable,
 }
 
-/// The findings about all outcomes: one list, in the order of the built-in gates, then other verdicts, then
-/// what was declared or required and is not there.
+/// Returns the findings on all outcomes in one list: in the order of the built-in gates, then other verdicts,
+/// then declared or required gates that are missing.
 #[must_use]
 pub fn judge(outcomes: &[GateOutcome], requirements: &Requirements<'_>) -> Verdict {
     let mut verdict = Verdict::default();
@@ -118,7 +120,7 @@ pub fn judge(outcomes: &[GateOutcome], requirements: &Requirements<'_>) -> Verdi
     verdict
 }
 
-/// What each gate came to, with the gate that it is about; `None` stands for the set of gates as a whole.
+/// Returns the findings of each gate with its name; `None` is the set of gates as a whole.
 pub(crate) fn by_gate(
     outcomes: &[GateOutcome],
     requirements: &Requirements<'_>,
@@ -139,7 +141,7 @@ pub(crate) fn by_gate(
             "no gate was checked, so the change does not pass; configure gates in `.crucible/config.toml`",
         ));
     } else if !outcomes.iter().any(|outcome| matches!(outcome, GateOutcome::Ran(_))) {
-        // A change that nothing was run on has not been tried.
+        // A change without any executed gate is not tested.
         whole.push(Finding::error(
             Code::new("verify-no-command-gate"),
             "gates",
@@ -191,8 +193,8 @@ impl<'a> Baseline<'a> {
     }
 }
 
-/// The findings about all commands on a change together: one of them must count, and where tests failed before one must
-/// have turned green.
+/// Returns the findings on all commands together: one of them must count, and if tests failed before, one
+/// must pass now.
 #[must_use]
 pub fn judge_set<'r>(
     runs: impl Iterator<Item = (&'r GateRun, &'r JudgedRun)> + Clone,
@@ -260,16 +262,16 @@ pub fn judge_set<'r>(
     verdict
 }
 
-/// The language whose tests a gate runs; empty where it may be any.
+/// Returns the language whose tests a gate runs; empty if it may be any.
 fn suite_of(run: &GateRun) -> &'static str {
     match runner_of(&run.command).map_or("", |runner| runner.suite()) {
-        // It runs whatever a project tells it to.
+        // It runs any command of the project.
         "cmake" => "",
         suite => suite,
     }
 }
 
-/// The language whose tests have to do with a file, for sources.
+/// Returns the language whose tests cover a source file.
 fn suite_of_file(path: &str) -> Option<&'static str> {
     let ending = path.rsplit('/').next()?.rsplit_once('.')?.1;
     Some(match ending {
@@ -289,8 +291,8 @@ fn suite_of_file(path: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether all red tests were red before because of what the sandbox lacks, none concerns the goal, nothing got worse, and green tests of
-/// a gate noticed broken sources.
+/// Returns whether all failing tests failed before for lack of something in the sandbox, none concerns the
+/// goal, nothing got worse, and passing tests of a gate noticed broken sources.
 fn is_environment<'r>(
     runs: impl Iterator<Item = (&'r GateRun, &'r JudgedRun)> + Clone,
     baseline: &Baseline<'_>,
@@ -314,8 +316,8 @@ fn is_environment<'r>(
         && befores.any(has_noticed)
 }
 
-/// The findings about one command on a change. Where its tests can be compared by name with those before, they decide; elsewhere
-/// the command has to end well and to run as many tests as before.
+/// Returns the findings on one command after a change. If its tests can be compared by name, they decide.
+/// Otherwise the command must succeed and run as many tests as before.
 #[must_use]
 pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> JudgedRun {
     let before = baseline.before(run);
@@ -361,7 +363,7 @@ pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> JudgedRun {
     judged
 }
 
-/// What its tests say by name; nothing where one of the reports is not whole.
+/// Compares its tests by name; `None` if a report is incomplete.
 fn per_test(run: &GateRun, before: Option<&GateBefore>, baseline: &Baseline<'_>) -> Option<JudgedRun> {
     fn whole(results: Option<&TestResults>) -> Option<&TestResults> {
         results.filter(|results| results.is_whole())
@@ -369,7 +371,7 @@ fn per_test(run: &GateRun, before: Option<&GateBefore>, baseline: &Baseline<'_>)
     let now = whole(run.results.as_ref())?;
     let earlier = whole(before?.results.as_ref())?;
     let rerun = baseline.rerun(run);
-    // A second run that tells less than the first decides nothing.
+    // A second run with less information decides nothing.
     let again = rerun.and_then(|rerun| whole(rerun.results.as_ref()));
     let compared = per_test::compare(&run.id, earlier, now, again, baseline);
     let mut verdict = if run.end == GateEnd::Exited(0) { judge_run(run) } else { remarks(run) };
@@ -387,8 +389,8 @@ fn per_test(run: &GateRun, before: Option<&GateBefore>, baseline: &Baseline<'_>)
     Some(JudgedRun { verdict, tests: Some(compared.tests) })
 }
 
-/// The findings about one command: an error unless it exited with 0; warnings where it ran no test, was
-/// isolated only in part; an info where it printed more than was kept.
+/// Returns the findings on one command: an error unless it exited with 0; warnings if it ran no test or was
+/// only partly isolated; an info if its output was cut.
 #[must_use]
 pub fn judge_run(run: &GateRun) -> Verdict {
     let mut verdict = Verdict::default();

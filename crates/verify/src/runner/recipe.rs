@@ -8,7 +8,8 @@ use crate::makefile::Makefile;
 /// Programs that test nothing.
 const QUIET: [&str; 7] = ["echo", "printf", "true", ":", "mkdir", "rm", "set"];
 
-/// Returns whether these commands run nothing but suites that this tree has as gates of their own; `made` has their variables.
+/// Returns whether these commands run only suites that are separate gates of this tree; `made` has their
+/// variables.
 pub(super) fn runs_known_suite(commands: &[String], made: &Makefile, view: &TreeView) -> bool {
     let mut tests = 0;
     for line in commands {

@@ -1,4 +1,4 @@
-//! Decides what a tally means beside the one before any change. Pure.
+//! Compares a tally with the one before any change. Pure.
 
 use crucible_model::{Code, Finding, Level, Verdict};
 
@@ -88,7 +88,7 @@ fn difference(
         TestFiles::Editable => Level::Warning,
     };
     if counts.is_empty() {
-        // Where tests may be edited, they may have moved to another runner; to none they may not.
+        // If tests may be edited, they may have moved to another runner, but not to none.
         let moved = now.runners.values().any(|counts| counts.ran() > 0);
         let hint = format!(
             "{name} reported {} tests before the change and reports none now; the code under test must let them run",
