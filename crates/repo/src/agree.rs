@@ -1,8 +1,8 @@
-//! Does the tree that a patch made say the same as the patch's text?
+//! Compares the tree that git made of a patch with the patch's text.
 //!
-//! The text is read by our own parser and applied by our own rules, each hunk exactly where it says it belongs. git is
-//! more generous: it looks for another place, follows settings, and knows forms of a patch that nobody reviews. Where
-//! the two come to different trees, the patch is refused, whichever of them is right.
+//! Crucible's own parser reads the text and applies each hunk exactly at its stated position. git is more
+//! generous: it tries other positions, follows settings, and accepts patch forms that no one reviews. If the
+//! resulting trees differ, the patch is refused, whichever is right.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -20,17 +20,17 @@ const CODE: Code = Code::new("repo-tree-differs");
 
 /// What a path should be after the patch.
 struct Expected<'a> {
-    /// The mode that the text says it had.
+    /// The previous mode in the text.
     old_mode: Option<FileMode>,
-    /// The mode the text states; nothing where it states none.
+    /// The mode in the text; `None` if not stated.
     mode: Option<FileMode>,
-    /// The content; nothing where the text does not show it.
+    /// The content; `None` if the text does not show it.
     content: Option<&'a [u8]>,
-    /// The names of its objects, where the text shows these and not the content.
+    /// The names of its objects, if the text shows these instead of the content.
     objects: Option<&'a ObjectNames>,
 }
 
-/// Compares `produced` with what `raw` says. `patch` is `raw` as parsed, and `before` holds the contents, before the patch,
+/// Compares `produced` with the patch `raw`. `patch` is `raw` parsed, and `before` has the previous contents
 /// of every file that it reads.
 #[must_use]
 pub fn agrees(
@@ -43,7 +43,7 @@ pub fn agrees(
     compare(raw, patch, before, &Made { changes, after, checked_out })
 }
 
-/// The same where only the changes are known.
+/// The same when only the changes are known.
 #[must_use]
 pub fn changes_agree(
     raw: &[u8],
@@ -134,19 +134,19 @@ fn attributes(produced: &Made<'_>) -> Verdict {
     verdict
 }
 
-/// The names of a binary file's objects, where the patch holds its content and states them as git does for it.
+/// Returns the object names of a binary file, if the patch has its content and states full names as git does.
 fn whole_names(file: &FilePatch) -> Option<&ObjectNames> {
     let is_whole = |name: &str| matches!(name.len(), 40 | 64);
     let names = file.objects.as_ref().filter(|names| is_whole(&names.old) && is_whole(&names.new));
     names.filter(|_| file.content == Content::Binary)
 }
 
-/// A file that is made without a mode is a plain one.
+/// A file created without a mode is a regular file.
 fn stated_mode(file: &FilePatch) -> Option<FileMode> {
     (file.change == Change::Create).then_some(FileMode::Regular)
 }
 
-/// In which way the tree's change of `path` is not what the text says.
+/// Returns how the tree's change of `path` differs from the text.
 fn difference(
     path: &RepoPath,
     becomes: Option<&Expected<'_>>,
@@ -159,7 +159,7 @@ fn difference(
         return (!is_gone).then(|| "the patch removes it but the tree still has it".to_owned());
     };
     let Some(change) = change else {
-        // A patch may write what is there already; the tree then has nothing to show.
+        // A patch may write existing content; the tree then has no change.
         let has_content = |content| before.get(path).is_some_and(|old| old == content);
         let keeps_mode = becomes.mode.is_none() || becomes.mode == becomes.old_mode;
         let is_same = becomes.content.is_some_and(has_content) && keeps_mode;
@@ -177,7 +177,7 @@ fn difference(
     if becomes.mode.is_none() && change.old_mode.is_some() && change.old_mode != change.new_mode {
         return Some("its mode changes in the tree but not in the patch".to_owned());
     }
-    // A name that stands for nothing is all zeros.
+    // An object name of zeros means no object.
     let is = |name: &str, oid: Option<&Oid>| match oid {
         Some(oid) => oid.as_str() == name,
         None => name.bytes().all(|byte| byte == b'0'),

@@ -1,12 +1,14 @@
-//! A shallow clone: the files of one commit of a repository elsewhere, and nothing else of it.
+//! A shallow clone: only the files of one commit of a remote repository.
 //!
-//! The clone has no work tree at first, so that what it would put there can be counted before a single file is made: a small
-//! pack can name more files than any disk holds. The files are then checked out as they are committed, whatever the
-//! repository's attributes say, and git's own directory is removed: what stays cannot be taken for a repository.
+//! The clone has no work tree at first, so that what it would put there can be counted before a single file
+//! is made: a small pack can name more files than any disk holds. The files are then checked out as they are
+//! committed, whatever the repository's attributes say, and git's own directory is removed: what stays cannot
+//! be taken for a repository.
 //!
-//! Addresses are `https://` and `file://` alone, and each call allows exactly its own of the two. No login, no redirect, no
-//! hook, no filter, no submodule. For `file://` git itself runs `git upload-pack` in the repository, where our settings do not
-//! reach; there it follows nothing that names a program unless the user's own configuration does, which it does not see.
+//! Addresses are `https://` and `file://` alone, and each call allows exactly its own of the two. No login,
+//! no redirect, no hook, no filter, no submodule. For `file://` git itself runs `git upload-pack` in the
+//! repository, where our settings do not reach; there it follows nothing that names a program unless the
+//! user's own configuration does, which it does not see.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -26,13 +28,13 @@ use crate::oid::Oid;
 use crate::percent::{Slash, encode};
 use crate::ref_name::RefName;
 
-/// How long between two looks at what has come so far.
+/// Interval between two checks of the received size.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The most that a list of files may take.
+/// Maximum bytes of a file list.
 const MAX_LISTING: u64 = 64 << 20;
 
-/// What git looks at to reach a server, besides the address: the user's own way through their network.
+/// User variables that git needs to reach a server: proxies and certificates.
 const WAY: [&str; 10] = [
     "HTTPS_PROXY",
     "https_proxy",
@@ -46,9 +48,9 @@ const WAY: [&str; 10] = [
     "GIT_SSL_CAPATH",
 ];
 
-/// How git serves a repository of this machine to us. It drops our settings on the way there, so the one that lets it open a
-/// repository of another owner is said again; and it may reach nobody itself: an old git would fetch what a partial clone
-/// lacks, by a program that the repository names.
+/// How git serves a local repository to us. The serving git drops our settings, so the one that allows a
+/// repository of another owner is repeated. It must not reach any server itself: an old git would fetch
+/// missing objects of a partial clone with a program that the repository names.
 pub(crate) const UPLOAD_PACK: &str =
     "--upload-pack=GIT_ALLOW_PROTOCOL=none git -c safe.directory='*' upload-pack";
 
@@ -81,7 +83,7 @@ pub enum CloneAt {
 /// What a clone may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CloneLimits {
-    /// Bytes that come from the other side.
+    /// Received bytes.
     pub received: ByteLimit,
     /// Files of the commit.
     pub files: u64,
@@ -108,7 +110,7 @@ pub struct Cloned {
     pub tree: PathBuf,
     /// Their commit, 40 digits.
     pub commit: Oid,
-    /// What the other side had checked out; nothing where it was no branch, or was not asked for.
+    /// The remote's checked-out branch; `None` if it has none or was not asked.
     pub head_branch: Option<String>,
     /// Submodules of the commit: their files are not there.
     pub submodules: u64,
@@ -143,7 +145,7 @@ pub enum CloneError {
         /// What was asked for.
         name: String,
     },
-    /// The other side lets nobody in without a login, or has no such repository; servers do not tell the two apart.
+    /// The remote requires a login or has no such repository; servers do not distinguish the two.
     #[error("{url} does not exist, or is private; clone it yourself and name the directory, such as ./path")]
     NoAccess {
         /// The repository.
@@ -171,7 +173,7 @@ pub enum CloneError {
         /// The repository.
         url: String,
     },
-    /// It is more than a clone may take.
+    /// It exceeds a limit of the clone.
     #[error("{url} is too large: more than {limit} {what}; inspect a smaller repository")]
     TooLarge {
         /// The repository.
@@ -201,14 +203,14 @@ enum Scheme {
 }
 
 impl CloneUrl {
-    /// Reads an address.
+    /// Parses an address.
     ///
     /// # Errors
     ///
-    /// [`CloneError::Address`] for another scheme, for one with a user name or password, a query or a fragment, and for
-    /// characters that an address does not have.
+    /// [`CloneError::Address`] for another scheme, for one with a user name or password, a query or a
+    /// fragment, and for characters that an address does not have.
     pub fn parse(text: &str) -> Result<Self, CloneError> {
-        // The message is shown and kept; what stands before an `@` may be a password.
+        // The message is shown and saved; text before an `@` may be a password.
         let refuse = |why| CloneError::Address { text: without_user(text), why };
         if let Some(odd) = text.bytes().find(|byte| !byte.is_ascii_graphic() || b"\"<>\\^`{|}".contains(byte))
         {
@@ -232,7 +234,7 @@ impl CloneUrl {
             return Err(refuse("it does not begin with https:// or file://"));
         };
         let host = rest.split('/').next().unwrap_or_default();
-        // A password may hold what seems to begin the path.
+        // A password may contain what looks like the path.
         if rest.contains('@') {
             return Err(refuse("it holds a user name"));
         }
@@ -243,11 +245,11 @@ impl CloneUrl {
         Ok(Self(text.to_owned()))
     }
 
-    /// The `file://` address of a directory on this machine, whatever bytes its name has.
+    /// Returns the `file://` address of a local directory, with any bytes in its name.
     ///
     /// # Errors
     ///
-    /// [`CloneError::Address`] where the path is relative.
+    /// [`CloneError::Address`] if the path is relative.
     pub fn of_directory(path: &Path) -> Result<Self, CloneError> {
         if path.is_absolute() {
             Ok(Self(format!("file://{}", encode(path.as_os_str().as_bytes(), Slash::Separates))))
@@ -263,16 +265,16 @@ impl CloneUrl {
         Self(format!("{}/{}", self.0.trim_end_matches('/'), encode(path.as_bytes(), Slash::Separates)))
     }
 
-    /// The address of a host over https.
+    /// Returns the https address of a host.
     ///
     /// # Errors
     ///
-    /// [`CloneError::Address`] where it is no host.
+    /// [`CloneError::Address`] if it is not a host.
     pub fn of_host(host: &str) -> Result<Self, CloneError> {
         Self::parse(&format!("https://{host}"))
     }
 
-    /// The host of an https address, without a port; nothing for `file://`.
+    /// Returns the host of an https address without a port; `None` for `file://`.
     #[must_use]
     pub fn host(&self) -> Option<&str> {
         let authority = self.0.strip_prefix("https://")?.split('/').next()?;
@@ -303,7 +305,7 @@ impl fmt::Display for CloneUrl {
 ///
 /// # Errors
 ///
-/// See [`CloneError`]. What was made until then is left for the owner of the directory to remove.
+/// See [`CloneError`]. Partial output is left for the owner of the directory to remove.
 pub async fn clone(
     sandbox: Arc<Sandbox>,
     env: &Environment,
@@ -368,7 +370,7 @@ async fn receive(
         output = running => Some(output),
         () = grows_over(&packs, limit) => None,
     };
-    // It may have ended between two looks.
+    // It may have ended between two checks.
     let Some(output) = output.filter(|_| size_of(&packs) <= limit.0) else {
         let url = request.url.to_string();
         return Err(CloneError::TooLarge { url, what: "bytes to receive", limit: limit.0 });
@@ -376,7 +378,7 @@ async fn receive(
     succeeded(output, request).map(|_| ())
 }
 
-/// The output of a call that reached the other side, if it did what it should.
+/// Returns the output of a call to the remote, if it succeeded.
 fn succeeded(output: Result<Output, RepoError>, request: &CloneRequest) -> Result<Output, CloneError> {
     match output {
         Ok(output) if output.code == 0 => Ok(output),
@@ -384,7 +386,7 @@ fn succeeded(output: Result<Output, RepoError>, request: &CloneRequest) -> Resul
         Err(RepoError::TimedOut { after, .. }) => {
             Err(CloneError::TimedOut { url: request.url.to_string(), after })
         }
-        // git tells what a tag names, and crashes over it.
+        // git reports what a tag names, and crashes on it.
         Err(RepoError::GitFailed { command, code, stderr }) => Err(not_a_commit(&stderr, request)
             .unwrap_or_else(|| RepoError::GitFailed { command, code, stderr: plain(&stderr) }.into())),
         Err(error) => Err(error.into()),
@@ -414,7 +416,7 @@ fn clone_call(env: &Environment, request: &CloneRequest, git_dir: &Path) -> Call
         .with_setting("clone.rejectShallow", "false")
 }
 
-/// A call that may reach the repository of the request and nothing else: `words`, its address, and what comes `after`.
+/// Creates a call that may reach only the repository of the request: `words`, its address, and then `after`.
 fn reaching(
     env: &Environment,
     request: &CloneRequest,
@@ -446,7 +448,7 @@ fn reaching(
                 call = call.with_env(name, value);
             }
         }
-        // Not every library below git knows the common variable.
+        // Not every library used by git knows the common variable.
         if let (None, Some(file)) = (env.get_os("GIT_SSL_CAINFO"), env.get_os("SSL_CERT_FILE")) {
             call = call.with_env("GIT_SSL_CAINFO", file);
         }
@@ -461,7 +463,7 @@ async fn grows_over(directory: &Path, limit: ByteLimit) {
     }
 }
 
-/// The bytes of the files directly in `directory`; none where it is not there.
+/// Returns the bytes of the files directly in `directory`; 0 if it does not exist.
 fn size_of(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.metadata().ok()).map(|meta| meta.len()).sum()
@@ -494,7 +496,8 @@ fn why_it_failed(mut output: Output, request: &CloneRequest) -> CloneError {
     CloneError::Repo(output.failed())
 }
 
-/// The error of a tag that names no commit, if git itself said so; the other side's lines begin otherwise.
+/// Returns the error for a tag that names no commit, if git itself reported it; lines of the remote have
+/// another prefix.
 fn not_a_commit(stderr: &str, request: &CloneRequest) -> Option<CloneError> {
     let CloneAt::Named(name) = &request.at else { return None };
     let is_it = |line: &str| line.starts_with("error: object ") && line.ends_with(", not a commit");
@@ -509,7 +512,7 @@ fn without_user(text: &str) -> String {
     [text.get(..start).unwrap_or_default(), "...", text.get(at..).unwrap_or_default()].concat()
 }
 
-/// What another side said, without anything that a terminal would follow.
+/// Returns text of the remote without terminal control sequences.
 fn plain(text: &str) -> String {
     text.chars().take(2000).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -540,7 +543,7 @@ impl Here<'_> {
         Ok(name.and_then(|name| name.strip_prefix("refs/heads/")).map(str::to_owned))
     }
 
-    /// Counts what a checkout would make, and the submodules that it leaves out.
+    /// Counts what a checkout would create, and the submodules that it omits.
     async fn weigh(&self, request: &CloneRequest) -> Result<u64, CloneError> {
         let limits = &request.limits;
         let too_large = |what, limit| Err(CloneError::TooLarge { url: request.url.to_string(), what, limit });

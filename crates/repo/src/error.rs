@@ -1,4 +1,4 @@
-//! Why a repository could not be used as asked, with what the reader can do about it.
+//! Errors of using a repository, with what the reader can do.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use crucible_sandbox::SandboxError;
 
 use crate::oid::Oid;
 
-/// Why a repository could not be used as asked.
+/// Why a repository is not usable for a request.
 #[derive(Debug, thiserror::Error)]
 pub enum RepoError {
     /// There is no repository here or above.
     #[error("{} is not in a git repository; run `git init` and commit once, or name another directory", path.display())]
     NotARepository {
-        /// Where it was looked for, from here upwards.
+        /// Where the search began; it continued upwards.
         path: PathBuf,
     },
     /// Nothing of this name is there.
@@ -36,7 +36,7 @@ pub enum RepoError {
         /// The work tree.
         path: PathBuf,
     },
-    /// git's own directory lies elsewhere, without that place saying that it belongs here.
+    /// git's own directory is elsewhere, and does not refer back to this place.
     #[error("the repository {} keeps its git directory elsewhere ({}): {why}; use the work tree that belongs to it", path.display(), target.display())]
     GitDirElsewhere {
         /// The work tree.
@@ -68,18 +68,18 @@ pub enum RepoError {
         /// The directories that were searched.
         searched: Vec<PathBuf>,
     },
-    /// The installed git cannot be told to ignore a repository's own programs.
+    /// The installed git cannot disable a repository's own programs.
     #[error("{found} is too old; install git 2.31 or later")]
     GitTooOld {
         /// What it says about itself.
         found: String,
     },
-    /// The branch is not where it was when the run began.
+    /// The branch moved since the run began.
     #[error(
         "the branch moved from {expected} to {found} since the change was verified; start a new run on the new state"
     )]
     Moved {
-        /// The commit the change was made for.
+        /// The base commit of the change.
         expected: Oid,
         /// The commit the branch is at.
         found: Oid,
@@ -87,7 +87,7 @@ pub enum RepoError {
     /// Another branch is checked out.
     #[error("the change belongs to {expected}, but {found} is checked out; switch back and land again")]
     OtherBranch {
-        /// The branch the change was made for.
+        /// The branch of the change.
         expected: String,
         /// What is checked out.
         found: String,
@@ -112,7 +112,7 @@ pub enum RepoError {
         "git's user.name and user.email are not set; set them with `git config user.name` and `git config user.email`"
     )]
     NoIdentity,
-    /// A commit that cannot be found again could be made twice.
+    /// A commit without it could not be found again, and might be made twice.
     #[error("the commit message lacks the trailer {trailer:?}; add it as the last line")]
     NoTrailer {
         /// The line.
@@ -124,7 +124,7 @@ pub enum RepoError {
         /// What git said.
         detail: String,
     },
-    /// The patch makes another tree than the one that was verified.
+    /// The patch produces another tree than the verified one.
     #[error("the patch produces tree {found}, but tree {expected} was verified; verify again")]
     TreeChanged {
         /// The verified tree.
@@ -132,7 +132,7 @@ pub enum RepoError {
         /// The tree it makes.
         found: Oid,
     },
-    /// git would check files out with bytes that nobody has judged.
+    /// git would check out files with other bytes than the judged ones.
     #[error(
         "git attributes rewrite these paths on checkout: {}; change the files by hand, or remove their attributes `filter` and `working-tree-encoding`",
         display(paths)
@@ -141,7 +141,7 @@ pub enum RepoError {
         /// The paths.
         paths: Vec<PathBuf>,
     },
-    /// Something is larger than the caller can take.
+    /// Something exceeds the caller's limit.
     #[error("{what} is larger than {limit} bytes; make it smaller, or take it out of the repository")]
     TooLarge {
         /// What.
@@ -163,13 +163,13 @@ pub enum RepoError {
         /// The object.
         oid: Oid,
     },
-    /// A copy is made in a directory of its own, and this one holds something.
+    /// A copy needs a new directory, and this one is not empty.
     #[error("{} already exists; a copy needs a new directory", path.display())]
     DestinationTaken {
         /// The directory.
         path: PathBuf,
     },
-    /// git failed in a way nothing above describes.
+    /// git failed in another way.
     #[error("`git {command}` failed ({code}): {stderr}")]
     GitFailed {
         /// The words of the call.

@@ -2,7 +2,7 @@
 
 use super::{ArchiveError, Refusal};
 
-/// What a PAX header says that concerns us.
+/// The relevant records of a PAX header.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Records {
     pub(super) path: Option<Vec<u8>>,
@@ -11,8 +11,8 @@ pub(super) struct Records {
     pub(super) comment: Option<Vec<u8>>,
 }
 
-/// Reads the records. One that says the same thing twice, that makes the entry sparse or that changes what bytes mean is an
-/// error: readers of archives differ in what they make of such.
+/// Parses the records. A duplicate key, a sparse entry or a change of the encoding is an error, because
+/// readers of archives disagree on them.
 pub(super) fn parse(bytes: &[u8]) -> Result<Records, ArchiveError> {
     let damaged = |what: &str| ArchiveError::Damaged { what: format!("a PAX header with {what}") };
     let mut records = Records::default();

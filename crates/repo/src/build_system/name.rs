@@ -1,4 +1,4 @@
-//! The thirteen names of what may build a repository.
+//! The thirteen names of build systems.
 
 use std::fmt;
 use std::str::FromStr;

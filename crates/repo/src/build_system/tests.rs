@@ -71,7 +71,7 @@ fn package_json_and_its_lock_file_are_npm_yarn_or_pnpm() {
 #[test]
 fn pyproject_and_poetry_lock_are_poetry() {
     assert_eq!(system(&["pyproject.toml", "poetry.lock"]), ("python-poetry", 0.90));
-    // A requirements.txt beside a pyproject.toml is not what builds it.
+    // A requirements.txt beside a pyproject.toml does not build it.
     assert_eq!(system(&["pyproject.toml", "poetry.lock", "requirements.txt"]), ("python-poetry", 0.90));
 }
 

@@ -1,12 +1,12 @@
-//! Why GitHub has no answer, with what the reader can do about it.
+//! Errors of GitHub requests, with what the reader can do.
 
 use std::time::Duration;
 
 use crucible_host::env::ProgramError;
 use crucible_model::Timestamp;
 
-/// Why GitHub has no answer. What `gh` said is on one line, short and redacted; what GitHub said is on one line and not
-/// redacted, so it is not cut where a secret could be divided: whoever shows it does both.
+/// Why GitHub gave no response. Text of `gh` is one short, redacted line. Text of GitHub is one line and not
+/// redacted, so it is not cut where a secret could be divided: the caller who shows it does both.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GhError {
     /// `gh` is not installed.
@@ -18,7 +18,7 @@ pub enum GhError {
         /// What was found instead.
         why: ProgramError,
     },
-    /// `gh` has no login that GitHub takes.
+    /// `gh` has no valid login.
     #[error(
         "not logged in to GitHub: {said}; run `gh auth login`, or set GH_TOKEN to a valid token; for a host other than github.com set GH_HOST"
     )]
@@ -87,7 +87,7 @@ pub enum GhError {
         /// What is wrong with it.
         why: String,
     },
-    /// The answer is larger than can be taken.
+    /// The response exceeds the limit.
     #[error("GitHub's response for {what} is larger than the limit of {limit} bytes; request less")]
     TooLarge {
         /// What was asked for.
@@ -95,7 +95,7 @@ pub enum GhError {
         /// The limit in bytes.
         limit: u64,
     },
-    /// A name cannot stand in a question.
+    /// A name is invalid in a request.
     #[error("invalid name {name:?}; write it as GitHub shows it")]
     Unusable {
         /// The name.
@@ -111,11 +111,11 @@ pub enum GhError {
     },
 }
 
-/// When a rate limit ends, as far as GitHub said.
+/// When a rate limit ends, as far as GitHub reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LimitReset {
     /// The instant, by GitHub's clock.
     pub at: Option<Timestamp>,
-    /// The time from the answer on; it is the better one where both are known.
+    /// The time from the response on; the better value if both are known.
     pub after: Option<Duration>,
 }

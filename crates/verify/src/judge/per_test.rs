@@ -1,11 +1,11 @@
 //! Compares the results of a gate's tests with those before the change. Pure.
 //!
-//! The comparison is by name and only where both reports are whole. A change is accepted where no test that
-//! passed is red, gone or skipped, no new test fails, and the goal's tests are green. What failed before and
-//! still fails is listed and refuses nothing.
+//! Tests are compared by name, and only if both reports are complete. A change is accepted if no passing test
+//! now fails, is missing or skipped, no new test fails, and the goal's tests pass. Tests that failed before
+//! and still fail are listed without refusing the change.
 //!
-//! What always holds: a test that was run twice counts as green only if it passed before the change and
-//! passed once now, or if it passed twice; a test that one of the two runs lacks is gone.
+//! Invariant: a test that was run twice counts as green only if it passed before the change and passed once
+//! now, or if it passed twice; a test that one of the two runs lacks is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,11 +1,11 @@
 //! Extracts source locations from a failed gate: failing tests, stack frames, and names in errors.
 //!
-//! Reads a normalised log line by line. Frames of Python, JavaScript, Go, Rust and Java are known by their
-//! shape; what lies in a toolchain or in an installed dependency is left out. A frame's depth is its distance
-//! from the innermost frame of its trace.
+//! Reads a normalised log line by line. Frames of Python, JavaScript, Go, Rust and Java are recognised by
+//! their shape; toolchains and installed dependencies are left out. A frame's depth is its distance from the
+//! innermost frame of its trace.
 //!
-//! What always holds: each list is sorted, free of duplicates and bounded, so that the order in which a gate
-//! prints, its times and its addresses change nothing.
+//! Invariants: each list is sorted, free of duplicates and bounded, so that the order in which a gate prints,
+//! its times and its addresses change nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
