@@ -20,7 +20,7 @@ mod targets;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::Path;
 
-use compiled::{Followed, compiled_by, is_compiler, is_makefile, is_source, test_sources};
+use compiled::{Followed, compiled_by, compilers, is_compiler, is_makefile, is_source, test_sources};
 use crucible_host::words::shell_word;
 use crucible_model::RepoPath;
 use crucible_verify::{GateSpec, Makefile, runners};
@@ -163,7 +163,7 @@ pub(crate) fn gate_files(
                     text: text.clone(),
                     is_makefile,
                 });
-                if is_makefile { vec![made_from(&followed, &text)] } else { vec![text] }
+                if is_makefile { vec![made_from(&followed, &text, tracked)] } else { vec![text] }
             }
             Kind::Package => scripts(&text),
         };
@@ -196,10 +196,11 @@ pub(crate) fn gate_files(
 }
 
 /// Returns the text of a makefile with variables expanded, based on all makefiles so far.
-fn made_from(followed: &[Followed], text: &str) -> String {
+fn made_from(followed: &[Followed], text: &str, tracked: &[(&str, Mode)]) -> String {
     let makefiles = followed.iter().filter(|file| file.is_makefile);
     let made = Makefile::read(makefiles.map(|file| file.text.as_str()));
-    text.lines().map(|line| spaced(&made.expand(line))).collect::<Vec<_>>().join("\n")
+    let compilers = compilers(&made, |path| tracked.iter().any(|(known, _)| *known == path));
+    text.lines().map(|line| spaced(&made.expand_with(line, &compilers))).collect::<Vec<_>>().join("\n")
 }
 
 /// A line of a makefile with spaces around the sign of an assignment: to a shell `A=b c` would run `c`.

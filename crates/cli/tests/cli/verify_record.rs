@@ -561,7 +561,7 @@ fn a_ledger_without_a_witness_says_what_it_cannot_detect() {
     in_ledger_unguarded(
         &run,
         &format!(
-            "DELETE FROM events; DELETE FROM artifacts; DELETE FROM runs; DELETE FROM model_calls; DELETE FROM sqlite_sequence;
+            "DELETE FROM events; DELETE FROM artifacts; DELETE FROM runs; DELETE FROM model_calls; DELETE FROM recorded_rows; DELETE FROM sqlite_sequence;
              UPDATE chain_head SET seq = 0, hash = '{}'",
             "0".repeat(64)
         ),

@@ -214,6 +214,7 @@ impl<'a> Place<'a> {
     /// Checks the directory of a virtual environment: one of [`ENVIRONMENTS`] in a directory of the workspace, without a link in it or
     /// on the way. No other step may touch a directory of such a name, so the links that Python makes in it lead nobody out.
     pub(super) fn check_environment(self, path: &str) -> Result<(), PathRefusal> {
+        let path = path.trim_end_matches('/');
         let (parent, name) = path.rsplit_once('/').unwrap_or((".", path));
         if !ENVIRONMENTS.contains(&name) {
             return Err(NO_ENVIRONMENT);

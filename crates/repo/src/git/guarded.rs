@@ -27,7 +27,7 @@ const OURS: &[u8] = b"/dev/null";
 impl Git {
     /// The places in `directory` that decide which programs git runs, or which receipts are believed: the git directories of this work
     /// tree, `.git` of each submodule that the index names, also of those that are not there, the directories that `core.hooksPath` names
-    /// and the files that hold or include settings, of the repository or the user; each repository and each `.crucible` at any
+    /// the files that hold or include settings, of the repository or the user, and those that a word of any setting names; each repository and each `.crucible` at any
     /// depth, but for what `node_modules` and `target` hold; and what links among hooks and settings lead to. A directory that is not
     /// there ends with a `/`. Where `directory` lies in no repository, only what lies in it. The repository needs no commit.
     ///
@@ -130,6 +130,7 @@ impl JudgedRepository<'_> {
                 places.extend(included(entry, &file, self.env));
                 places.push(file);
             }
+            places.extend(files_in(entry, &place.top, self.env));
         }
         if hooks_are_named {
             // As paths: `~` is a home directory.
@@ -185,6 +186,45 @@ fn users_settings(env: &Environment) -> Vec<PathBuf> {
     // A link and its target are both guarded.
     let there = places.into_iter().filter_map(|file| Some([file.canonicalize().ok()?, file]));
     there.flatten().collect()
+}
+
+/// The files that the value of a setting names, whatever the setting: the whole of it, what stands in quotes, and each of its words. Which settings start
+/// programs, and by which words, only git knows; a file that none of them starts is guarded for nothing. Directories count where the
+/// setting is called a path or a directory. Programs are started at the top of the work tree.
+///
+/// A file that is not there counts, too, where its directory is: else it could be made.
+fn files_in(entry: &[u8], top: &Path, env: &Environment) -> Vec<PathBuf> {
+    let Some(line) = entry.iter().position(|byte| *byte == b'\n') else { return Vec::new() };
+    let (key, value) = (&entry[..line], &entry[line + 1..]);
+    let is_directory = key.ends_with(b"path") || key.ends_with(b"dir");
+    let whole = std::iter::once(value);
+    let words = value.split(|byte| byte.is_ascii_whitespace() || b"\"'`;&|()<>={}!,:".contains(byte));
+    let mut files = Vec::new();
+    // Between quotes a name may hold blanks.
+    let quoted = value.split(|byte| b"\"'".contains(byte));
+    for word in whole.chain(quoted).chain(words).filter(|word| !word.is_empty()) {
+        let home = [&b"~/"[..], b"$HOME/", b"${HOME}/"].iter().find_map(|home| word.strip_prefix(*home));
+        let path = match home {
+            Some(below) => env.home().map(|home| home.join(as_path(below))),
+            None => Some(top.join(as_path(word))),
+        };
+        let Some(path) = path else { continue };
+        let path = match path.parent().and_then(|parent| parent.canonicalize().ok()) {
+            Some(parent) if path.file_name().is_some() => parent.join(path.file_name().unwrap_or_default()),
+            _ => continue,
+        };
+        match path.metadata() {
+            Ok(meta) if meta.is_file() || (meta.is_dir() && is_directory && path != top) => {
+                files.extend(path.canonicalize().ok().filter(|real| *real != path));
+                files.push(path);
+            }
+            Ok(_) => {}
+            // A link that leads nowhere stands for what is made there.
+            Err(_) if word.contains(&b'/') && !value.contains(&b'\n') => files.push(path),
+            Err(_) => {}
+        }
+    }
+    files
 }
 
 /// The file that this entry of a file of settings includes, whether or not it is there.

@@ -26,7 +26,7 @@ use crucible_patch::{Asserts, SourceSigns, defines_assertions, source_signs};
 use super::{Mode, file_name, normal};
 use graph::{Graph, Run, RunKind, Step};
 
-pub(super) use graph::{Followed, is_makefile};
+pub(super) use graph::{Followed, compilers, is_makefile};
 pub(super) use shell::{compiled_by, is_compiler};
 
 /// Endings of sources that are compiled.

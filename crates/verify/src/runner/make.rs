@@ -7,6 +7,29 @@ use crate::makefile::Makefile;
 /// Names of makefiles in make's order of preference; make reads only the first.
 const FILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
+/// The makefiles of directories of tests, with their directories.
+const IN_TESTS: [(&str, &str); 6] = [
+    ("tests", "tests/GNUmakefile"),
+    ("tests", "tests/makefile"),
+    ("tests", "tests/Makefile"),
+    ("test", "test/GNUmakefile"),
+    ("test", "test/makefile"),
+    ("test", "test/Makefile"),
+];
+
+/// What make reads by itself: the makefile at the top, or that of a directory of tests.
+const READS: [&str; 9] = [
+    "GNUmakefile",
+    "makefile",
+    "Makefile",
+    "tests/GNUmakefile",
+    "tests/makefile",
+    "tests/Makefile",
+    "test/GNUmakefile",
+    "test/makefile",
+    "test/Makefile",
+];
+
 /// The targets that run tests, the better first.
 const TARGETS: [&str; 2] = ["test", "check"];
 
@@ -22,7 +45,7 @@ impl Runner for Make {
     }
 
     fn reads(&self) -> &'static [&'static str] {
-        &FILES
+        &READS
     }
 
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
@@ -34,6 +57,18 @@ impl Runner for Make {
             return None;
         }
         Some((command(&["make", target]), format!("{name} has a target `{target}`")))
+    }
+
+    /// A directory of tests with a makefile of its own: its target for tests, or else its first one, which builds and runs them.
+    fn detect_alone(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
+        let (directory, name) = IN_TESTS.into_iter().find(|(_, name)| view.has(name))?;
+        let made = Makefile::read([view.text(name)?]);
+        let target = TARGETS.into_iter().find(|target| made.has_target(target));
+        if target.is_none() && made.rules().is_empty() {
+            return None;
+        }
+        let words: Vec<&str> = ["make", "-C", directory].into_iter().chain(target).collect();
+        Some((command(&words), format!("{name} is the makefile of a directory of tests")))
     }
 
     fn runs(&self, call: &Call<'_>) -> bool {
@@ -87,6 +122,21 @@ mod tests {
         assert!(Make.detect(&shadowed).is_none());
         let words = Make.detect(&view(&[("Makefile", "check:\n\t./run")])).unwrap().0;
         assert_eq!(words, ["make", "check"]);
+    }
+
+    #[test]
+    fn makefile_of_a_directory_of_tests_counts_where_nothing_else_does() {
+        let gates = |files: &[(&str, &str)]| -> Vec<String> {
+            view(files).gates().into_iter().map(|gate| gate.command.join(" ")).collect()
+        };
+        let plain = ("tests/Makefile", "all: a\n\t./a\na: a.c\n");
+        assert_eq!(gates(&[plain]), ["make -C tests"]);
+        assert_eq!(gates(&[plain, ("Makefile", "all:\n\tcc a.c\n")]), ["make -C tests"]);
+        assert_eq!(gates(&[("test/GNUmakefile", "all: b\ncheck: a\n\t./a\n")]), ["make -C test check"]);
+        assert_eq!(gates(&[plain, ("go.mod", "module x\n")]), ["go test ./..."]);
+        assert_eq!(gates(&[plain, ("Makefile", "test:\n\t./run\n")]), ["make test"]);
+        assert_eq!(gates(&[("tests/Makefile", "CFLAGS = -g\n")]), [""; 0]);
+        assert_eq!(gates(&[("examples/Makefile", "all: a\n")]), [""; 0]);
     }
 
     #[test]

@@ -106,6 +106,12 @@ pub trait Runner: Sync {
     /// there.
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)>;
 
+    /// Returns the same by a weaker sign, which counts where no runner detects a gate.
+    fn detect_alone(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
+        let _none = view;
+        None
+    }
+
     /// Returns whether a command starts this runner.
     fn runs(&self, call: &Call<'_>) -> bool;
 
@@ -226,11 +232,19 @@ impl TreeView {
     /// Returns the gates of this tree, one for each suite.
     #[must_use]
     pub fn gates(&self) -> Vec<DetectedGate> {
-        let gate = |runner: &&dyn Runner| {
-            let (command, why) = runner.detect(self)?;
-            Some(DetectedGate { id: runner.id().to_owned(), command, why })
+        let gate = |runner: &dyn Runner, found: Option<(Vec<String>, String)>| {
+            found.map(|(command, why)| DetectedGate { id: runner.id().to_owned(), command, why })
         };
-        runners().iter().filter_map(gate).collect()
+        let gates: Vec<DetectedGate> =
+            runners().iter().filter_map(|runner| gate(*runner, runner.detect(self))).collect();
+        if gates.is_empty() {
+            return runners()
+                .iter()
+                .find_map(|runner| gate(*runner, runner.detect_alone(self)))
+                .into_iter()
+                .collect();
+        }
+        gates
     }
 }
 

@@ -173,6 +173,7 @@ fn environments_caches_and_extras_lead_through_no_link() {
         (".", "python -m venv .venv", ""),
         ("sub", "python -m venv .venv", "sub/.venv/lib64"),
         (".", "python -m venv sub/.venv", "sub"),
+        (".", "python -m venv .venv/", ".venv/bin"),
         (".", "python -m mypy .", ".mypy_cache"),
         ("sub", "python -m mypy .", "sub/.mypy_cache/3.12"),
         (".", "pip install .[dev]", ".d"),
@@ -185,6 +186,8 @@ fn environments_caches_and_extras_lead_through_no_link() {
     for (cwd, command, link) in [
         (".", "python -m venv .venv", "docs/latest"),
         (".", "python -m venv .venv", ".venv2"),
+        (".", "python -m venv .venv/", ".venv2"),
+        (".", "python -m venv sub/.venv//", "docs/latest"),
         (".", "pip install .[dev]", ".dev"),
         (".", "pip install .[dev]", "sub/.d"),
         ("sub", "pip install .[dev]", ".d"),
