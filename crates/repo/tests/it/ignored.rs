@@ -197,7 +197,7 @@ async fn entries_over_the_limit_are_left_out_and_small_ones_stay() {
     let left = |path: &str| omitted.iter().find(|(left, _)| left == path).unwrap().1.clone();
     assert_eq!(left("big"), OmitReason::TooMuch { files: 1, bytes: 5000 });
     assert!(matches!(left("data"), OmitReason::TooMuch { files: 10_001, bytes: 0 }), "{:?}", left("data"));
-    assert_eq!(left("big").to_string(), "holds 1 files or more with 5000 bytes, too much to be copied");
+    assert_eq!(left("big").to_string(), "holds 1 files or more with 5000 bytes, too much to copy");
     // With the usual limits all of it comes along.
     std::fs::remove_dir_all(&copy).unwrap();
     let (copy, _, omitted) = copied(&repo, &options()).await;

@@ -1,10 +1,10 @@
-//! make: a makefile with a target `test` or `check` whose recipe is not just another gate of the same tree.
+//! make: a makefile with a target `test` or `check` whose recipe is more than another gate of the same tree.
 
 use super::scripts::test_script;
 use super::{Call, CommandOutput, CouldNotRun, Influence, Runner, Tool, TreeView, command, recipe};
 use crate::makefile::Makefile;
 
-/// The names of makefiles, in the order in which make takes them; it reads the first one only.
+/// Names of makefiles in make's order of preference; make reads only the first.
 const FILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
 /// The makefiles of directories of tests, with their directories.

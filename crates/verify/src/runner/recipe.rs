@@ -11,7 +11,7 @@ const QUIET: [&str; 7] = ["echo", "printf", "true", ":", "mkdir", "rm", "set"];
 /// Programs that start a container or a machine, which no gate can reach.
 const ENGINES: [&str; 5] = ["docker", "docker-compose", "nerdctl", "podman", "vagrant"];
 
-/// Returns whether these commands run nothing but suites that this tree has as gates of their own, and containers; `made` has their variables.
+/// Returns whether these commands run only containers and suites that are separate gates of this tree; `made` has their variables.
 pub(super) fn adds_no_gate(commands: &[String], made: &Makefile, view: &TreeView) -> bool {
     let mut tests = 0;
     for line in commands {
