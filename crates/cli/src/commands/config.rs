@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use crucible_host::config::variable_of;
 use crucible_host::http::without_login;
 use crucible_model::ExitStatus;
 use crucible_secrets::Scanner;
+use crucible_settings::variable_of;
 
 use crate::app::App;
 use crate::error::CommandError;
@@ -34,7 +34,7 @@ impl ConfigCommand {
         let config = app.config_of(&show.repo)?;
         if app.output.is_json() {
             let settings: Vec<_> = config
-                .settings()
+                .effective()
                 .map(|(key, setting)| {
                     serde_json::json!({ "key": key, "value": setting.value.as_str().map_or_else(|| serde_json::json!(setting.value), |text| shown(text).into()), "source": setting.source, "variable": variable_of(key) })
                 })
@@ -43,7 +43,7 @@ impl ConfigCommand {
                 .json(&serde_json::json!({ "schema_version": "crucible-config-v1", "settings": settings }))?;
         } else {
             let mut table = table(["setting", "value", "source"]);
-            for (key, setting) in config.settings() {
+            for (key, setting) in config.effective() {
                 table.add_row([
                     key,
                     &setting

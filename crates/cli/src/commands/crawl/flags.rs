@@ -134,8 +134,8 @@ impl Debating {
     /// Whether both owners have somebody who speaks for them.
     pub(crate) fn somebody_plans(&self, app: &App) -> Result<bool, CommandError> {
         let config = app.config(app.env.working_directory(), &self.settings())?;
-        let named = |key: &str| config.text(key).is_some();
-        Ok(named("llm.provider") || (named("crawl.gpt_provider") && named("crawl.claude_provider")))
+        let both = config.crawl.gpt_provider.is_some() && config.crawl.claude_provider.is_some();
+        Ok(config.llm.provider.is_some() || both)
     }
 
     /// How many rounds; a number over the cap is held to it, and that is said.

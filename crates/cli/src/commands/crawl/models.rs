@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use crucible_crawl::{Claude, DebateRounds, Gpt, Planner};
 use crucible_host::clock::clock_from;
-use crucible_host::config::{Config, variable_of};
 use crucible_ledger::Ledger;
 use crucible_llm::{
     Backend, CallBudget, ClientOptions, Limit, ModelClient, PriceTable, Selected, UNSPECIFIED, construct,
 };
 use crucible_run::LedgerBook;
+use crucible_settings::{Settings, variable_of};
 
 use super::context::CrawlContext;
 use super::flags::{Debating, Trace};
@@ -43,7 +43,7 @@ impl PlannerBackends {
     /// Makes both providers ready, so that what is missing is said before anything is fetched.
     pub(crate) fn choose(
         app: &App,
-        config: &Config,
+        config: &Settings,
         debating: &Debating,
         trace: &Trace,
     ) -> Result<Self, CommandError> {
@@ -57,7 +57,7 @@ impl PlannerBackends {
         if trace.dry_run {
             context.temporary = app.env.temporary_directory();
         }
-        let (drafts, criticises) = (provider(config, "gpt_provider")?, provider(config, "claude_provider")?);
+        let (drafts, criticises) = (provider(config, Owner::Gpt)?, provider(config, Owner::Claude)?);
         let Selected { backend: gpt, candidate, .. } = model::selected_with(app, config, &context, drafts)?;
         // One provider for both is made ready once more and not chosen again: what was said of it was said.
         let claude = if drafts == criticises {
@@ -65,7 +65,7 @@ impl PlannerBackends {
         } else {
             model::selected_with(app, config, &context, criticises)?.backend
         };
-        let timeout = match config.number("llm.timeout_s") {
+        let timeout = match config.llm.timeout_s {
             0 => {
                 return Err(CommandError::usage("llm.timeout_s is 0, and no model answers at once")
                     .hint("It takes a whole number of seconds from 1."));
@@ -95,7 +95,7 @@ impl PlannerBackends {
         let (app, config) = (context.app, context.config);
         let prices: Arc<PriceTable> = Arc::new(model::prices(config)?);
         let mut limits = model::limits(config)?;
-        limits.calls = Limit::At(config.number("llm.budget.calls"));
+        limits.calls = Limit::At(config.budget.calls);
         let budget = match context.run_id() {
             Some(run) => {
                 let ledger = Ledger::open(&app.ledger_path()?)?;
@@ -124,21 +124,29 @@ impl OpenPlannerBackends {
     }
 }
 
+/// The two sides of a debate.
+#[derive(Clone, Copy)]
+enum Owner {
+    Gpt,
+    Claude,
+}
+
 /// Who speaks for an owner.
-fn provider<'c>(config: &'c Config, owner: &str) -> Result<&'c str, CommandError> {
-    let own = config.text(&format!("crawl.{owner}"));
-    let (flag, other, does) = match owner {
-        "gpt_provider" => ("--gpt-provider", "crawl.claude_provider", "drafts the plan"),
-        _ => ("--claude-provider", "crawl.gpt_provider", "criticises the plan"),
+fn provider(config: &Settings, owner: Owner) -> Result<&str, CommandError> {
+    let (gpt, claude) = (config.crawl.gpt_provider.as_deref(), config.crawl.claude_provider.as_deref());
+    let (own, flag, set, other, does) = match owner {
+        Owner::Gpt => (gpt, "--gpt-provider", claude, "crawl.claude_provider", "drafts the plan"),
+        Owner::Claude => (claude, "--claude-provider", gpt, "crawl.gpt_provider", "criticises the plan"),
     };
-    if own.is_none() && config.text("llm.provider").is_none() && config.text(other).is_some() {
+    let everyone = config.llm.provider.as_deref();
+    if own.is_none() && everyone.is_none() && set.is_some() {
         let message = format!("{UNSPECIFIED}: nobody is named who {does}; {other} is set alone");
         return Err(CommandError::usage(message).hint(format!(
             "Say whom to ask with {flag}, or {} for all that is not named.",
             variable_of("llm.provider")
         )));
     }
-    own.or_else(|| config.text("llm.provider")).ok_or_else(|| {
+    own.or(everyone).ok_or_else(|| {
         CommandError::usage(format!("{UNSPECIFIED}: a plan is drafted and criticised by models"))
             .hint(format!(
                 "Say whom to ask: --gpt-provider and --claude-provider, or {} for both.",

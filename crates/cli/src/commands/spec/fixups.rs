@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
-use crucible_host::config::Config;
 use crucible_model::{RepoPath, counted};
 use crucible_patch::Policy;
 use crucible_repo::{EditRecovery, GuardedPlaces, LinkPolicy, RecoveredEdit};
 use crucible_sandbox::Sandbox;
+use crucible_settings::Settings;
 use crucible_spec::{
     AppliedFixup, FixupChangeKind, FixupChoice, SpecError, SpecId, SpecProject, SpecStore, fixup_changes,
     fixup_links, fixup_policy, not_nameable,
@@ -78,7 +78,7 @@ impl FixupFlags {
     pub(crate) fn choice(
         &self,
         app: &App,
-        config: &Config,
+        config: &Settings,
         sandbox: &Arc<Sandbox>,
         project: &SpecProject,
     ) -> Result<FixupChoice, CommandError> {
@@ -89,7 +89,7 @@ impl FixupFlags {
     }
 
     /// What may be touched: the configured amounts, and the paths that were named here and nowhere else.
-    pub(crate) fn policy(&self, config: &Config) -> Policy {
+    pub(crate) fn policy(&self, config: &Settings) -> Policy {
         let limits = patch_limits(config);
         fixup_policy(limits.max_files, limits.max_added_lines, self.allow_paths.clone())
     }

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use crucible_host::config::Config;
 use crucible_ledger::Ledger;
 use crucible_llm::{
     Backend, BudgetLimits, CallBudget, CallWatch, CassetteHeader, ClientOptions, Limit, ModelClient,
@@ -23,6 +22,7 @@ use crucible_model::{ByteLimit, EditFormat, ExitStatus, Untrusted};
 use crucible_repo::RecoveredEdit;
 use crucible_sandbox::Sandbox;
 use crucible_secrets::Scanner;
+use crucible_settings::Settings;
 use crucible_spec::{
     AppliedFixup, ConfigSummary, FileSelectors, FixupChoice, FixupRun, HookMoment, HookSubject, IDEA,
     LockClaim, PacketLimits, PhaseId, PhaseOrder, PhaseRun, PhaseStatus, PromotionEnd, SpecError, SpecId,
@@ -99,7 +99,7 @@ pub(crate) struct Work<'a> {
 
 /// What is known before the lock is taken.
 pub(crate) struct SpecSession {
-    pub(crate) config: Config,
+    pub(crate) config: Settings,
     pub(crate) project: SpecProject,
     pub(crate) store: SpecStore,
     files: FileSelectors,
@@ -214,16 +214,16 @@ impl SpecSession {
         let project = place::project(app, flags.workspace.as_deref())?;
         let config = app.config(project.root(), &flags.settings())?;
         require_controlled(&config)?;
-        model::check_cassette(flags.cassette.as_deref(), config.text("llm.provider").unwrap_or_default())?;
+        model::check_cassette(flags.cassette.as_deref(), config.llm.provider.as_deref().unwrap_or_default())?;
         model::check_budget(&config)?;
-        let seconds = |key: &str| number(&config, key).map(Duration::from_secs);
+        let seconds = |key: &str, value: u64| number(key, value).map(Duration::from_secs);
         let bounds = Bounds {
-            attempts: number(&config, "spec.attempts")?,
-            phase_time: seconds("spec.phase_timeout_s")?,
-            call_time: seconds("llm.timeout_s")?,
+            attempts: number("spec.attempts", config.spec.attempts)?,
+            phase_time: seconds("spec.phase_timeout_s", config.spec.phase_timeout_s)?,
+            call_time: seconds("llm.timeout_s", config.llm.timeout_s)?,
         };
-        number(&config, "spec.max_packet_bytes")?;
-        number(&config, "spec.max_packet_lines")?;
+        number("spec.max_packet_bytes", config.spec.max_packet_bytes)?;
+        number("spec.max_packet_lines", config.spec.max_packet_lines)?;
         let hooks = Hooks::read(app, &config, &project)?;
         flags.fixups.check(project.root())?;
         let record = flags.record(app)?;
@@ -245,7 +245,7 @@ impl SpecSession {
     /// Makes whoever is asked ready. Nothing is changed.
     pub(crate) fn asked(&self, app: &App, flags: &PhaseFlags) -> Result<PhaseModel, CommandError> {
         let config = &self.config;
-        let provider = config.text("llm.provider").ok_or_else(nobody)?;
+        let provider = config.llm.provider.as_deref().ok_or_else(nobody)?;
         let Selected { backend, fell_back, .. } = model::selected(app, config, &self.sandbox, provider)?;
         // The name of a model means nothing to another provider.
         let model = flags.model.clone().filter(|_| fell_back.is_none()).unwrap_or_default();
@@ -259,8 +259,7 @@ impl SpecSession {
             let asked = format!("{} ({name})", backend.provider());
             Arc::new(PhaseProgress::new(&app.output, asked))
         });
-        let limits =
-            BudgetLimits { calls: Limit::At(config.number("llm.budget.calls")), ..model::limits(config)? };
+        let limits = BudgetLimits { calls: Limit::At(config.budget.calls), ..model::limits(config)? };
         Ok(PhaseModel {
             backend,
             progress,
@@ -273,7 +272,7 @@ impl SpecSession {
 
     /// What the documents say of the configuration.
     pub(crate) fn summary(&self) -> ConfigSummary {
-        ConfigSummary::of(self.config.text("llm.provider").unwrap_or_default())
+        ConfigSummary::of(self.config.llm.provider.as_deref().unwrap_or_default())
     }
 }
 
@@ -788,7 +787,7 @@ fn told(app: &App, fail: impl FnOnce(FailureNote<'_>) -> Result<(), SpecError>, 
 fn nobody() -> CommandError {
     CommandError::usage(crucible_llm::UNSPECIFIED).hint(format!(
         "Say whom to ask: --provider NAME, or {} for every command; `crucible doctor` shows who can be asked.",
-        crucible_host::config::variable_of("llm.provider")
+        crucible_settings::variable_of("llm.provider")
     ))
 }
 

@@ -1,0 +1,232 @@
+//! `[llm.PROVIDER]`: each provider, read into one type.
+
+use std::collections::BTreeMap;
+
+use crate::declare::{FromLayers, FromValue, table};
+use crate::layers::Layers;
+use crate::settings::entries;
+
+/// The providers, in the order of the reference.
+pub const PROVIDERS: &[&str] =
+    &["claude-cli", "gemini-cli", "codex-cli", "anthropic", "openai", "openrouter", "gateway", "replay"];
+
+/// The settings of a provider. A field that its table does not have is empty.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProviderSection {
+    /// The program of a provider that is one.
+    pub binary: Option<String>,
+    /// The address of its server.
+    pub base_url: Option<String>,
+    /// The name of the variable that holds the key.
+    pub api_key_env: Option<String>,
+    /// The model it is asked with.
+    pub model: Option<String>,
+    /// The most tokens of an answer; 0 where the table has no such setting.
+    pub max_tokens: u64,
+    /// Tokens of request and answer together; 0 if unknown.
+    pub context_window: u64,
+    /// The temperature; below 0 for the model's own. Absent where the table has no such setting.
+    pub temperature: Option<f64>,
+    /// The address that OpenRouter is given as the origin of requests.
+    pub referer: Option<String>,
+    /// The title that OpenRouter is given for requests.
+    pub title: Option<String>,
+    /// The recording that answers.
+    pub cassette: Option<String>,
+    /// Named choices of a model: the model of each name.
+    pub profiles: BTreeMap<String, Option<String>>,
+}
+
+impl ProviderSection {
+    pub(crate) fn read(name: &str, layers: &Layers) -> Self {
+        let value = |field: &str| layers.value(&format!("llm.{name}.{field}"));
+        let text = |field: &str| value(field).and_then(FromValue::from_value);
+        let number = |field: &str| value(field).map(FromValue::from_value).unwrap_or_default();
+        let profiles = entries::<ProfileEntry>(layers, &format!("llm.{name}.profiles"));
+        Self {
+            binary: text("binary"),
+            base_url: text("base_url"),
+            api_key_env: text("api_key_env"),
+            model: text("model"),
+            max_tokens: number("max_tokens"),
+            context_window: number("context_window"),
+            temperature: value("temperature").map(FromValue::from_value),
+            referer: text("referer"),
+            title: text("title"),
+            cassette: text("cassette"),
+            profiles: profiles.into_iter().map(|(name, profile)| (name, profile.0)).collect(),
+        }
+    }
+}
+
+/// The model of a profile.
+struct ProfileEntry(Option<String>);
+
+impl FromLayers for ProfileEntry {
+    fn read(value_of: &dyn Fn(&str) -> Option<toml::Value>) -> Self {
+        Self(value_of("model").as_ref().and_then(FromValue::from_value))
+    }
+}
+
+table! {
+    /// Any server that speaks OpenAI's chat completions: llama.cpp, Ollama, vLLM, LM Studio.
+    ["llm.gateway"] GATEWAY {
+        /// Variable: CRUCIBLE_GATEWAY_BASE_URL. A project's file may only name this machine.
+        base_url: Text = "http://localhost:8000/v1", loopback;
+        /// The name of the variable that holds the key, where the server wants one. (user)
+        api_key_env: Text = "", user;
+        model: Text = "gpt-oss-20b";
+        max_tokens: u64 = 4096, lower;
+        /// Tokens that the model takes in, question and answer together; 0: not known. (user)
+        context_window: u64 = 0, user;
+        /// Below 0: as the server does by itself.
+        temperature: f64 = 0.2;
+    }
+}
+
+table! {
+    /// Anthropic's Messages API.
+    ["llm.anthropic"] ANTHROPIC {
+        /// Variable: CRUCIBLE_ANTHROPIC_BASE_URL. A project's file may only name this machine.
+        base_url: Text = "https://api.anthropic.com", loopback;
+        /// The name of the variable that holds the key. (user)
+        api_key_env: Text = "ANTHROPIC_API_KEY", user;
+        model: Text = "claude-sonnet-5";
+        max_tokens: u64 = 16_000, lower;
+        /// As for the gateway. (user)
+        context_window: u64 = 0, user;
+        /// Below 0: as the model does by itself. Current models refuse any other.
+        temperature: f64 = -1.0;
+    }
+}
+
+table! {
+    /// OpenAI's chat completions.
+    ["llm.openai"] OPENAI {
+        /// Variable: CRUCIBLE_OPENAI_BASE_URL. A project's file may only name this machine.
+        base_url: Text = "https://api.openai.com/v1", loopback;
+        /// The name of the variable that holds the key. (user)
+        api_key_env: Text = "OPENAI_API_KEY", user;
+        model: Text = "gpt-5.5";
+        max_tokens: u64 = 16_000, lower;
+        /// As for the gateway. (user)
+        context_window: u64 = 0, user;
+        /// Below 0: as the model does by itself. Current models refuse any other.
+        temperature: f64 = -1.0;
+    }
+}
+
+table! {
+    /// OpenRouter, which passes requests on to many providers.
+    ["llm.openrouter"] OPENROUTER {
+        /// Variable: CRUCIBLE_OPENROUTER_BASE_URL. A project's file may only name this machine.
+        base_url: Text = "https://openrouter.ai/api/v1", loopback;
+        /// The name of the variable that holds the key. (user)
+        api_key_env: Text = "OPENROUTER_API_KEY", user;
+        model: Text = "anthropic/claude-sonnet-5";
+        max_tokens: u64 = 16_000, lower;
+        /// As for the gateway. (user)
+        context_window: u64 = 0, user;
+        /// Below 0: as the model does by itself.
+        temperature: f64 = -1.0;
+        /// The address and the name that OpenRouter is told the requests come from (HTTP-Referer and X-Title). The address is that of the
+        /// specification which Crucible's providers follow; put your own here if you have one.
+        referer: Text = "https://effortlesssteven.com/xchecker";
+        title: Text = "Crucible";
+    }
+}
+
+table! {
+    /// Anthropic's command line program, without tools.
+    ["llm.claude-cli"] CLAUDE_CLI {
+        /// (user)
+        binary: Text = "claude", user;
+        /// The name of the variable that holds the key. Empty, or while this default is not set: the program's own login; it may still
+        /// find a key in its own variable, which it inherits. (user)
+        api_key_env: Text = "ANTHROPIC_API_KEY", user;
+        /// Empty: Anthropic's own. Variable: CRUCIBLE_CLAUDE_CLI_BASE_URL. A project's file may only name this machine.
+        base_url: Text = "", loopback;
+        model: Text = "sonnet";
+        max_tokens: u64 = 16_000, lower;
+        /// As for the gateway. (user)
+        context_window: u64 = 0, user;
+    }
+}
+
+table! {
+    /// Google's command line program, without tools. The keys mean what they mean for claude-cli.
+    ["llm.gemini-cli"] GEMINI_CLI {
+        binary: Text = "gemini", user;
+        api_key_env: Text = "GEMINI_API_KEY", user;
+        base_url: Text = "", loopback;
+        model: Text = "gemini-2.5-pro";
+        max_tokens: u64 = 16_000, lower;
+        /// As for the gateway. (user)
+        context_window: u64 = 0, user;
+        /// Below 0: as the model does by itself.
+        temperature: f64 = -1.0;
+    }
+}
+
+table! {
+    /// OpenAI's command line program, in its read-only mode. The keys mean what they mean for claude-cli.
+    ["llm.codex-cli"] CODEX_CLI {
+        binary: Text = "codex", user;
+        api_key_env: Text = "OPENAI_API_KEY", user;
+        base_url: Text = "", loopback;
+        model: Text = "gpt-5-codex";
+        max_tokens: u64 = 16_000, lower;
+        /// As for the gateway. (user)
+        context_window: u64 = 0, user;
+    }
+}
+
+table! {
+    ["llm.replay"] REPLAY {
+        /// The recording that answers.
+        cassette: Text = "";
+    }
+}
+
+table! {
+    /// Named choices of a model, for example [llm.gemini-cli.profiles.deep]; a phase names one below.
+    ["llm.anthropic.profiles.*"] ANTHROPIC_PROFILES {
+        model: Text = "";
+    }
+}
+
+table! {
+    ["llm.claude-cli.profiles.*"] CLAUDE_CLI_PROFILES {
+        model: Text = "";
+    }
+}
+
+table! {
+    ["llm.codex-cli.profiles.*"] CODEX_CLI_PROFILES {
+        model: Text = "";
+    }
+}
+
+table! {
+    ["llm.gateway.profiles.*"] GATEWAY_PROFILES {
+        model: Text = "";
+    }
+}
+
+table! {
+    ["llm.gemini-cli.profiles.*"] GEMINI_CLI_PROFILES {
+        model: Text = "";
+    }
+}
+
+table! {
+    ["llm.openai.profiles.*"] OPENAI_PROFILES {
+        model: Text = "";
+    }
+}
+
+table! {
+    ["llm.openrouter.profiles.*"] OPENROUTER_PROFILES {
+        model: Text = "";
+    }
+}
