@@ -118,12 +118,17 @@ impl App {
 
     /// The configuration that holds for the project in a directory that the command line names.
     pub(crate) fn config_of(&self, named: &Path) -> Result<Settings, CommandError> {
+        self.config(&self.directory(named)?, &[])
+    }
+
+    /// A directory that the command line names, made absolute.
+    pub(crate) fn directory(&self, named: &Path) -> Result<PathBuf, CommandError> {
         let directory = self.absolute(named);
-        if !directory.is_dir() {
-            return Err(CommandError::usage(format!("{} is no directory", directory.display()))
-                .hint("Name a directory of the project."));
+        match directory.is_dir() {
+            true => Ok(directory),
+            false => Err(CommandError::usage(format!("{} is no directory", directory.display()))
+                .hint("Name a directory of the project.")),
         }
-        self.config(&directory, &[])
     }
 
     /// `$CRUCIBLE_HOME`, where the ledger and the runs lie.

@@ -78,12 +78,28 @@ impl Layers {
         env: &Environment,
         flags: &[(&str, String)],
     ) -> Result<Self, ConfigError> {
+        Self::load_edited(files, env, flags, None)
+    }
+
+    /// The same, with another text in the place of one file.
+    pub(crate) fn load_edited(
+        files: &ConfigFiles,
+        env: &Environment,
+        flags: &[(&str, String)],
+        edited: Option<(&Path, &str)>,
+    ) -> Result<Self, ConfigError> {
         let mut config = Self::defaults(files);
-        if stands(&files.user) {
-            config.read_file(&files.user, None)?;
+        let text_of = |path: &Path| edited.filter(|(edited, _)| *edited == path).map(|(_, text)| text);
+        match text_of(&files.user) {
+            Some(text) => config.read_text(&files.user, text, None)?,
+            None if stands(&files.user) => config.read_file(&files.user, None)?,
+            None => {}
         }
         if let Some(project) = &files.project {
-            config.read_file(project, Some(&files.user))?;
+            match text_of(project) {
+                Some(text) => config.read_text(project, text, Some(&files.user))?,
+                None => config.read_file(project, Some(&files.user))?,
+            }
         }
         config.read_environment(env)?;
         for file in &files.over {
@@ -91,18 +107,24 @@ impl Layers {
         }
         for (key, text) in flags {
             let origin = flag_of(key);
-            let value = config.typed(key, text, &origin)?;
+            let spec = spec_of(key).ok_or_else(|| config.unknown(key, &origin))?;
+            let value = Self::typed(spec, key, text, &origin)?;
             config.set(key, value, SettingSource::Flag(origin.clone()), &origin)?;
         }
         Ok(config)
     }
 
-    fn defaults(files: &ConfigFiles) -> Self {
+    pub(crate) fn defaults(files: &ConfigFiles) -> Self {
         let declared = specs().filter(|spec| !spec.is_template());
         let default = |spec: &SettingSpec| {
             (spec.key.to_owned(), Setting { value: spec.default.to_value(), source: SettingSource::Default })
         };
         Self { settings: declared.map(default).collect(), project: files.project.clone() }
+    }
+
+    /// The value of a key, and its source.
+    pub(crate) fn setting(&self, key: &str) -> Option<&Setting> {
+        self.settings.get(key)
     }
 
     /// The value of a key.
@@ -156,7 +178,17 @@ impl Layers {
         };
         let text = String::from_utf8(bytes)
             .map_err(|_| ConfigError::Syntax { origin: origin.clone(), message: "it is not UTF-8".into() })?;
-        for (key, value) in flatten(parse(&origin, &text)?) {
+        self.read_text(path, &text, as_project_of)
+    }
+
+    fn read_text(
+        &mut self,
+        path: &Path,
+        text: &str,
+        as_project_of: Option<&Path>,
+    ) -> Result<(), ConfigError> {
+        let origin = path.display().to_string();
+        for (key, value) in flatten(parse(&origin, text)?) {
             if let Some(user_file) = as_project_of {
                 self.check_project_may_set(&origin, &key, &value, user_file)?;
             }
@@ -203,12 +235,13 @@ impl Layers {
     fn read_environment(&mut self, env: &Environment) -> Result<(), ConfigError> {
         let keys: Vec<String> = self.settings.keys().cloned().collect();
         for key in keys {
-            let second = spec_of(&key).and_then(|spec| spec.second_variable).map(str::to_owned);
+            let Some(spec) = spec_of(&key) else { continue };
+            let second = spec.second_variable.map(str::to_owned);
             let mut lowest: Option<i64> = None;
             for variable in std::iter::once(variable_of(&key)).chain(second) {
                 let Some(text) = env.get(&variable).filter(|text| !text.is_empty()) else { continue };
                 let origin = format!("environment {variable}");
-                let value = self.typed(&key, text, &origin)?;
+                let value = Self::typed(spec, &key, text, &origin)?;
                 if value.as_integer().zip(lowest).is_some_and(|(value, lowest)| value > lowest) {
                     continue;
                 }
@@ -220,10 +253,14 @@ impl Layers {
     }
 
     /// Reads text from the environment or a flag as the type that the key takes.
-    fn typed(&self, key: &str, text: &str, origin: &str) -> Result<Value, ConfigError> {
+    pub(crate) fn typed(
+        spec: &SettingSpec,
+        key: &str,
+        text: &str,
+        origin: &str,
+    ) -> Result<Value, ConfigError> {
         let wrong =
             |expected| ConfigError::WrongType { origin: origin.to_owned(), key: key.to_owned(), expected };
-        let spec = spec_of(key).ok_or_else(|| self.unknown(key, origin))?;
         Ok(match spec.default {
             DefaultValue::Whole(_) => Value::Integer(text.parse().map_err(|_| wrong("a whole number"))?),
             DefaultValue::Fraction(_) => Value::Float(text.parse().map_err(|_| wrong("a number"))?),
@@ -286,7 +323,7 @@ impl Layers {
         }
     }
 
-    fn unknown(&self, key: &str, origin: &str) -> ConfigError {
+    pub(crate) fn unknown(&self, key: &str, origin: &str) -> ConfigError {
         let nearest = self.settings.keys().map(|known| (distance(known, key), known)).min();
         let nearest =
             nearest.filter(|(distance, _)| *distance <= key.len() / 2).map(|(_, known)| known.clone());

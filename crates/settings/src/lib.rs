@@ -7,6 +7,7 @@
 //! repository, can neither weaken the sandbox nor send a key or a prompt to another machine, nor raise a limit.
 
 mod declare;
+mod edit;
 mod error;
 mod files;
 mod layers;
@@ -16,10 +17,11 @@ mod settings;
 mod spec;
 mod words;
 
+pub use edit::{Edit, EditError, EditedFile};
 pub use error::ConfigError;
 pub use files::ConfigFiles;
 pub use layers::{Setting, SettingSource};
-pub use reference::default_toml;
+pub use reference::{settings_page, settings_schema};
 pub use sections::council::CouncilSection;
 pub use sections::crawl::CrawlSection;
 pub use sections::dispatch::DispatchSection;

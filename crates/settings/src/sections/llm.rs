@@ -4,43 +4,47 @@ use crate::declare::section;
 use crate::sections::providers::PROVIDERS;
 
 section! {
+    /// Which provider answers, and how long it may take.
     ["llm"] LlmSection {
-        /// Which provider answers: claude-cli, gemini-cli, codex-cli, anthropic, openai, openrouter, gateway or replay. There is no
-        /// default: say whom you ask.
+        /// The provider that answers. There is no default.
         provider: Text = "", one_of(PROVIDERS);
-        /// The provider to use where that one cannot be made ready: its program or its key is missing. Empty: none. A provider that
-        /// fails while it works is never replaced.
+        /// The provider to use if that one is not ready because its program or its key is missing. Empty: none. A provider
+        /// that fails while it works is never replaced.
         fallback_provider: Text = "", one_of(PROVIDERS);
-        /// "controlled": models propose text, Crucible does the rest. Nothing else is supported.
-        execution_strategy: Text = "controlled", second_variable("CRUCIBLE_EXECUTION_STRATEGY"), one_of(&["controlled"]);
-        /// Seconds one call may take, its retries included.
+        /// "controlled": models propose text, and Crucible does the rest. No other strategy is supported.
+        execution_strategy: Text = "controlled", one_of(&["controlled"]), second_variable("CRUCIBLE_EXECUTION_STRATEGY");
+        /// Seconds a call may take, with its retries.
         timeout_s: u64 = 300;
-        /// Seconds that any call of a client program, and any request over HTTP, gets at the most.
+        /// The most seconds for any call of a client program.
         max_cli_timeout_s: u64 = 600, lower;
+        /// The most seconds for any HTTP request.
         max_http_timeout_s: u64 = 300, lower;
     }
 }
 
 section! {
+    /// The limits of a run.
     ["llm.budget"] BudgetSection {
-        /// Calls one run may make; a failed call counts. Variable: CRUCIBLE_OPENROUTER_BUDGET.
+        /// Calls a run may make. A failed call counts.
         calls: u64 = 20, lower, variable("CRUCIBLE_OPENROUTER_BUDGET"), second_variable("CRUCIBLE_LLM_BUDGET_CALLS");
-        /// Tokens one run may use, requests and answers together; 0: no limit.
+        /// Tokens a run may use, requests and answers together. 0: no limit.
         tokens: u64 = 0, lower, zero_is_unlimited;
-        /// US dollars one run may cost; 0: no limit. With a limit, a model without a price in the table below is refused.
+        /// US dollars a run may cost. 0: no limit. With a limit, a model without a price in `[llm.prices]` is refused.
         dollars: f64 = 0.0, lower, zero_is_unlimited;
     }
 }
 
 section! {
-    /// What models cost, by "provider/model", for example [llm.prices."openai/gpt-x"]; a name that ends in * stands for all that
-    /// begin so. No price is built in, for they change: say what you pay, where it stands and when you looked. (user)
+    /// What models cost, by "provider/model", such as `[llm.prices."openai/gpt-x"]`. A name that ends in `*` stands for all
+    /// models whose names begin so. No price is built in, because prices change.
     ["llm.prices.*"] PriceEntry {
-        /// US dollars for a million tokens of requests, and of answers.
+        /// US dollars for a million tokens of requests.
         input: f64 = -1.0, user;
+        /// US dollars for a million tokens of answers.
         output: f64 = -1.0, user;
-        /// The day you looked, as YYYY-MM-DD, and where.
+        /// The day you looked the price up, as YYYY-MM-DD.
         date: Text = "", user;
+        /// Where you looked the price up.
         source: Text = "", user;
     }
 }

@@ -3,8 +3,9 @@
 use crate::declare::section;
 
 section! {
+    /// Where files are kept.
     ["paths"] PathsSection {
-        /// Where run directories lie; empty: $CRUCIBLE_HOME/runs. Variable: CRUCIBLE_RUNS_ROOT. (user)
+        /// The directory of run directories. Empty: `$CRUCIBLE_HOME/runs`.
         runs_root: Text = "", user, variable("CRUCIBLE_RUNS_ROOT");
     }
 }

@@ -3,12 +3,13 @@
 use crate::declare::section;
 
 section! {
-    /// What a phase does its own way, for example [phases.fixer]. A run's phases are patchmaker and fixer.
+    /// How a phase differs from the others, such as `[phases.fixer]`. The phases of a run are patchmaker and fixer.
     ["phases.*"] PhaseEntry {
-        /// The profile whose model answers it. It must be one of the provider that is asked.
+        /// The profile whose model answers the phase. The provider must have it.
         llm_profile: Text = "";
-        /// The shape in which its questions are put: plain (every provider; the default), claude (anthropic and claude-cli), headings (openai,
-        /// openrouter, gateway, codex-cli, gemini-cli) or one-message (gateway). One that the provider does not take is refused.
+        /// The form of the questions: plain (every provider; the default), claude (anthropic and claude-cli), headings (openai,
+        /// openrouter, gateway, codex-cli, gemini-cli) or one-message (gateway). A form that the provider does not take is
+        /// refused.
         prompt_template: Text = "", one_of(&["plain", "claude", "headings", "one-message"]);
     }
 }

@@ -71,15 +71,17 @@ impl FromLayers for ProfileEntry {
 table! {
     /// Any server that speaks OpenAI's chat completions: llama.cpp, Ollama, vLLM, LM Studio.
     ["llm.gateway"] GATEWAY {
-        /// Variable: CRUCIBLE_GATEWAY_BASE_URL. A project's file may only name this machine.
+        /// The address of the server.
         base_url: Text = "http://localhost:8000/v1", loopback;
-        /// The name of the variable that holds the key, where the server wants one. (user)
+        /// The name of the variable that holds the key, if the server needs one.
         api_key_env: Text = "", user;
+        /// The model to ask.
         model: Text = "gpt-oss-20b";
+        /// The most tokens of an answer.
         max_tokens: u64 = 4096, lower;
-        /// Tokens that the model takes in, question and answer together; 0: not known. (user)
+        /// Tokens that the model takes, question and answer together. 0: not known.
         context_window: u64 = 0, user;
-        /// Below 0: as the server does by itself.
+        /// The temperature of answers. Below 0: the server's default.
         temperature: f64 = 0.2;
     }
 }
@@ -87,15 +89,17 @@ table! {
 table! {
     /// Anthropic's Messages API.
     ["llm.anthropic"] ANTHROPIC {
-        /// Variable: CRUCIBLE_ANTHROPIC_BASE_URL. A project's file may only name this machine.
+        /// The address of the server.
         base_url: Text = "https://api.anthropic.com", loopback;
-        /// The name of the variable that holds the key. (user)
+        /// The name of the variable that holds the key.
         api_key_env: Text = "ANTHROPIC_API_KEY", user;
+        /// The model to ask.
         model: Text = "claude-sonnet-5";
+        /// The most tokens of an answer.
         max_tokens: u64 = 16_000, lower;
-        /// As for the gateway. (user)
+        /// Tokens that the model takes, question and answer together. 0: not known.
         context_window: u64 = 0, user;
-        /// Below 0: as the model does by itself. Current models refuse any other.
+        /// The temperature of answers. Below 0: the model's default. Current models refuse any other.
         temperature: f64 = -1.0;
     }
 }
@@ -103,15 +107,17 @@ table! {
 table! {
     /// OpenAI's chat completions.
     ["llm.openai"] OPENAI {
-        /// Variable: CRUCIBLE_OPENAI_BASE_URL. A project's file may only name this machine.
+        /// The address of the server.
         base_url: Text = "https://api.openai.com/v1", loopback;
-        /// The name of the variable that holds the key. (user)
+        /// The name of the variable that holds the key.
         api_key_env: Text = "OPENAI_API_KEY", user;
+        /// The model to ask.
         model: Text = "gpt-5.5";
+        /// The most tokens of an answer.
         max_tokens: u64 = 16_000, lower;
-        /// As for the gateway. (user)
+        /// Tokens that the model takes, question and answer together. 0: not known.
         context_window: u64 = 0, user;
-        /// Below 0: as the model does by itself. Current models refuse any other.
+        /// The temperature of answers. Below 0: the model's default. Current models refuse any other.
         temperature: f64 = -1.0;
     }
 }
@@ -119,19 +125,22 @@ table! {
 table! {
     /// OpenRouter, which passes requests on to many providers.
     ["llm.openrouter"] OPENROUTER {
-        /// Variable: CRUCIBLE_OPENROUTER_BASE_URL. A project's file may only name this machine.
+        /// The address of the server.
         base_url: Text = "https://openrouter.ai/api/v1", loopback;
-        /// The name of the variable that holds the key. (user)
+        /// The name of the variable that holds the key.
         api_key_env: Text = "OPENROUTER_API_KEY", user;
+        /// The model to ask.
         model: Text = "anthropic/claude-sonnet-5";
+        /// The most tokens of an answer.
         max_tokens: u64 = 16_000, lower;
-        /// As for the gateway. (user)
+        /// Tokens that the model takes, question and answer together. 0: not known.
         context_window: u64 = 0, user;
-        /// Below 0: as the model does by itself.
+        /// The temperature of answers. Below 0: the model's default.
         temperature: f64 = -1.0;
-        /// The address and the name that OpenRouter is told the requests come from (HTTP-Referer and X-Title). The address is that of the
-        /// specification which Crucible's providers follow; put your own here if you have one.
+        /// The address that OpenRouter is given as the origin of requests (HTTP-Referer). The default is that of the
+        /// specification that the providers follow.
         referer: Text = "https://effortlesssteven.com/xchecker";
+        /// The name that OpenRouter is given for requests (X-Title).
         title: Text = "Crucible";
     }
 }
@@ -139,94 +148,88 @@ table! {
 table! {
     /// Anthropic's command line program, without tools.
     ["llm.claude-cli"] CLAUDE_CLI {
-        /// (user)
+        /// The program.
         binary: Text = "claude", user;
-        /// The name of the variable that holds the key. Empty, or while this default is not set: the program's own login; it may still
-        /// find a key in its own variable, which it inherits. (user)
+        /// The name of the variable that holds the key. If it is empty, or the default variable is not set, the program uses its
+        /// own login. It may still find a key in a variable that it inherits.
         api_key_env: Text = "ANTHROPIC_API_KEY", user;
-        /// Empty: Anthropic's own. Variable: CRUCIBLE_CLAUDE_CLI_BASE_URL. A project's file may only name this machine.
+        /// The address of the server. Empty: the vendor's own.
         base_url: Text = "", loopback;
+        /// The model to ask.
         model: Text = "sonnet";
+        /// The most tokens of an answer.
         max_tokens: u64 = 16_000, lower;
-        /// As for the gateway. (user)
+        /// Tokens that the model takes, question and answer together. 0: not known.
         context_window: u64 = 0, user;
     }
 }
 
 table! {
-    /// Google's command line program, without tools. The keys mean what they mean for claude-cli.
+    /// Google's command line program, without tools.
     ["llm.gemini-cli"] GEMINI_CLI {
+        /// The program.
         binary: Text = "gemini", user;
+        /// The name of the variable that holds the key. If it is empty, or the default variable is not set, the program uses its
+        /// own login. It may still find a key in a variable that it inherits.
         api_key_env: Text = "GEMINI_API_KEY", user;
+        /// The address of the server. Empty: the vendor's own.
         base_url: Text = "", loopback;
+        /// The model to ask.
         model: Text = "gemini-2.5-pro";
+        /// The most tokens of an answer.
         max_tokens: u64 = 16_000, lower;
-        /// As for the gateway. (user)
+        /// Tokens that the model takes, question and answer together. 0: not known.
         context_window: u64 = 0, user;
-        /// Below 0: as the model does by itself.
+        /// The temperature of answers. Below 0: the model's default.
         temperature: f64 = -1.0;
     }
 }
 
 table! {
-    /// OpenAI's command line program, in its read-only mode. The keys mean what they mean for claude-cli.
+    /// OpenAI's command line program, in its read-only mode.
     ["llm.codex-cli"] CODEX_CLI {
+        /// The program.
         binary: Text = "codex", user;
+        /// The name of the variable that holds the key. If it is empty, or the default variable is not set, the program uses its
+        /// own login. It may still find a key in a variable that it inherits.
         api_key_env: Text = "OPENAI_API_KEY", user;
+        /// The address of the server. Empty: the vendor's own.
         base_url: Text = "", loopback;
+        /// The model to ask.
         model: Text = "gpt-5-codex";
+        /// The most tokens of an answer.
         max_tokens: u64 = 16_000, lower;
-        /// As for the gateway. (user)
+        /// Tokens that the model takes, question and answer together. 0: not known.
         context_window: u64 = 0, user;
     }
 }
 
 table! {
+    /// A recording that answers instead of a model.
     ["llm.replay"] REPLAY {
-        /// The recording that answers.
+        /// The file of the recording.
         cassette: Text = "";
     }
 }
 
-table! {
-    /// Named choices of a model, for example [llm.gemini-cli.profiles.deep]; a phase names one below.
-    ["llm.anthropic.profiles.*"] ANTHROPIC_PROFILES {
-        model: Text = "";
-    }
+macro_rules! profiles {
+    ($($table:literal $name:ident;)*) => {$(
+        table! {
+            /// Named choices of a model of this provider. `[phases.NAME] llm_profile` chooses one.
+            [$table] $name {
+                /// The model to ask.
+                model: Text = "";
+            }
+        }
+    )*};
 }
 
-table! {
-    ["llm.claude-cli.profiles.*"] CLAUDE_CLI_PROFILES {
-        model: Text = "";
-    }
-}
-
-table! {
-    ["llm.codex-cli.profiles.*"] CODEX_CLI_PROFILES {
-        model: Text = "";
-    }
-}
-
-table! {
-    ["llm.gateway.profiles.*"] GATEWAY_PROFILES {
-        model: Text = "";
-    }
-}
-
-table! {
-    ["llm.gemini-cli.profiles.*"] GEMINI_CLI_PROFILES {
-        model: Text = "";
-    }
-}
-
-table! {
-    ["llm.openai.profiles.*"] OPENAI_PROFILES {
-        model: Text = "";
-    }
-}
-
-table! {
-    ["llm.openrouter.profiles.*"] OPENROUTER_PROFILES {
-        model: Text = "";
-    }
+profiles! {
+    "llm.anthropic.profiles.*" ANTHROPIC_PROFILES;
+    "llm.claude-cli.profiles.*" CLAUDE_CLI_PROFILES;
+    "llm.codex-cli.profiles.*" CODEX_CLI_PROFILES;
+    "llm.gateway.profiles.*" GATEWAY_PROFILES;
+    "llm.gemini-cli.profiles.*" GEMINI_CLI_PROFILES;
+    "llm.openai.profiles.*" OPENAI_PROFILES;
+    "llm.openrouter.profiles.*" OPENROUTER_PROFILES;
 }
