@@ -1,26 +1,20 @@
-//! What every command shares: the captured environment, the configuration, the places, and the way to its end.
+//! What every command shares: the captured environment, the configuration, the places and the event loop.
 
 use std::cell::{Cell, RefCell};
-use std::ffi::OsString;
 use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-use clap::Parser;
 use clap::builder::PossibleValuesParser;
-use crucible_host::clock::clock_from;
 use crucible_host::env::{Environment, HomeError};
 use crucible_host::fs::create_dir_all;
 use crucible_ledger::Ledger;
-use crucible_model::{Clock, ExitStatus};
+use crucible_model::Clock;
 use crucible_sandbox::{Cap, Caps, Launcher, Sandbox, Strength, StrengthError};
 use crucible_settings::{ConfigFiles, Settings};
 
-use crate::commands::{Arguments, Command};
 use crate::error::CommandError;
 use crate::event_loop::EventLoop;
 use crate::output::Output;
-use crate::usage;
 
 /// The ledger's file, in Crucible's own directory.
 pub(crate) const LEDGER: &str = "ledger.db";
@@ -30,7 +24,7 @@ const ELSEWHERE: &str =
     "Set CRUCIBLE_HOME to a directory that you may write to; the ledger and the runs are kept there.";
 
 /// The hidden first argument by which the sandbox re-enters this program for its inner stage.
-const INNER_STAGE: &str = "__sandbox-exec";
+pub(crate) const INNER_STAGE: &str = "__sandbox-exec";
 
 /// What a command works with.
 pub(crate) struct App {
@@ -43,49 +37,6 @@ pub(crate) struct App {
     pub(crate) over: Vec<PathBuf>,
     /// Whether variables that set nothing were warned of.
     has_warned: Cell<bool>,
-}
-
-pub(crate) fn main() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().collect();
-    if arguments.get(1).is_some_and(|first| first == INNER_STAGE) {
-        return crucible_sandbox::inner_main(arguments.get(2..).unwrap_or_default());
-    }
-    let env = Environment::capture();
-    let parsed = Arguments::try_parse_from(&arguments);
-    let mode = parsed.as_ref().map_or_else(|_| usage::mode(&arguments), Arguments::mode);
-    let output = Output::new(&env, mode);
-    let unwritten = match &parsed {
-        // Whose 1 is a verdict.
-        Ok(Arguments { command: Command::Gate(_), .. }) => ExitStatus::Usage,
-        Ok(_) | Err(_) => ExitStatus::Refused,
-    };
-    let status = match parsed {
-        Ok(parsed) => run(&parsed.command, env, &output),
-        Err(error) => usage::report(&error, &arguments, &output),
-    };
-    ExitCode::from(output.conclude(status, unwritten).code())
-}
-
-fn run(command: &Command, env: Environment, output: &Output) -> ExitStatus {
-    let result = clock_from(&env).map_err(CommandError::from).and_then(|clock| {
-        let app = App::new(env, clock, output.clone(), Vec::new());
-        let result = command.run(&app);
-        app.warn_of_variables();
-        result
-    });
-    result.unwrap_or_else(|error| {
-        let error = match (error.status, command) {
-            (ExitStatus::Interrupted, Command::Run(_)) => {
-                error.hint("What was done is saved; a run goes on with `crucible run advance`.")
-            }
-            (ExitStatus::Interrupted, Command::Eval(_)) => {
-                error.hint("Tasks that have ended are kept; go on with the same command and --resume.")
-            }
-            _ => error,
-        };
-        output.error(&error);
-        error.status
-    })
 }
 
 impl App {
@@ -106,7 +57,7 @@ impl App {
     }
 
     /// Warns of variables that set nothing, where the command needed no configuration.
-    fn warn_of_variables(&self) {
+    pub(crate) fn warn_of_variables(&self) {
         let is_ours = |(name, _): (&std::ffi::OsStr, &std::ffi::OsStr)| {
             name.to_str().is_some_and(|name| name.starts_with("CRUCIBLE_") && name != "CRUCIBLE_HOME")
         };
@@ -245,18 +196,6 @@ pub(crate) fn strengths() -> PossibleValuesParser {
 pub(crate) fn strength(config: &Settings) -> Result<Strength, CommandError> {
     let named = config.sandbox.strength.as_deref().unwrap_or_default();
     named.parse().map_err(|error: StrengthError| CommandError::usage(format!("sandbox.strength: {error}")))
-}
-
-/// The command, for `commands::mod`.
-pub(crate) trait Run {
-    /// Runs the command and tells how the process ends.
-    fn run(&self, app: &App) -> Result<ExitStatus, CommandError>;
-}
-
-impl Run for Command {
-    fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        self.dispatch(app)
-    }
 }
 
 #[cfg(test)]

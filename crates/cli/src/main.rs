@@ -7,6 +7,7 @@ mod error;
 mod event_loop;
 mod input;
 mod output;
+mod program;
 mod progress;
 mod spinner;
 mod table;
@@ -16,5 +17,5 @@ mod usage;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    app::main()
+    program::main()
 }

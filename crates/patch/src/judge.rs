@@ -139,7 +139,8 @@ fn is_document(path: &RepoPath) -> bool {
 const MAX_LOOKED_FOR: usize = 20;
 
 /// Documents that decide who may use the code.
-const LEGAL: [&str; 5] = ["authors", "copying", "licence", "license", "notice"];
+const LEGAL: [&str; 8] =
+    ["authors", "contributors", "copying", "credits", "licence", "license", "notice", "thanks"];
 
 /// Whether a file is text for people and nothing else: no program reads it, and it decides nothing.
 fn is_prose(path: &RepoPath) -> bool {

@@ -11,9 +11,9 @@ use std::collections::BTreeSet;
 
 use crucible_host::words::shell_word;
 use crucible_ledger::{EventRecord, Ledger};
-use crucible_model::{Finding, PathPrefix, RepoPath, RunId, is_hidden};
+use crucible_model::{Finding, PathPrefix, RepoPath, RunId};
 use crucible_pack::{FileRequest, Mode, Need};
-use crucible_repo::{Git, TrackedFile};
+use crucible_repo::Git;
 use serde_json::Value;
 
 use crate::attempt::{self, AttemptOutcome};
@@ -23,26 +23,12 @@ use crate::event_kind::EventKind;
 use crate::gatekeeper::{DENIED, GATE_FILE};
 use crate::journal::{Entry, Journal, RunObserver};
 use crate::layout::{self, RunDir};
-use crate::role::chair;
+use crate::recorded::is_allowance;
 use crate::role::librarian::check_named;
-use crate::scope::{Expanded, MAX_MATCHES, Tree, expand, is_guarded};
+use crate::scope::{is_guarded, is_plain, named_places};
 use crate::state::RunState;
 use crate::status::progress;
 use crate::world::World;
-
-/// The files that are made anew after a permission.
-pub(crate) const ANEW: [&str; 10] = [
-    layout::FILE_REQUEST,
-    layout::CONTEXT_PACK,
-    layout::PLAN_DRAFT,
-    layout::REVIEW_CONTRACT,
-    layout::REVIEW_COST,
-    layout::SECOND_REVIEW_CONTRACT,
-    layout::SECOND_REVIEW_COST,
-    layout::PLAN,
-    layout::SIGNATURE,
-    layout::FAILURE,
-];
 
 /// The refusals that a permission lifts.
 const LIFTED: [&str; 6] = [
@@ -56,87 +42,6 @@ const LIFTED: [&str; 6] = [
 
 /// How many paths one command is printed with.
 const MAX_PRINTED: usize = 8;
-
-/// The files and directories that somebody names on a command line.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NamedPlaces {
-    /// Files, those that are not there yet among them.
-    pub files: Vec<RepoPath>,
-    /// The files among these that are not there yet.
-    pub new: Vec<RepoPath>,
-    /// Directories, in which everything may change that is not protected.
-    pub directories: Vec<PathPrefix>,
-}
-
-/// Why a text names no place; the value is quoted by the caller.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NamedPlaceError {
-    /// It is no path inside the repository.
-    #[error("{0}")]
-    NotAPath(String),
-    /// It holds a character that nobody sees.
-    #[error("the name holds a character that nobody sees")]
-    Hidden,
-    /// It is a glob that nothing matches.
-    #[error("no tracked file matches it")]
-    NoMatch,
-    /// It is a glob that too much matches.
-    #[error("{0} files match it, and at most {MAX_MATCHES} are taken; name a directory, or narrow it")]
-    TooMany(usize),
-}
-
-/// Reads what somebody names: a path, a directory, or a glob.
-///
-/// # Errors
-///
-/// The first text that names no place, with the reason.
-pub fn named_places<'t>(
-    texts: &'t [String],
-    tracked: &[TrackedFile],
-) -> Result<NamedPlaces, (&'t str, NamedPlaceError)> {
-    let paths: Vec<RepoPath> =
-        tracked.iter().filter_map(|file| file.path.to_str()?.parse::<RepoPath>().ok()).collect();
-    let unread = |_: &RepoPath| Vec::new();
-    let tree = Tree::new(&paths, &unread);
-    let mut places = NamedPlaces::default();
-    for text in texts {
-        let refuse = |error| Err((text.as_str(), error));
-        if text.chars().any(is_hidden) {
-            return refuse(NamedPlaceError::Hidden);
-        }
-        let mut add = |path: RepoPath| {
-            if !places.files.contains(&path) {
-                places.files.push(path);
-            }
-        };
-        match expand(text, &tree) {
-            Expanded::NotAPath(why) => return refuse(NamedPlaceError::NotAPath(why)),
-            Expanded::Files(files) if files.is_empty() => return refuse(NamedPlaceError::NoMatch),
-            Expanded::Files(files) if files.len() > MAX_MATCHES => {
-                return refuse(NamedPlaceError::TooMany(files.len()));
-            }
-            Expanded::Files(files) => {
-                let is_glob =
-                    files.len() > 1 || files.first().is_some_and(|file| !text.ends_with(file.as_str()));
-                // What is guarded is named word for word, or not at all.
-                files.into_iter().filter(|path| !is_glob || !is_guarded(path)).for_each(&mut add);
-            }
-            Expanded::Directory(path) => {
-                let place = PathPrefix::from(path);
-                if !places.directories.contains(&place) {
-                    places.directories.push(place);
-                }
-            }
-            Expanded::New(path) => {
-                if !places.new.contains(&path) {
-                    places.new.push(path.clone());
-                }
-                add(path);
-            }
-        }
-    }
-    Ok(places)
-}
 
 /// Permits a run to change these places as well, and records who did.
 ///
@@ -261,11 +166,6 @@ impl Allowances {
     }
 }
 
-/// Whether an event tells of a permission.
-pub(crate) fn is_allowance(event: &EventRecord) -> bool {
-    event.event == EventKind::ScopeAllowed.name()
-}
-
 fn list<T: serde::de::DeserializeOwned>(event: &EventRecord, field: &str) -> Vec<T> {
     let items = event.body.get(field).and_then(Value::as_array).into_iter().flatten();
     items.filter_map(|item| serde_json::from_value(item.clone()).ok()).collect()
@@ -277,7 +177,7 @@ pub(crate) fn permission(run: &RunId, findings: &[Finding]) -> Option<String> {
     let mut paths: Vec<&str> = Vec::new();
     for finding in findings.iter().filter(is_error) {
         let path = finding.subject.as_str();
-        let is_path = path.parse::<RepoPath>().is_ok_and(|path| chair::is_plain(&path) && !is_guarded(&path));
+        let is_path = path.parse::<RepoPath>().is_ok_and(|path| is_plain(&path) && !is_guarded(&path));
         let is_lifted = LIFTED.contains(&finding.code.as_str())
             || finding.code.as_str() == DENIED && finding.hint == GATE_FILE;
         if !is_lifted || !is_path {

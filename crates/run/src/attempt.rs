@@ -14,7 +14,7 @@ use crate::error::RunError;
 use crate::event_kind::{AttemptStep, attempt_key};
 use crate::journal::edited_since;
 use crate::layout::{self, RunDir, attempt_file};
-use crate::status::is_recorded;
+use crate::recorded::is_recorded;
 
 /// The model's words.
 pub(crate) const ANSWER: &str = "answer.txt";

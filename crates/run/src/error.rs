@@ -1,12 +1,11 @@
 //! Why a run could not go on. A refusal by a judge is no error: it is a state.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use crucible_host::words::shell_word;
 use crucible_model::{CanonicalError, RepoPath, counted};
 use crucible_pack::OmittedReason;
 use crucible_repo::BranchReach;
-
-use crate::journal::restore_command;
 
 /// Why a command on a run ended early. The run itself stays as it is, and can be advanced again.
 #[derive(Debug, thiserror::Error)]
@@ -88,7 +87,7 @@ pub enum RunError {
         /// What was named.
         text: String,
         /// Why it is no place.
-        error: crate::allow::NamedPlaceError,
+        error: crate::scope::NamedPlaceError,
     },
     /// A run that is verified has nothing left to change.
     #[error("run {id} is {state}; nothing can be permitted to it any more")]
@@ -359,4 +358,9 @@ fn way_to_show(reason: OmittedReason) -> &'static str {
             "what lies in this place is never shown, or it is no plain file of the repository; name another"
         }
     }
+}
+
+/// The command that puts a file back as the ledger holds it.
+pub(crate) fn restore_command(digest: &str, path: &Path) -> String {
+    format!("crucible ledger show {digest} > {}", shell_word(&path.to_string_lossy()))
 }

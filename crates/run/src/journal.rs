@@ -9,22 +9,18 @@
 //! `events.jsonl` is only ever added to, and not flushed: what it holds must be the beginning of what the ledger says,
 //! and whatever is missing, half a line included, is added. A file that says something else was edited.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
 use crucible_host::fs::append_unflushed;
-use crucible_host::words::shell_word;
 use crucible_ledger::{EventRecord, Ledger, LedgerError, NewEvent, RunRow};
 use crucible_model::{CanonicalError, Clock, ClockSource, Digest, RunId, Timestamp, to_canonical_json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::allow::{ANEW, is_allowance};
 use crate::attempt;
 use crate::call_book::Booked;
-use crate::error::RunError;
+use crate::error::{RunError, restore_command};
 use crate::event_kind::EventKind;
 use crate::layout::{self, RunDir};
+use crate::recorded::recorded_files;
 use crate::restore::{is_torn, restore};
 
 /// What is told whenever an event stands in the ledger: for a progress display, and for tests that end the
@@ -39,10 +35,6 @@ pub trait RunObserver: Send {
     /// An event has been appended, or found to be there already.
     fn event(&mut self, event: &EventRecord);
 }
-
-/// The field of an event that holds, by path, the digests of further files that were made with the one it is about. Their bytes
-/// are not put into the ledger.
-pub(crate) const FILES: &str = "files";
 
 /// The field of an event that says where its instant comes from, and what it says of one that somebody chose.
 const CLOCK: &str = "clock";
@@ -338,24 +330,6 @@ pub(crate) fn trace(events: &[EventRecord]) -> String {
     text
 }
 
-/// The digest of each recorded file as it was last recorded, by its path in the run directory.
-pub(crate) fn recorded_files(events: &[EventRecord]) -> BTreeMap<&str, &str> {
-    let mut recorded = BTreeMap::new();
-    for event in events {
-        if is_allowance(event) {
-            // From here on they are made anew, and what they said counts for nothing.
-            recorded.retain(|path, _| !ANEW.contains(path));
-        }
-        let digest = event.body.get("digest").and_then(Value::as_str);
-        if let (Some(path), Some(digest)) = (event.path.as_deref(), digest) {
-            recorded.insert(path, digest);
-        }
-        let with_it = event.body.get(FILES).and_then(Value::as_object).into_iter().flatten();
-        recorded.extend(with_it.filter_map(|(path, digest)| Some((path.as_str(), digest.as_str()?))));
-    }
-    recorded
-}
-
 /// The recorded files that are no longer what they were when they were last recorded.
 pub(crate) fn edited(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<String>, RunError> {
     let mut recorded = recorded_files(events);
@@ -386,11 +360,6 @@ pub(crate) fn way_back(dir: &RunDir, events: &[EventRecord], path: &str) -> Stri
         }
         None => format!("Put {path} back as it was recorded, or start a new run."),
     }
-}
-
-/// The command that puts a file back as the ledger holds it.
-pub(crate) fn restore_command(digest: &str, path: &Path) -> String {
-    format!("crucible ledger show {digest} > {}", shell_word(&path.to_string_lossy()))
 }
 
 /// What a file was when it was last recorded; of a copy, what the file of the last attempt was that it is the copy of. A log is
@@ -456,7 +425,7 @@ mod tests {
         let log = event(
             "attempts/001/outcome.json",
             serde_json::json!({
-                "digest": digest, FILES: { "attempts/001/stdout.log": digest },
+                "digest": digest, (crate::recorded::FILES): { "attempts/001/stdout.log": digest },
             }),
         );
         let events = [recorded(layout::SOURCE), recorded(layout::BUNDLE), recorded(layout::PLAN), log];

@@ -36,6 +36,7 @@ mod may_drop;
 mod pack_limits;
 mod plan_evidence;
 mod receipt;
+mod recorded;
 mod recording;
 mod replay;
 mod restore;
@@ -51,7 +52,7 @@ mod verify_again;
 mod verify_record;
 mod world;
 
-pub use allow::{NamedPlaceError, NamedPlaces, allow, named_places};
+pub use allow::allow;
 pub use analysis::{Analysis, AnalysisVersion, BehaviorCatalogue, GateResult};
 pub use attempt::{AttemptEnd, AttemptOutcome, AttemptVersion};
 pub use budget::raise_budget;
@@ -97,6 +98,7 @@ pub use role::chair::{
     ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome, request_for_goal,
 };
 pub use role::librarian::pack_context;
+pub use scope::{NamedPlaceError, NamedPlaces, named_places};
 pub use start::{RunOptions, create};
 pub use state::{Progress, RunState};
 pub use status::{ArtifactStatus, RunStatus, answers_used, status};

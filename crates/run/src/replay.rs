@@ -13,7 +13,6 @@ use crucible_llm::ModelClient;
 use crucible_model::{Digest, Finding, Timestamp, Verdict};
 use serde::Serialize;
 
-use crate::allow::is_allowance;
 use crate::attempt;
 use crate::clients::Clients;
 use crate::contract::RunRecord;
@@ -21,6 +20,7 @@ use crate::engine::advance;
 use crate::error::RunError;
 use crate::journal::RunObserver;
 use crate::layout::{self, RunDir, attempt_file};
+use crate::recorded::is_allowance;
 use crate::recording::check_recording;
 use crate::start::lay_out;
 use crate::state::RunState;

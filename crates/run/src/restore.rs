@@ -13,13 +13,12 @@ use serde_json::Value;
 
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
 use crate::contract::Review;
-use crate::dispatch::outbox::TARGET;
+use crate::dispatch::service::TARGET;
 use crate::error::RunError;
 use crate::event_kind::EventKind;
-use crate::journal::recorded_files;
 use crate::layout::{RunDir, attempt_file};
+use crate::recorded::{recorded_files, state_of_events};
 use crate::state::RunState;
-use crate::status::told_state;
 
 /// What stands where a file of a run belongs.
 enum Present {
@@ -114,7 +113,7 @@ fn restore_of_attempts(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<Strin
         restored.extend(restore_file(dir, &path, review_of(outcome).as_bytes())?);
     }
     let is_verified = attempts.last().is_some_and(|last| last.end == AttemptEnd::Verified);
-    let has_ended = is_verified || told_state(events).is_some_and(RunState::is_end);
+    let has_ended = is_verified || state_of_events(events).is_some_and(RunState::is_end);
     let recorded = recorded_files(events);
     for (copy, name) in attempt::COPIES {
         // Where a person writes what is owed next, what lies there is the person's until the run has ended.

@@ -7,7 +7,7 @@ use crucible_model::{ClockSource, Digest, Finding, SourcePlace};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::allow::{Allowances, is_allowance, permission_of};
+use crate::allow::{Allowances, permission_of};
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
 use crate::budget::allowed;
 use crate::call_book::Booked;
@@ -16,6 +16,7 @@ use crate::error::RunError;
 use crate::event_kind::{EventKind, answered_key, prompted_step};
 use crate::journal::{self, is_pinned};
 use crate::layout::{self, RunDir};
+use crate::recorded::{is_recorded, state_of_events};
 use crate::rounds::{files_requested, rounds_used};
 use crate::state::{Progress, RunState};
 
@@ -182,7 +183,7 @@ pub(crate) fn status_of(
     }
     let mut edited = journal::edited(dir, events)?;
     // Beside an original that was edited its copy tells nothing.
-    let told = told_state(events);
+    let told = state_of_events(events);
     let ended = matches!(told, Some(RunState::Verified | RunState::Landed | RunState::Failed));
     if ended && edited.is_empty() {
         edited.extend(attempt::edited_copies(dir, events)?.into_iter().map(str::to_owned));
@@ -273,27 +274,6 @@ pub fn answers_used(dir: &RunDir) -> Result<u64, RunError> {
     Ok(journal::read_lines(&events).filter(|line| line.kind().is_some_and(uses_one_up)).count() as u64)
 }
 
-/// How far a run has come by its events alone; nothing where there is none.
-pub(crate) fn told_state(events: &[EventRecord]) -> Option<RunState> {
-    let told = |event: &EventRecord| match EventKind::of(&event.event) {
-        Some(EventKind::RepositoryAnalysed) => RunState::Analysed,
-        Some(EventKind::ContextPacked) => RunState::Context,
-        Some(EventKind::PlanDrafted) => RunState::Planned,
-        Some(EventKind::CostReviewed) => RunState::Reviewed,
-        Some(EventKind::PlanSigned) => RunState::Signed,
-        Some(EventKind::PatchAccepted) => RunState::Patched,
-        Some(EventKind::VerifyPassed) => RunState::Verified,
-        Some(EventKind::Landed) => RunState::Landed,
-        Some(EventKind::RunFailed) => RunState::Failed,
-        Some(_) | None => RunState::New,
-    };
-    // A run that failed goes on with what was permitted since.
-    let since = events.iter().rposition(is_allowance).unwrap_or(0);
-    let is_over =
-        |(at, event): &(usize, &EventRecord)| *at < since && event.event == EventKind::RunFailed.name();
-    events.iter().enumerate().filter(|event| !is_over(event)).map(|(_, event)| told(event)).max()
-}
-
 /// What a run's files and the ledger's events say of its progress.
 pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress, RunError> {
     let digest = |path: &str| Ok::<_, RunError>(dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes)));
@@ -350,21 +330,6 @@ pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress,
 
 fn has_event(events: &[EventRecord], key: &str) -> bool {
     events.iter().any(|event| event.key.as_deref() == Some(key))
-}
-
-/// Whether the file that a step made is there and is the one that the ledger has recorded.
-pub(crate) fn is_recorded(
-    dir: &RunDir,
-    events: &[EventRecord],
-    key: &str,
-    path: &str,
-) -> Result<bool, RunError> {
-    let Some(event) = events.iter().find(|event| event.key.as_deref() == Some(key)) else {
-        return Ok(false);
-    };
-    let recorded = event.body.get("digest").and_then(Value::as_str);
-    let present = dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes).to_string());
-    Ok(recorded.is_some() && recorded == present.as_deref())
 }
 
 /// Whether the signature covers the plan and the reviews as they are.

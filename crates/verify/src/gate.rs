@@ -17,7 +17,8 @@ pub use behavior_catalog_check::BehaviorCatalogCheck;
 pub use id::{GateId, GateIdError};
 pub use lite::Lite;
 pub use outcome::{
-    GateCanary, GateEnd, GateInput, GateOrigin, GateOutcome, GateRun, GateSpec, NotStarted, RunnerReport,
+    GateCanary, GateEnd, GateInput, GateLevel, GateOrigin, GateOutcome, GateRun, GateSpec, NotStarted,
+    RunnerReport,
 };
 pub use patch_check::PatchCheck;
 pub use plan_check::PlanCheck;

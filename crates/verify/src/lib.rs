@@ -30,9 +30,9 @@ pub use bundle::{
 pub use canary::{CanaryOutcome, is_canary_telling, judge_canary};
 pub use classify::{FailureClass, classify};
 pub use gate::{
-    BehaviorCatalogCheck, Gate, GateCanary, GateEnd, GateId, GateIdError, GateInput, GateOrigin, GateOutcome,
-    GateRun, GateSpec, Lite, NotStarted, PatchCheck, PlanCheck, RunnerReport, VariableError, builtin_gates,
-    check_variable,
+    BehaviorCatalogCheck, Gate, GateCanary, GateEnd, GateId, GateIdError, GateInput, GateLevel, GateOrigin,
+    GateOutcome, GateRun, GateSpec, Lite, NotStarted, PatchCheck, PlanCheck, RunnerReport, VariableError,
+    builtin_gates, check_variable,
 };
 pub use judge::{
     Baseline, GateBefore, GateTests, JudgedRun, Requirements, TestFiles, TestList, failed_by_environment,
@@ -40,8 +40,8 @@ pub use judge::{
 };
 pub use makefile::{MakeRule, Makefile};
 pub use report::{
-    CommandRow, Failure, GateIsolation, GateLevel, ReportInput, ReportPaths, ReportVersion, VerifyReport,
-    VerifyResult, report,
+    CommandRow, Failure, GateIsolation, ReportInput, ReportPaths, ReportVersion, VerifyReport, VerifyResult,
+    report,
 };
 pub use results::{MAX_TESTS, TestResults, TestStatus};
 pub use run::{GateObserver, GateSetting, Logs, Silent, logs, run_gates};

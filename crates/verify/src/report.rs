@@ -9,7 +9,7 @@ use crucible_model::{CanonicalError, Code, Digest, Finding, Level, to_canonical_
 use crucible_sandbox::{IsolationLevel, Layer};
 use serde::{Deserialize, Serialize};
 
-use crate::gate::{GateId, GateOutcome, GateRun, builtin_gates};
+use crate::gate::{GateId, GateLevel, GateOutcome, GateRun, builtin_gates};
 use crate::judge::{GateTests, Requirements, by_gate};
 
 /// The report on one attempt at a change.
@@ -73,25 +73,6 @@ pub enum VerifyResult {
     Pass,
     /// It may not.
     Fail,
-}
-
-/// Which set of gates was checked.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum GateLevel {
-    /// The quick set.
-    #[default]
-    Lite,
-    /// Everything.
-    Full,
-}
-
-impl GateLevel {
-    /// Whether it is the quick set.
-    #[must_use]
-    pub fn is_lite(&self) -> bool {
-        *self == Self::Lite
-    }
 }
 
 /// One command that was run.

@@ -8,6 +8,7 @@
 //! code that it judges.
 
 mod modules;
+mod rule;
 mod rules;
 mod source;
 mod workspace;
@@ -16,6 +17,7 @@ use serde::Serialize;
 
 use crate::error::TaskError;
 use crate::root::Root;
+use rule::Rule;
 pub(crate) use workspace::Workspace;
 
 /// How the findings are shown.
@@ -35,19 +37,9 @@ struct Problem {
     message: String,
 }
 
-/// One invariant.
-trait Rule {
-    /// The word in front of its problems.
-    fn name(&self) -> &'static str;
-    /// Calls `report` with path, line and message for every place where the invariant does not hold.
-    fn check(&self, workspace: &Workspace, report: &mut Report<'_>);
-}
-
-/// What a rule calls for every problem it finds.
-type Report<'a> = dyn FnMut(&str, usize, String) + 'a;
-
 /// Every rule. A new one gets a file under `rules/`, a line here, and a row in ARCHITECTURE.md.
 const RULES: &[&dyn Rule] = &[
+    &rules::circles::Circles,
     &rules::codes::Codes,
     &rules::conformance::Conformance,
     &rules::edges::Edges,

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use crucible_host::env::Environment;
@@ -24,11 +25,15 @@ use crucible_sandbox::{
     Redaction, Sandbox, Spawn, Stdin, Stdout,
 };
 use crucible_secrets::{HandedKeys, Scanner};
+use serde_json::Value;
 
 use crate::contract::key_lines::without_mark;
-use crate::contract::{API_AGENT, AgentCommands, AgentNetwork, DispatchConfig, RunRecord, RunRole, Service};
-use crate::dispatch::Action;
-use crate::dispatch::outbox::{MAX_GIVEN, TARGET};
+use crate::contract::{
+    API_AGENT, AgentCommands, AgentNetwork, DispatchConfig, RunRecord, RunRole, RunSettings, Service,
+};
+use crate::dispatch::action::Action;
+use crate::dispatch::outbox::MAX_GIVEN;
+use crate::dispatch::service::{CallHints, RoleService, TARGET};
 use crate::error::RunError;
 use crate::hidden::hidden;
 use crate::layout::{self, RunDir};
@@ -82,19 +87,40 @@ pub fn check_agents(dispatch: &DispatchConfig, agents: &AgentCommands) -> Verdic
     verdict
 }
 
-/// Why the answer of a command is refused before it is read: a patch is owed, and it does not begin as one (seed 003 K). Pure, so
-/// that a replay refuses the same.
-pub(crate) fn no_diff(action: Action, subject: String, text: &str) -> Option<Finding> {
-    let owed = matches!(action, Action::Patch | Action::Fix);
-    let text = without_mark(text);
-    (owed && !text.starts_with("diff --git ")).then(|| {
-        let begins: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
-        let hint = format!(
-            "The command's output has to begin with `diff --git`, and with nothing before it; it begins with {begins:?}. \
-             logs/agents/ holds what it printed."
-        );
-        Finding::error(NO_DIFF, subject, hint)
-    })
+/// A configured command. It reads the evidence files and the repository, and its answer is what it prints.
+pub(super) struct CommandService;
+
+impl RoleService for CommandService {
+    fn reads_repository(&self) -> bool {
+        true
+    }
+
+    fn writes_logs(&self) -> bool {
+        true
+    }
+
+    fn timeout(&self, settings: &RunSettings) -> Duration {
+        let seconds = Some(settings.agents.timeout_s).filter(|seconds| *seconds > 0);
+        Duration::from_secs(seconds.unwrap_or(settings.model_timeout_s))
+    }
+
+    fn metadata(&self, _: &RunSettings, call: &CallHints<'_>) -> BTreeMap<String, Value> {
+        call.with_target()
+    }
+
+    /// A patch is owed, and the output does not begin as one (seed 003 K). Pure, so that a replay refuses the same.
+    fn refuse(&self, action: Action, subject: String, answer: &str) -> Option<Finding> {
+        let owed = matches!(action, Action::Patch | Action::Fix);
+        let text = without_mark(answer);
+        (owed && !text.starts_with("diff --git ")).then(|| {
+            let begins: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
+            let hint = format!(
+                "The command's output has to begin with `diff --git`, and with nothing before it; it begins with {begins:?}. \
+                 logs/agents/ holds what it printed."
+            );
+            Finding::error(NO_DIFF, subject, hint)
+        })
+    }
 }
 
 /// Answers with what a configured command prints.
@@ -287,7 +313,7 @@ impl LlmBackend for AgentBackend {
             let next = "mend that and go on with `crucible run advance`";
             LlmError::Misconfiguration(Fault::new(API_AGENT, &inv.model, what, next))
         };
-        let target = inv.metadata.get(TARGET).and_then(serde_json::Value::as_str).unwrap_or_default();
+        let target = inv.metadata.get(TARGET).and_then(Value::as_str).unwrap_or_default();
         let role = RunRole::ALL.into_iter().find(|role| role.name() == inv.phase_id);
         let call = role
             .and_then(|role| Call::of(role, target))
@@ -428,7 +454,7 @@ mod tests {
     #[test]
     fn only_a_patch_has_to_begin_as_one() {
         let code = |action, text| {
-            no_diff(action, String::new(), text).map(|finding| finding.code.as_str().to_owned())
+            CommandService.refuse(action, String::new(), text).map(|finding| finding.code.as_str().to_owned())
         };
         for bad in [
             "",

@@ -12,7 +12,7 @@ use crucible_pack::{ContextPack, FileRequest};
 
 use crate::analysis::GateResult;
 use crate::contract::{Plan, RunRecord, RunRole};
-use crate::dispatch::Action;
+use crate::dispatch::action::Action;
 use crate::role::patchmaker::Brief;
 
 /// What is known when a role is asked; what is not there yet is left out.

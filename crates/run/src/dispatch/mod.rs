@@ -4,44 +4,32 @@
 //! there is to know. The question holds no absolute path, so a replay puts the same one; the file that a person reads has
 //! one on top.
 
+mod action;
 pub(crate) mod agent;
 pub(crate) mod answer_equality;
+mod council;
 pub(crate) mod evidence;
 pub(crate) mod outbox;
+mod provider;
+pub(crate) mod service;
 
+pub(crate) use action::Action;
+use agent::CommandService;
 pub use agent::{AgentBackend, check_agents};
+use council::CouncilService;
 pub use outbox::OutboxBackend;
+use outbox::PersonService;
+use provider::ProviderService;
+use service::RoleService;
 
-/// What a role owes, by name; in events, prompts and the names of prompt files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Action {
-    /// The chair: which files are needed.
-    FileRequest,
-    /// The librarian: the files that were asked for, word for word.
-    ContextPack,
-    /// The chair: the plan.
-    PlanDraft,
-    /// The researcher: pages that help.
-    FindWeb,
-    /// The contract guardian or the cost controller: a second opinion.
-    Review,
-    /// The patchmaker: the change.
-    Patch,
-    /// The fixer: the change once more.
-    Fix,
-}
+use crate::contract::{API_AGENT, COUNCIL, MANUAL_OUTBOX};
 
-impl Action {
-    /// Its name.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::FileRequest => "file_request",
-            Self::ContextPack => "context_pack",
-            Self::PlanDraft => "plan_draft",
-            Self::FindWeb => "find_web",
-            Self::Review => "review",
-            Self::Patch => "patch",
-            Self::Fix => "fix",
-        }
+/// The service behind the client of this name.
+pub(crate) fn role_service(client: &str) -> &'static dyn RoleService {
+    match client {
+        MANUAL_OUTBOX => &PersonService,
+        API_AGENT => &CommandService,
+        COUNCIL => &CouncilService,
+        _ => &ProviderService,
     }
 }

@@ -1,22 +1,40 @@
 //! Prompts for a person: a file in `outbox/` that says everything, and the place where the answer is to be written.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use crucible_llm::{Fault, LlmBackend, LlmError, LlmInvocation, LlmResult, Message};
 use crucible_model::ByteLimit;
 use crucible_patch::MAX_ANSWER_BYTES;
+use serde_json::Value;
 
-use crate::contract::{MANUAL_OUTBOX, RunRecord, RunRole};
-use crate::dispatch::Action;
+use crate::contract::{MANUAL_OUTBOX, RunRecord, RunRole, RunSettings};
+use crate::dispatch::action::Action;
+use crate::dispatch::service::{CallHints, RoleService, TARGET};
 use crate::layout::RunDir;
-
-/// The field of a call's metadata that names where the answer lies, relative to the run directory.
-pub(crate) const TARGET: &str = "target";
 
 /// The largest answer of a command that is taken.
 pub(crate) const MAX_GIVEN: ByteLimit = ByteLimit(8 * 1024 * 1024);
 
 /// The largest answer of a person that is taken from a file: no larger one would be read as a change.
 pub(crate) const MAX_WRITTEN: ByteLimit = ByteLimit(MAX_ANSWER_BYTES);
+
+/// A person, who reads a prompt in `outbox/` and the repository, and answers by a file in the run directory.
+pub(super) struct PersonService;
+
+impl RoleService for PersonService {
+    fn reads_repository(&self) -> bool {
+        true
+    }
+
+    fn is_person(&self) -> bool {
+        true
+    }
+
+    fn metadata(&self, _: &RunSettings, call: &CallHints<'_>) -> BTreeMap<String, Value> {
+        call.with_target()
+    }
+}
 
 /// Answers with what a person wrote: the file that the call's metadata names.
 pub struct OutboxBackend {
@@ -34,7 +52,7 @@ impl OutboxBackend {
 #[async_trait]
 impl LlmBackend for OutboxBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let target = inv.metadata.get(TARGET).and_then(serde_json::Value::as_str).unwrap_or_default();
+        let target = inv.metadata.get(TARGET).and_then(Value::as_str).unwrap_or_default();
         let fault =
             |what: String| Fault::new(MANUAL_OUTBOX, &inv.model, what, "write the answer as UTF-8 text");
         let bytes = self
@@ -51,7 +69,7 @@ impl LlmBackend for OutboxBackend {
             tokens_input: Some(0),
             tokens_output: Some(0),
             timed_out: Some(false),
-            extensions: std::collections::BTreeMap::new(),
+            extensions: BTreeMap::new(),
         })
     }
 }

@@ -5,10 +5,9 @@
 //! prompt says.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use crucible_host::fs::FsError;
-use crucible_llm::{CallError, LlmInvocation, LlmReceipt, LlmResult, Message, ModelClient, Origin};
+use crucible_llm::{CallError, LlmInvocation, LlmReceipt, Message, ModelClient, Origin};
 use crucible_model::{Code, Digest, Finding, Untrusted};
 use crucible_secrets::Scanner;
 use serde_json::Value;
@@ -16,18 +15,21 @@ use serde_json::Value;
 use super::Engine;
 use crate::attempt;
 use crate::clients::{Clients, stand_in};
-use crate::contract::{API_AGENT, COUNCIL, MANUAL_OUTBOX, RunRole, Service};
+use crate::contract::{RunRole, Service};
 use crate::dispatch::Action;
 use crate::dispatch::agent;
 use crate::dispatch::answer_equality::AnswerContent;
 use crate::dispatch::evidence::{self, Asking, Evidence};
-use crate::dispatch::outbox::{self, MAX_WRITTEN, Prompt, TARGET};
+use crate::dispatch::outbox::{self, MAX_WRITTEN, Prompt};
+use crate::dispatch::role_service;
+use crate::dispatch::service::{CallHints, TARGET};
 use crate::error::RunError;
 use crate::event_kind::{EventKind, answered_key, answered_step, asked_key, prompted_key, taken_key};
-use crate::journal::{Entry, FILES};
+use crate::journal::Entry;
 use crate::layout::{self, attempt_file};
 use crate::receipt::LLM;
-use crate::recording::{LINE, SEED};
+use crate::recorded::FILES;
+use crate::recording::LINE;
 use crate::status::missing;
 
 pub(super) const ANSWER_CUT: Code = Code::new("run-answer-cut");
@@ -90,26 +92,24 @@ impl Engine<'_> {
         duty: &Duty<'_>,
     ) -> Result<AskOutcome, RunError> {
         let client = clients.client(name)?;
-        let messages = match name {
-            MANUAL_OUTBOX | API_AGENT => self.lay_evidence(duty)?,
-            _ => duty.chat.clone(),
-        };
+        let service = role_service(name);
+        let messages = if service.reads_repository() { self.lay_evidence(duty)? } else { duty.chat.clone() };
         // A recording has what a person wrote then, or nobody answered.
         let is_recorded = client.origin() == Origin::Recording;
-        if name == MANUAL_OUTBOX && !is_recorded && !self.is_given(duty)? {
+        if service.is_person() && !is_recorded && !self.is_given(duty)? {
             self.lay_prompt(duty, &messages)?;
             return Ok(AskOutcome::Waiting);
         }
         let model = self.model_of(duty.role, name).to_owned();
         // A prompt is laid in a replay where the recording has no answer to it; nobody else needs the question once more.
-        let question = if is_recorded && name == MANUAL_OUTBOX { messages.clone() } else { Vec::new() };
+        let question = if is_recorded && service.is_person() { messages.clone() } else { Vec::new() };
         let invocation = LlmInvocation {
             spec_id: self.record.run_id.to_string(),
             phase_id: duty.role.name().to_owned(),
             model: model.clone(),
-            timeout: self.time_for(name),
+            timeout: service.timeout(&self.record.settings),
             messages,
-            metadata: self.metadata(name, duty),
+            metadata: service.metadata(&self.record.settings, &duty.hints(name)),
         };
         let key = client.key(&invocation)?;
         self.record_question(client, name, &model, duty, &key)?;
@@ -128,10 +128,10 @@ impl Engine<'_> {
             }
             Err(CallError::Secret(_) | CallError::Record(_)) => None,
         };
-        let council = match (&called, name) {
-            (Ok(result), COUNCIL) => self.tell_council(result)?,
-            _ => None,
-        };
+        let report = called.as_ref().ok().and_then(|result| service.report(result));
+        for note in report.iter().flat_map(|report| &report.notes) {
+            self.journal.note(note)?;
+        }
         let (text, unread) = match called {
             Ok(result) => {
                 let cut = result
@@ -139,11 +139,7 @@ impl Engine<'_> {
                     .err()
                     .map(|cut| Finding::error(ANSWER_CUT, duty.subject(), cut.to_string()));
                 let answer = result.answer();
-                let no_diff = || match name {
-                    API_AGENT => agent::no_diff(duty.action, duty.subject(), answer.as_str()),
-                    _ => None,
-                };
-                let unread = cut.or_else(no_diff);
+                let unread = cut.or_else(|| service.refuse(duty.action, duty.subject(), answer.as_str()));
                 (answer, unread)
             }
             Err(CallError::Llm(error)) => match error.answer_fault() {
@@ -151,7 +147,7 @@ impl Engine<'_> {
                     self.journal.note(&format!("  {error}"))?;
                     (Untrusted::new(""), Some(attempt::unusable(fault)))
                 }
-                None if name == MANUAL_OUTBOX && is_recorded => {
+                None if service.is_person() && is_recorded => {
                     self.lay_prompt(duty, &question)?;
                     return Ok(AskOutcome::Waiting);
                 }
@@ -164,11 +160,11 @@ impl Engine<'_> {
         if let Value::Object(fields) = &mut body {
             fields.extend(client.recorded_line(&key).map(|line| (LINE.to_owned(), line.to_string().into())));
             fields.extend(llm.map(|llm| (LLM.to_owned(), serde_json::json!(llm))));
-            fields.extend(council.map(|council| (COUNCIL.to_owned(), council)));
-            if name == API_AGENT {
+            fields.extend(report.map(|report| (report.field.0.to_owned(), report.field.1)));
+            if service.writes_logs() {
                 fields.insert(FILES.to_owned(), serde_json::json!(self.new_logs()?));
             }
-            if name == MANUAL_OUTBOX {
+            if service.is_person() {
                 let given = self.keep_given(duty, &text)?;
                 fields.insert(GIVEN.to_owned(), given.to_string().into());
                 fields.insert(TARGET.to_owned(), duty.target.into());
@@ -176,7 +172,7 @@ impl Engine<'_> {
         }
         let (role, event, key) = ("model", EventKind::ModelAnswered, answered_key(&duty.step));
         self.journal.record_file_with(Entry { role, event, key, path: &duty.answer_path, body })?;
-        if name == MANUAL_OUTBOX {
+        if service.is_person() {
             // What is made of it takes the place of what the person wrote.
             self.journal.commit()?;
         }
@@ -189,19 +185,6 @@ impl Engine<'_> {
         let (event, key) = (EventKind::AnswerTaken, taken_key(&duty.step));
         let entry = Entry { role: duty.role.name(), event, key, path: &duty.answer_path, body };
         self.journal.record(entry)
-    }
-
-    /// Tells a person what a council took and what was worse than asked for; returns what the event tells of it.
-    fn tell_council(&mut self, result: &LlmResult) -> Result<Option<Value>, RunError> {
-        let Some(told) = result.extensions.get(COUNCIL).cloned() else { return Ok(None) };
-        let warnings = told.get("warnings").and_then(Value::as_array);
-        for warning in warnings.into_iter().flatten().filter_map(Value::as_str) {
-            self.journal.note(&format!("  warning: council: {warning}"))?;
-        }
-        if let Some(summary) = told.get("summary").and_then(Value::as_str) {
-            self.journal.note(&format!("  the council took {summary}"))?;
-        }
-        Ok(Some(told))
     }
 
     /// Writes the evidence files, and makes the question of them. They are flushed with a prompt that is laid; before that they are written
@@ -394,7 +377,7 @@ impl Engine<'_> {
         let key = format!("model-failed-{times}");
         let mut body = serde_json::json!({ LLM: llm });
         duty.tell(&mut body);
-        if let (API_AGENT, Value::Object(fields)) = (name, &mut body) {
+        if let (true, Value::Object(fields)) = (role_service(name).writes_logs(), &mut body) {
             let logs = self.new_logs()?;
             if !logs.is_empty() {
                 let paths: Vec<&str> = logs.keys().map(String::as_str).collect();
@@ -428,28 +411,14 @@ impl Engine<'_> {
             None => stand_in(&Service::of(name)).unwrap_or(&settings.model),
         }
     }
-
-    fn time_for(&self, name: &str) -> Duration {
-        let settings = &self.record.settings;
-        match (name, settings.agents.timeout_s) {
-            (API_AGENT, seconds @ 1..) => Duration::from_secs(seconds),
-            _ => Duration::from_secs(settings.model_timeout_s),
-        }
-    }
-
-    /// The hints of a call. Pure, so a replay asks the same.
-    fn metadata(&self, name: &str, duty: &Duty<'_>) -> BTreeMap<String, Value> {
-        let settings = &self.record.settings;
-        let seed = (SEED.to_owned(), duty.number.into());
-        match name {
-            MANUAL_OUTBOX | API_AGENT => BTreeMap::from([seed, (TARGET.to_owned(), duty.target.into())]),
-            own if own == settings.provider => parameters(&settings.parameters, duty.number, duty.refusals),
-            _ => BTreeMap::from([seed]),
-        }
-    }
 }
 
 impl Duty<'_> {
+    /// What the hints of a call depend on.
+    fn hints<'h>(&'h self, name: &'h str) -> CallHints<'h> {
+        CallHints { name, target: self.target, number: self.number, refusals: self.refusals }
+    }
+
     /// What a finding about it is about.
     pub(super) fn subject(&self) -> String {
         match self.action {
@@ -481,18 +450,4 @@ impl Duty<'_> {
 /// Where an evidence file lies in the run directory.
 fn evidence_path(name: &str) -> String {
     format!("outbox/{name}")
-}
-
-/// The parameters of try `number`: each has its own seed, counted from that of the run where it has one, and every later one is a
-/// little warmer for each of the `refusals` before it, because a model that was refused should not say the same again. Pure, so a replay asks the same.
-fn parameters(base: &BTreeMap<String, Value>, number: u64, refusals: u64) -> BTreeMap<String, Value> {
-    let mut parameters = base.clone();
-    let first = base.get(SEED).and_then(Value::as_u64).unwrap_or_default();
-    parameters.insert(SEED.to_owned(), first.saturating_add(number).into());
-    if let Some(temperature) = base.get("temperature").and_then(Value::as_f64) {
-        let warmer = (temperature * 100.0).round() as u64 + 25 * refusals;
-        let warmest = ((temperature * 100.0).round() as u64).max(100);
-        parameters.insert("temperature".to_owned(), (warmer.min(warmest) as f64 / 100.0).into());
-    }
-    parameters
 }

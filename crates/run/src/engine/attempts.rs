@@ -15,14 +15,16 @@ use crate::allow::permission;
 use crate::analysis::Analysis;
 use crate::attempt::{self, AttemptEnd, AttemptOutcome, AttemptVersion};
 use crate::clients::Clients;
-use crate::contract::{API_AGENT, MANUAL_OUTBOX, Plan, Review, RunRole, Service};
+use crate::contract::{Plan, Review, RunRole, Service};
 use crate::dispatch::Action;
 use crate::dispatch::evidence::Evidence;
+use crate::dispatch::role_service;
 use crate::error::RunError;
 use crate::event_kind::{AttemptStep, EventKind, attempt_key, attempt_step};
 use crate::gatekeeper::{self, Judged, PatchContext};
-use crate::journal::{Entry, FILES};
+use crate::journal::Entry;
 use crate::layout::{self, attempt_file};
+use crate::recorded::FILES;
 use crate::role::format::choose;
 use crate::role::patchmaker::{self, Brief};
 use crate::rounds::{Place, candidates, files_requested};
@@ -128,7 +130,7 @@ impl Engine<'_> {
         pack: &ContextPack,
         was_cut: bool,
     ) -> Result<EditFormat, RunError> {
-        if matches!(name, MANUAL_OUTBOX | API_AGENT) {
+        if role_service(name).reads_repository() {
             return Ok(EditFormat::UnifiedDiff);
         }
         let chosen = choose(&self.record.settings, plan, pack, was_cut);
@@ -189,10 +191,11 @@ impl Engine<'_> {
         if let Some(patch) = &judged.patch {
             self.dir.write_recorded(&attempt_file(number, attempt::PATCH), patch)?;
             // Where a person writes the next one, what a crash left of this copy would be taken for it.
-            match attempt.served_by {
-                MANUAL_OUTBOX => self.dir.write(layout::PATCH, patch)?,
-                _ => self.dir.write_recorded(layout::PATCH, patch)?,
-            };
+            if role_service(attempt.served_by).is_person() {
+                self.dir.write(layout::PATCH, patch)?;
+            } else {
+                self.dir.write_recorded(layout::PATCH, patch)?;
+            }
             self.journal.record_file(
                 "crucible",
                 EventKind::PatchProposed,

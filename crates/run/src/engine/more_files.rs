@@ -11,7 +11,8 @@ use super::ask::Answer;
 use super::attempts::Attempt;
 use crate::analysis::Analysis;
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
-use crate::contract::{API_AGENT, MANUAL_OUTBOX, Plan};
+use crate::contract::Plan;
+use crate::dispatch::role_service;
 use crate::error::RunError;
 use crate::gatekeeper::holds_secret;
 use crate::layout::{self, attempt_file};
@@ -57,7 +58,7 @@ impl Engine<'_> {
 
     /// What the next question says of requests. Who looks into the repository needs none.
     pub(super) fn requests(&self, name: &str, ended: &[AttemptOutcome], leaves_out: bool) -> Requests {
-        if matches!(name, MANUAL_OUTBOX | API_AGENT) {
+        if role_service(name).reads_repository() {
             return Requests::default();
         }
         let requested = ended.iter().filter(|outcome| outcome.end == AttemptEnd::FilesRequested);

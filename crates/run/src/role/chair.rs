@@ -39,7 +39,7 @@ use crate::document::versions;
 use crate::layout;
 use crate::may_drop::dropped_by;
 use crate::role::librarian::mandatory_room;
-use crate::scope::{GoalScope, Tree, additions, read_goal};
+use crate::scope::{GoalScope, Tree, additions, is_plain, is_protected, read_goal};
 
 pub use explained::{
     ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome, request_for_goal,
@@ -502,20 +502,9 @@ fn ranking(
     (ranking, unread)
 }
 
-/// Whether a name can stand in a plan's line and in a question without being taken for something else. Other files may
-/// change when the operator names them.
-pub(crate) fn is_plain(path: &RepoPath) -> bool {
-    path.as_str().chars().all(|c| c.is_alphanumeric() || "/._-+@~".contains(c))
-}
-
 /// Whether a path lies in a hidden place or names one: settings of tools, Crucible's own among them, are no sources.
 fn is_hidden(path: &RepoPath) -> bool {
     path.as_str().split('/').any(|name| name.starts_with('.'))
-}
-
-pub(crate) fn is_protected(path: &RepoPath) -> bool {
-    use crucible_patch::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
-    is_test_path(path) || is_manifest(path) || is_ci(path) || is_lockfile(path) || is_git_setting(path)
 }
 
 #[cfg(test)]

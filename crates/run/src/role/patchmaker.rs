@@ -10,9 +10,9 @@ use crucible_patch::{is_test_path, takes_definitions};
 
 use crate::analysis::GateResult;
 use crate::contract::Plan;
-use crate::role::chair::is_plain;
 use crate::role::format::in_scope;
 use crate::role::request::MAX_LINES;
+use crate::scope::is_plain;
 
 /// What went wrong with the attempt before.
 #[derive(Debug, Clone, PartialEq, Eq)]

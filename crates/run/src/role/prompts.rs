@@ -17,8 +17,8 @@ use crucible_secrets::Scanner;
 use crate::analysis::Analysis;
 use crate::contract::{Plan, Review, ReviewVerdict, RunRecord, RunRole, check_plan, key_lines, places};
 use crate::dispatch::evidence::{FILE_REQUEST_FORM, Listing, PLAN_FORM, REVIEW_FORM, failing, shown};
-use crate::role::chair::{is_plain, is_protected};
 use crate::role::patchmaker::Brief;
+use crate::scope::{is_plain, is_protected};
 
 const NO_REQUEST: Code = Code::new("run-request-unclear");
 const OVER_BUDGET: Code = Code::new("run-request-over-budget");

@@ -94,13 +94,24 @@ fn names_file(text: &[u8], name: &str, tree: &Tree<'_>) -> bool {
     })
 }
 
-/// Whether the file is the changelog or the front page, which any change may have to touch.
+/// Whether the file is the changelog, the front page or the list of authors, which any change may have to touch.
 fn is_of_every_change(path: &RepoPath) -> bool {
     let name = path.file_name().to_ascii_lowercase();
     let stem = name.split('.').next().unwrap_or_default();
-    PathRoles::of(path).has(PathRole::Document)
-        && ["changelog", "changes", "history", "news", "readme", "release_notes", "release-notes"]
-            .contains(&stem)
+    const STEMS: [&str; 11] = [
+        "authors",
+        "changelog",
+        "changes",
+        "contributors",
+        "credits",
+        "history",
+        "news",
+        "readme",
+        "release-notes",
+        "release_notes",
+        "thanks",
+    ];
+    PathRoles::of(path).has(PathRole::Document) && STEMS.contains(&stem)
 }
 
 /// A test that a runner runs, and not its settings.

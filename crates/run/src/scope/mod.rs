@@ -9,6 +9,7 @@
 
 mod additions;
 mod mention;
+mod named;
 mod names;
 mod tree;
 
@@ -21,6 +22,7 @@ use crucible_patch::is_test_path;
 use crate::may_drop::dropped_by;
 
 pub(crate) use additions::additions;
+pub use named::{NamedPlaceError, NamedPlaces, named_places};
 pub(crate) use tree::{Expanded, Tree, expand};
 
 use mention::{Mention, mentions};
@@ -234,6 +236,18 @@ pub(crate) fn is_guarded(path: &RepoPath) -> bool {
 
 fn is_guarded_place(place: &PathPrefix) -> bool {
     place.to_string().parse::<RepoPath>().is_ok_and(|path| is_guarded(&path))
+}
+
+/// Whether a name can stand in a plan's line and in a question without being taken for something else. Other files may
+/// change when the operator names them.
+pub(crate) fn is_plain(path: &RepoPath) -> bool {
+    path.as_str().chars().all(|c| c.is_alphanumeric() || "/._-+@~".contains(c))
+}
+
+/// Whether a change needs a person's word to touch a file: tests, manifests, lock files, continuous integration and git's settings.
+pub(crate) fn is_protected(path: &RepoPath) -> bool {
+    use crucible_patch::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
+    is_test_path(path) || is_manifest(path) || is_ci(path) || is_lockfile(path) || is_git_setting(path)
 }
 
 fn push(list: &mut Vec<RepoPath>, path: &RepoPath) {

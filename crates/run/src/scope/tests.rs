@@ -200,6 +200,23 @@ fn additions_lie_beside_the_change_and_in_its_tests() {
 }
 
 #[test]
+fn lists_of_authors_may_be_added_to_and_licences_may_not() {
+    let files = [
+        ("pkg/a.py", ""),
+        ("AUTHORS.rst", ""),
+        ("CONTRIBUTORS", ""),
+        ("COPYING", ""),
+        ("LICENSE.md", ""),
+        ("THANKS", ""),
+        ("thanks.py", ""),
+    ];
+    let scope: Vec<PathPrefix> = vec!["pkg/a.py".parse().unwrap()];
+    let places = on(&files, |tree| additions(&scope, &[], tree));
+    let places: Vec<String> = places.iter().map(ToString::to_string).collect();
+    assert_eq!(places, ["pkg/test_a.py", "AUTHORS.rst", "CONTRIBUTORS", "THANKS"]);
+}
+
+#[test]
 fn documents_that_a_test_names_are_no_additions() {
     let places = |test: &str| {
         let files = [("pkg/a.py", ""), ("README.md", ""), ("docs/cli.md", ""), ("tests/test_a.py", test)];

@@ -14,13 +14,14 @@ use crate::contract::{Plan, PlanStatus, Review, ReviewVerdict, Signature};
 use crate::document::{self, Document};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
-use crate::journal::{is_pinned, line, recorded_files, trace};
+use crate::journal::{is_pinned, line, trace};
 use crate::land::Landing;
 use crate::layout;
 use crate::receipt::RunReceipt;
+use crate::recorded::{recorded_files, state_of_events};
 use crate::restore::review_of;
 use crate::state::RunState;
-use crate::status::{owed, told_state};
+use crate::status::owed;
 
 const UNKNOWN_RUN: Code = Code::new("record-unknown-run");
 const RUN_UNREADABLE: Code = Code::new("record-run-unreadable");
@@ -94,7 +95,7 @@ pub(super) fn judge(read: &RecordRead) -> RecordCheck {
 
 /// How far a run has come by its events; one that waits for somebody is blocked, as its status says.
 fn reached(read: &RecordRead) -> Option<RunState> {
-    let told = told_state(&read.events);
+    let told = state_of_events(&read.events);
     if has_ended(told) || owed(&read.events).is_none() { told } else { Some(RunState::Blocked) }
 }
 

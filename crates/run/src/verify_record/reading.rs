@@ -17,9 +17,10 @@ use crate::contract::RunRecord;
 use crate::document;
 use crate::error::RunError;
 use crate::event_kind::EventKind;
-use crate::journal::{NOT_KEPT, line, recorded_files};
+use crate::journal::{NOT_KEPT, line};
 use crate::land::{LEDGER_TRAILER, Landing};
 use crate::layout::{self, RunDir};
+use crate::recorded::recorded_files;
 use crate::recording::check_recording;
 use crate::world::World;
 

@@ -15,10 +15,10 @@ use serde_json::Value;
 
 use crate::attempt;
 use crate::dispatch::evidence;
-use crate::dispatch::outbox::TARGET;
+use crate::dispatch::service::TARGET;
 use crate::event_kind::{AttemptStep, EventKind, asked_key, attempt_key, attempt_step, full_gates_runs};
-use crate::journal::recorded_files;
 use crate::layout::{self, RunDir, attempt_file, full_gates_files};
+use crate::recorded::recorded_files;
 
 /// The most files of a run directory that are listed.
 const MOST: usize = 10_000;

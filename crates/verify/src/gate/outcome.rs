@@ -9,8 +9,26 @@ use crucible_sandbox::{Captured, Extent, IsolationReceipt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::id::GateId;
-use crate::report::GateLevel;
 use crate::results::TestResults;
+
+/// Which set of gates was checked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GateLevel {
+    /// The quick set.
+    #[default]
+    Lite,
+    /// Everything.
+    Full,
+}
+
+impl GateLevel {
+    /// Whether it is the quick set.
+    #[must_use]
+    pub fn is_lite(&self) -> bool {
+        *self == Self::Lite
+    }
+}
 
 /// A command of the repository that must end with exit code 0.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -16,7 +16,7 @@ use crucible_model::{ByteLimit, PromptBuilder, Untrusted};
 use crucible_sandbox::Sandbox;
 use tokio::runtime::Runtime;
 
-use super::unmeasured;
+use super::bench::unmeasured;
 use crate::error::TaskError;
 
 /// More than any call of a bench takes.

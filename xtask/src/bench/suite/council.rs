@@ -17,10 +17,10 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use super::asking::{AMPLE, Asking, question};
+use super::bench::{Bench, Context, unmeasured};
 use super::measure::{Case, Goal, Pair, median};
 use super::model_server::ModelServer;
 use super::tree::scratch;
-use super::{Bench, Context, unmeasured};
 use crate::error::TaskError;
 
 const NAME: &str = "council";

@@ -17,10 +17,10 @@ use crucible_crawl::{
 use crucible_model::Timestamp;
 use crucible_repo::{SampleCaps, sample};
 
+use super::bench::{Bench, Context, unmeasured};
 use super::council::peak_of;
 use super::measure::{Case, Goal, Pair, side_by_side, timed};
 use super::tree::{Repository, SourceTree, read, scratch, succeed};
-use super::{Bench, Context, unmeasured};
 use crate::error::TaskError;
 use crate::tools;
 

@@ -16,10 +16,10 @@ use crucible_council::{Crucible, DegradationKind, EngineConfig, LoopGrammar, Obs
 use serde_json::{Value, json};
 
 use super::asking::Asking;
+use super::bench::{Bench, Context, unmeasured};
 use super::council::peak_of;
 use super::measure::{Case, Goal, Pair, timed};
 use super::model_server::ModelServer;
-use super::{Bench, Context, unmeasured};
 use crate::error::TaskError;
 
 const NAME: &str = "deliberation";

@@ -17,9 +17,9 @@ use crucible_sandbox::{Sandbox, Strength};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
+use super::bench::{Bench, Context, unmeasured};
 use super::measure::{Case, Goal, side_by_side, timed};
 use super::tree::{scratch, succeed};
-use super::{Bench, Context, unmeasured};
 use crate::error::TaskError;
 
 /// The most times that `cp` takes.

@@ -14,10 +14,10 @@ use crucible_ledger::{Ledger, Moment, NewSkill, SideEffect};
 use crucible_model::{ClockSource, Digest};
 use serde_json::json;
 
+use super::bench::{Bench, Context, unmeasured};
 use super::measure::{Case, Goal, side_by_side, timed};
 use super::startup;
 use super::tree::scratch;
-use super::{Bench, Context, unmeasured};
 use crate::error::TaskError;
 
 /// What a person waits for before anything happens.

@@ -24,10 +24,10 @@ use crucible_run::LedgerBook;
 use tempfile::TempDir;
 
 use super::asking::{AMPLE, Asking, question};
+use super::bench::{Bench, Context, unmeasured};
 use super::measure::{Case, Goal, Pair, side_by_side};
 use super::model_server::ModelServer;
 use super::tree::scratch;
-use super::{Bench, Context, unmeasured};
 use crate::error::TaskError;
 
 const NAME: &str = "layers";

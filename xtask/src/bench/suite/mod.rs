@@ -4,6 +4,7 @@
 //! the frame around them measures in turns, takes medians and reports.
 
 mod asking;
+mod bench;
 // The budget's book in the ledger belongs to the program, which is no library; this is its very file.
 mod council;
 mod crawl;
@@ -28,48 +29,11 @@ mod startup;
 mod tree;
 
 use std::cell::OnceCell;
-use std::path::PathBuf;
 
 use super::BenchArgs;
 use crate::error::TaskError;
-use crate::process::Call;
 use crate::root::Root;
-use measure::Case;
-use tree::Trees;
-
-/// What a bench may use.
-#[derive(Debug)]
-struct Context<'a> {
-    root: &'a Root,
-    rounds: u32,
-    /// The source trees that are measured on, found when the first bench asks for them.
-    trees: OnceCell<Trees>,
-}
-
-impl Context<'_> {
-    /// Builds the program in release and tells where it is.
-    fn program(&self) -> Result<PathBuf, TaskError> {
-        Call::cargo(self.root).args(["build", "--quiet", "--release", "--package", "crucible"]).run()?;
-        Ok(self.root.target().join("release/crucible"))
-    }
-
-    /// The source trees that are measured on.
-    fn trees(&self) -> Result<&Trees, TaskError> {
-        if let Some(trees) = self.trees.get() {
-            return Ok(trees);
-        }
-        let found = Trees::find(self.root)?;
-        Ok(self.trees.get_or_init(|| found))
-    }
-}
-
-/// One subject that is measured.
-trait Bench {
-    /// The word that selects it.
-    fn name(&self) -> &'static str;
-    /// Measures every case of it.
-    fn run(&self, context: &Context<'_>) -> Result<Vec<Case>, TaskError>;
-}
+use bench::{Bench, Context};
 
 /// Every bench.
 const BENCHES: &[&dyn Bench] = &[
@@ -115,11 +79,6 @@ pub(crate) fn run(root: &Root, args: &BenchArgs) -> Result<(), TaskError> {
     report::write(&path, &cases, args.rounds)?;
     println!("written to {}", path.display());
     Ok(())
-}
-
-/// Turns what a crate of the product says into the error of a bench.
-fn unmeasured<E: std::fmt::Display>(bench: &'static str) -> impl Fn(E) -> TaskError {
-    move |error| TaskError::Unmeasured { bench, reason: error.to_string() }
 }
 
 fn choose(names: &[String]) -> Result<Vec<&'static dyn Bench>, TaskError> {

@@ -22,11 +22,11 @@ use crucible_pack::{
 };
 use crucible_secrets::{Scanner, is_secret_file};
 
+use super::bench::{Bench, Context, unmeasured};
 use super::council::peak_in;
 use super::crawl::{many_times, pack as repomix_packs};
 use super::measure::{Case, Goal, side_by_side, timed};
 use super::tree::{Repository, SourceTree, read, scratch};
-use super::{Bench, Context, unmeasured};
 use crate::error::TaskError;
 use crate::tools;
 

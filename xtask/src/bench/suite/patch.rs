@@ -16,10 +16,10 @@ use crucible_model::{RepoPath, Verdict};
 use crucible_patch::{AnswerError, Policy, Proposal, apply, is_test_path, judge, make_diff, parse};
 use crucible_repo::{MAX_TOUCHED, RepoError, changes_agree};
 
+use super::bench::{Bench, Context, unmeasured};
 use super::measure::{Case, Goal, median, side_by_side, timed};
 use super::snapshot::Opened;
 use super::tree::{Repository, SourceTree, read, scratch, succeed};
-use super::{Bench, Context, unmeasured};
 use crate::error::TaskError;
 
 /// How many files a patch touches unless its policy allows more.

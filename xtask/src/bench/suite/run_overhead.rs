@@ -15,10 +15,10 @@ use std::time::Duration;
 use crucible_patch::is_test_path;
 use tempfile::TempDir;
 
+use super::bench::{Bench, Context, unmeasured};
 use super::measure::{Case, Goal, Pair, side_by_side, timed};
 use super::model_server::ModelServer;
 use super::tree::{Repository, SourceTree, read, scratch, succeed};
-use super::{Bench, Context, unmeasured};
 use crate::error::TaskError;
 use crate::tools;
 

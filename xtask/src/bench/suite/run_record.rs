@@ -12,9 +12,9 @@ use crucible_ledger::{Ledger, NewEvent};
 use crucible_model::{Digest, RunId, Timestamp, to_canonical_json};
 use serde_json::json;
 
+use super::bench::{Bench, Context, unmeasured};
 use super::measure::{Case, Goal, side_by_side, timed};
 use super::tree::scratch;
-use super::{Bench, Context, unmeasured};
 use crate::error::TaskError;
 
 /// How many events the run has.

@@ -2,8 +2,8 @@
 
 use crucible_secrets::Scanner;
 
+use super::bench::{Bench, Context};
 use super::measure::{Case, Goal, side_by_side, timed};
-use super::{Bench, Context};
 use crate::error::TaskError;
 
 /// The least megabytes a second.

@@ -13,9 +13,9 @@ use crucible_ledger::{
 };
 use crucible_model::{ClockSource, Digest, Timestamp};
 
+use super::bench::{Bench, Context, unmeasured};
 use super::measure::{Case, Goal, side_by_side, timed};
 use super::tree::scratch;
-use super::{Bench, Context, unmeasured};
 use crate::error::TaskError;
 
 const NAME: &str = "skill-run";

@@ -13,9 +13,9 @@ use crucible_repo::{Git, RepoError, SnapshotOptions, Untracked};
 use crucible_sandbox::Sandbox;
 use tokio::runtime::Runtime;
 
+use super::bench::{Bench, Context, unmeasured};
 use super::measure::{Case, Goal, side_by_side, timed};
 use super::tree::{Repository, scratch, succeed};
-use super::{Bench, Context, unmeasured};
 use crate::error::TaskError;
 
 /// The most times that `cp` takes.

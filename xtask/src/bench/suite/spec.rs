@@ -17,9 +17,9 @@ use crucible_spec::{
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
+use super::bench::{Bench, Context, unmeasured};
 use super::measure::{Case, Goal, side_by_side, timed};
 use super::tree::scratch;
-use super::{Bench, Context, unmeasured};
 use crate::error::TaskError;
 
 /// How many receipts the long spec has, and how many specs the large workspace.

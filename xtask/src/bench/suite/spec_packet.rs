@@ -10,9 +10,9 @@ use std::time::Duration;
 use crucible_model::Untrusted;
 use crucible_spec::{EntryKind, FileSelectors, PacketEntry, PacketLimits, gather_packet};
 
+use super::bench::{Bench, Context, unmeasured};
 use super::measure::{Case, Goal, side_by_side, timed};
 use super::tree::{read, scratch};
-use super::{Bench, Context, unmeasured};
 use crate::error::TaskError;
 
 /// How many files the packet has.

@@ -9,9 +9,9 @@ use std::time::Duration;
 use crucible_ledger::{Ledger, RunRow};
 use crucible_model::Timestamp;
 
+use super::bench::{Bench, Context, unmeasured};
 use super::measure::{Case, Goal, side_by_side, timed};
 use super::tree::scratch;
-use super::{Bench, Context, unmeasured};
 use crate::error::TaskError;
 
 /// What a person waits for before anything happens.

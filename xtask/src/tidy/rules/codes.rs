@@ -4,8 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use super::super::rule::{Report, Rule};
 use super::super::source::{self, Token};
-use super::super::{Report, Rule, Workspace};
+use super::super::workspace::Workspace;
 
 const FOLDER: &str = "docs/codes/";
 

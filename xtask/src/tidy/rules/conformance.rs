@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::super::rule::{Report, Rule};
 use super::super::source;
+use super::super::workspace::Workspace;
 use super::super::workspace::{SourceFile, short_name};
-use super::super::{Report, Rule, Workspace};
 
 const TABLE: &str = "docs/conformance.md";
 

@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::super::rule::{Report, Rule};
+use super::super::workspace::Workspace;
 use super::super::workspace::{Need, Package, short_name};
-use super::super::{Report, Rule, Workspace};
 
 const TABLE: &str = "ARCHITECTURE.md";
 

@@ -4,8 +4,9 @@
 //! `expect` attribute: product code may do that in `host` (files, environment, time) and `sandbox`
 //! (processes) alone. The tooling in `xtask` is free.
 
+use super::super::rule::{Report, Rule};
 use super::super::source::{self, Kind, Token};
-use super::super::{Report, Rule, Workspace};
+use super::super::workspace::Workspace;
 
 const PRINTERS: &[&str] = &["print", "println", "eprint", "eprintln"];
 

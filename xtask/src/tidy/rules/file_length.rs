@@ -1,6 +1,7 @@
 //! No file is so long that nobody reads it whole.
 
-use super::super::{Report, Rule, Workspace};
+use super::super::rule::{Report, Rule};
+use super::super::workspace::Workspace;
 
 /// The most lines a file may have before its tests.
 const MOST_LINES: usize = 800;

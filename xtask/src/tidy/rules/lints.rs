@@ -3,9 +3,10 @@
 //! `expect(lint, reason = "…")` is the only way to make an exception: it says why, and it fails when
 //! it is no longer needed.
 
+use super::super::rule::{Report, Rule};
 use super::super::source::{self, Attribute};
 use super::super::workspace::SourceFile;
-use super::super::{Report, Rule, Workspace};
+use super::super::workspace::Workspace;
 
 /// Looks at every attribute, of tests too.
 pub(in super::super) struct Lints;

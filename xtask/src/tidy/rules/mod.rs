@@ -1,5 +1,6 @@
 //! The rules, one file each; the list that runs is [`RULES`](super::RULES).
 
+pub(super) mod circles;
 pub(super) mod codes;
 pub(super) mod conformance;
 pub(super) mod edges;

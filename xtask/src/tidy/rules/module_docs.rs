@@ -1,6 +1,7 @@
 //! Every source file opens with what it owns, how it works and what always holds.
 
-use super::super::{Report, Rule, Workspace};
+use super::super::rule::{Report, Rule};
+use super::super::workspace::Workspace;
 
 /// Files under `src` begin with a `//!` comment.
 pub(in super::super) struct ModuleDocs;

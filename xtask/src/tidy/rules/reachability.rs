@@ -1,6 +1,7 @@
 //! Every source file is compiled, and reads as Rust.
 
-use super::super::{Report, Rule, Workspace};
+use super::super::rule::{Report, Rule};
+use super::super::workspace::Workspace;
 
 /// Files under `src` are reached by `mod` from a crate root.
 pub(in super::super) struct Reachability;

@@ -2,9 +2,10 @@
 //!
 //! Dependencies of tests are free: a test may open the ledger's database by hand to damage it.
 
+use super::super::rule::{Report, Rule};
 use super::super::source::{self, Kind};
+use super::super::workspace::Workspace;
 use super::super::workspace::{Need, Package, Parsed, SourceFile};
-use super::super::{Report, Rule, Workspace};
 
 /// A library and the crates whose product may depend on it.
 const WALLS: &[(&str, &[&str])] = &[

@@ -3,7 +3,8 @@
 //! Where packages come from is the reader's configuration, not ours. The names are kept in two halves,
 //! so that this file does not hold what it forbids. `Cargo.lock` is cargo's own text.
 
-use super::super::{Report, Rule, Workspace};
+use super::super::rule::{Report, Rule};
+use super::super::workspace::Workspace;
 
 const FORBIDDEN: &[(&str, &str)] = &[
     ("crates", ".io"),

@@ -8,11 +8,13 @@ use std::path::{Component, Path, PathBuf};
 
 use clap::Args;
 use crucible_host::words::shell_word;
+use crucible_llm::ReceiptWarning;
 use crucible_model::ByteLimit;
 use crucible_repo::Gh;
 use crucible_settings::Settings;
 use crucible_spec::{
-    FileSelectors, IDEA, Idea, IdeaBuilder, IssueRef, PacketLimits, SpecError, SpecId, SpecProject, SpecStore,
+    FileSelectors, IDEA, Idea, IdeaBuilder, IssueRef, PacketLimits, PhaseRun, SpecError, SpecId, SpecProject,
+    SpecStore,
 };
 
 use crate::app::App;
@@ -283,6 +285,17 @@ fn escaped(name: &str) -> String {
         glob.push(c);
     }
     glob
+}
+
+/// What the sources of an idea leave out, and what else deserves a look about them.
+pub(super) fn warn_of_sources(run: &mut PhaseRun<'_>, given: Option<&GivenIdea>) {
+    let idea = given.map(|given| &given.idea);
+    for passed_over in idea.into_iter().flat_map(|idea| &idea.passed_over) {
+        run.warn(ReceiptWarning { kind: "file_passed_over".to_owned(), message: passed_over.to_string() });
+    }
+    for note in idea.into_iter().flat_map(|idea| &idea.notes) {
+        run.warn(ReceiptWarning { kind: "source_note".to_owned(), message: note.clone() });
+    }
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ use super::hooks::Hooks;
 use super::ignored::keep_out_of_git;
 use super::progress::PhaseProgress;
 use super::show::{show_dry, show_phase};
-use super::sources::{GivenIdea, IdeaOrigin, SourceFlags, packet_limits};
+use super::sources::{GivenIdea, IdeaOrigin, SourceFlags, packet_limits, warn_of_sources};
 use super::{place, show};
 use crate::app::App;
 use crate::commands::council::number;
@@ -789,15 +789,4 @@ fn nobody() -> CommandError {
         "Say whom to ask: --provider NAME, or {} for every command; `crucible doctor` shows who can be asked.",
         crucible_settings::variable_of("llm.provider")
     ))
-}
-
-/// What the sources of an idea leave out, and what else deserves a look about them.
-fn warn_of_sources(run: &mut PhaseRun<'_>, given: Option<&GivenIdea>) {
-    let idea = given.map(|given| &given.idea);
-    for passed_over in idea.into_iter().flat_map(|idea| &idea.passed_over) {
-        run.warn(ReceiptWarning { kind: "file_passed_over".to_owned(), message: passed_over.to_string() });
-    }
-    for note in idea.into_iter().flat_map(|idea| &idea.notes) {
-        run.warn(ReceiptWarning { kind: "source_note".to_owned(), message: note.clone() });
-    }
 }

@@ -19,6 +19,9 @@ const TOOLS: [&str; 24] = [
     "cat", "cd", "chmod", "cp", "dirname", "file", "git", "install", "ldd", "ln", "ls", "mkdir", "mv", "nm",
     "objcopy", "objdump", "ranlib", "rm", "rmdir", "size", "strip", "tar", "touch", "true",
 ];
+/// Variables that name a compiler, and a name by which it is known. A makefile may call it anything, as `winegcc` for one platform.
+const COMPILERS: [(&str, &str); 5] =
+    [("AR", "ar"), ("CC", "cc"), ("CPP", "cc"), ("CXX", "c++"), ("LD", "ld")];
 /// How many commands and targets are followed; what comes behind says nothing.
 const MAX_STEPS: usize = 20_000;
 /// The longest name of a target that is followed, in bytes.
@@ -297,8 +300,15 @@ impl Follower<'_> {
             let all = self.needs_of(&explicit, &needs).join(" ");
             for line in &recipe {
                 has_command = true;
-                let automatic =
-                    [("@", target), ("<", &first), ("^", &all), ("+", &all), ("?", &all), ("*", &own)];
+                let mut automatic = self.compilers();
+                automatic.extend([
+                    ("@", target),
+                    ("<", first.as_str()),
+                    ("^", &all),
+                    ("+", &all),
+                    ("?", &all),
+                    ("*", &own),
+                ]);
                 let line = self.made.expand_with(line, &automatic);
                 self.text(&line, &directory.clone(), MAX_NESTED);
             }
@@ -325,6 +335,15 @@ impl Follower<'_> {
                 &directory,
             );
         }
+    }
+
+    /// The compilers by names that are known, but for one that is a file of the project.
+    fn compilers(&self) -> Vec<(&'static str, &'static str)> {
+        let is_own = |variable: &str| {
+            let value = self.made.expand(&format!("$({variable})"));
+            value.split_whitespace().any(|word| self.tree.paths.contains(plain(word)))
+        };
+        COMPILERS.into_iter().filter(|(variable, _)| !is_own(variable)).collect()
     }
 
     /// What a target needs by all rules that name it.

@@ -59,6 +59,17 @@ fn source_with_the_entry_point_counts_however_the_program_is_run() {
 }
 
 #[test]
+fn compiler_of_one_platform_hides_no_product() {
+    let makefile = "CC?=gcc\nifeq (wine,$(PLATFORM))\nCC = winegcc\nendif\n\
+        test: checks\n\t$(HELPER) ./checks$(EXT)\nchecks: add_g.o checks.o\n\t$(CC) add_g.o checks.o -o $@\n\
+        add_g.o: add.c\n\t$(CC) -c add.c -o $@\nchecks.o: checks.c\n\t$(CC) -c checks.c -o $@\n\
+        add.o: add.c\n\t$(CC) -c add.c\ntool: add.o contrib/tool.c\n\t$(CC) $^ -o $@\n";
+    let tool = "#include \"add.h\"\nint main(void) { return add(1, 2); }\n";
+    let files = [("checks.c", CHECKS), ("add.c", ADD_ASSERTING), ("add.h", HEADER), ("contrib/tool.c", tool)];
+    assert_eq!(of_makefile(makefile, &files), ["checks.c"]);
+}
+
+#[test]
 fn command_of_the_gate_itself_counts_as_a_recipe_does() {
     let files = [("checks.c", CHECKS), ("add.c", ADD), ("add.h", HEADER)];
     let command = "cc checks.c add.c -o checks && ./checks";

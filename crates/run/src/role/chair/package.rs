@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use crucible_model::{RepoPath, SourcePlace, is_source};
 use crucible_pack::{area_of, is_beside};
 
-use super::is_plain;
-use crate::scope::Tree;
+use crate::scope::{Tree, is_plain};
 
 /// A place with more sources than this is too large to be opened; a directory in it may be.
 const MAX_SOURCES: usize = 400;
