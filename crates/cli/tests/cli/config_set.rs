@@ -44,7 +44,7 @@ fn config_set_below_the_top_writes_the_file_of_the_repository() {
 
 #[test]
 fn config_set_refuses_what_a_project_may_not_say() {
-    let repo = small().build();
+    let repo = RepoBuilder::new().file("a.py", "A = 1\n").build();
     let desk = Desk::new();
     for key in [["sandbox.strength", "off"], ["run.max_iterations", "50"]] {
         let ran = desk.call(["config", "set"]).args(key).current_dir(repo.path()).run().exits(2);
