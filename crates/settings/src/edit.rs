@@ -15,8 +15,9 @@ use toml_edit::{DocumentMut, Item, Table, TableLike};
 
 use crate::error::ConfigError;
 use crate::files::{ConfigFiles, MAX_FILE, PROJECT_FILE, read_of_project, stands};
+use crate::known::{name_in, spec_of};
 use crate::layers::{Layers, Setting};
-use crate::spec::{DefaultValue, SettingSpec, name_in, spec_of};
+use crate::spec::{DefaultValue, SettingSpec};
 
 /// Which file is edited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,7 +18,8 @@ use toml::Value;
 
 use crate::error::ConfigError;
 use crate::files::{ConfigFiles, MAX_FILE, read_of_project, stands};
-use crate::spec::{DefaultValue, Setter, SettingSpec, flag_of, name_in, spec_of, specs, variable_of};
+use crate::known::{flag_of, name_in, spec_of, specs, variable_of};
+use crate::spec::{DefaultValue, Setter, SettingSpec};
 
 /// Variables that are read elsewhere and set no key.
 const OTHER_VARIABLES: [&str; 2] = ["CRUCIBLE_HOME", "CRUCIBLE_CLOCK"];

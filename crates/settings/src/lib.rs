@@ -10,6 +10,7 @@ mod declare;
 mod edit;
 mod error;
 mod files;
+mod known;
 mod layers;
 mod reference;
 mod sections;
@@ -20,6 +21,7 @@ mod words;
 pub use edit::{Edit, EditError, EditedFile};
 pub use error::ConfigError;
 pub use files::ConfigFiles;
+pub use known::{flag_of, variable_of};
 pub use layers::{Setting, SettingSource};
 pub use reference::{settings_page, settings_schema};
 pub use sections::council::CouncilSection;
@@ -36,7 +38,6 @@ pub use sections::run::{ContextSection, PatchSection, RunSection};
 pub use sections::sandbox::SandboxSection;
 pub use sections::spec::{HookEntry, SpecSection};
 pub use settings::Settings;
-pub use spec::{DefaultValue, Section, Setter, SettingSpec, flag_of, variable_of};
 pub use words::{
     DeltaRule, ExamplesNeed, FindScope, GateReach, GateTier, HookPoint, OnHookFailure, OneOf, SkillAuthor,
     Switch, Words,

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use crate::known::{flag_of, variable_of};
 use crate::sections::SECTIONS;
-use crate::spec::{DefaultValue, Section, Setter, SettingSpec, flag_of, variable_of};
+use crate::spec::{DefaultValue, Section, Setter, SettingSpec};
 
 /// The top of the reference page.
 const HEAD: &str = "\
@@ -183,6 +184,7 @@ fn paragraph(text: &mut String, words: &str) {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the tests may write the reference anew")]
 mod tests {
     use std::path::Path;
 
@@ -190,7 +192,7 @@ mod tests {
     use crucible_model::ByteLimit;
 
     use super::*;
-    use crate::spec::specs;
+    use crate::known::specs;
 
     /// The checked-in file, written anew first where the caller asks for that.
     fn kept(relative: &str, now: &str) -> String {

@@ -81,7 +81,7 @@ impl Settings {
     }
 
     fn from_layers(layers: Layers) -> Self {
-        let providers = PROVIDERS.iter().map(|name| (*name, ProviderSection::read(name, &layers)));
+        let providers = PROVIDERS.iter().map(|name| (*name, provider(&layers, name)));
         Self {
             paths: section(&layers, "paths"),
             llm: section(&layers, "llm"),
@@ -141,13 +141,20 @@ impl Settings {
     }
 }
 
+/// The section of a provider.
+fn provider(layers: &Layers, name: &str) -> ProviderSection {
+    let value: &dyn Fn(&str) -> Option<Value> =
+        &|field| layers.value(&format!("llm.{name}.{field}")).cloned();
+    ProviderSection::read(value, entries(layers, &format!("llm.{name}.profiles")))
+}
+
 /// A section of its own table.
-pub(crate) fn section<T: FromLayers>(layers: &Layers, table: &str) -> T {
+fn section<T: FromLayers>(layers: &Layers, table: &str) -> T {
     T::read(&|field| layers.value(&format!("{table}.{field}")).cloned())
 }
 
 /// The tables that users named below `table`, by name.
-pub(crate) fn entries<T: FromLayers>(layers: &Layers, table: &str) -> BTreeMap<String, T> {
+fn entries<T: FromLayers>(layers: &Layers, table: &str) -> BTreeMap<String, T> {
     let entry = |name: String| {
         let value: &dyn Fn(&str) -> Option<Value> =
             &|field| layers.value(&format!("{table}.{name}.{field}")).cloned();

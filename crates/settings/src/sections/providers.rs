@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use toml::Value;
+
 use crate::declare::{FromLayers, FromValue, table};
-use crate::layers::Layers;
-use crate::settings::entries;
 
 /// The providers, in the order of the reference.
 pub const PROVIDERS: &[&str] =
@@ -38,11 +38,13 @@ pub struct ProviderSection {
 }
 
 impl ProviderSection {
-    pub(crate) fn read(name: &str, layers: &Layers) -> Self {
-        let value = |field: &str| layers.value(&format!("llm.{name}.{field}"));
-        let text = |field: &str| value(field).and_then(FromValue::from_value);
-        let number = |field: &str| value(field).map(FromValue::from_value).unwrap_or_default();
-        let profiles = entries::<ProfileEntry>(layers, &format!("llm.{name}.profiles"));
+    /// Reads each field by its name.
+    pub(crate) fn read(
+        value_of: &dyn Fn(&str) -> Option<Value>,
+        profiles: BTreeMap<String, ProfileEntry>,
+    ) -> Self {
+        let text = |field: &str| value_of(field).as_ref().and_then(FromValue::from_value);
+        let number = |field: &str| value_of(field).as_ref().map(FromValue::from_value).unwrap_or_default();
         Self {
             binary: text("binary"),
             base_url: text("base_url"),
@@ -50,7 +52,7 @@ impl ProviderSection {
             model: text("model"),
             max_tokens: number("max_tokens"),
             context_window: number("context_window"),
-            temperature: value("temperature").map(FromValue::from_value),
+            temperature: value_of("temperature").as_ref().map(FromValue::from_value),
             referer: text("referer"),
             title: text("title"),
             cassette: text("cassette"),
@@ -60,10 +62,10 @@ impl ProviderSection {
 }
 
 /// The model of a profile.
-struct ProfileEntry(Option<String>);
+pub(crate) struct ProfileEntry(Option<String>);
 
 impl FromLayers for ProfileEntry {
-    fn read(value_of: &dyn Fn(&str) -> Option<toml::Value>) -> Self {
+    fn read(value_of: &dyn Fn(&str) -> Option<Value>) -> Self {
         Self(value_of("model").as_ref().and_then(FromValue::from_value))
     }
 }
