@@ -246,6 +246,7 @@ mod tests {
         ".claude/settings.json",
         ".mcp.json",
         "CLAUDE.md",
+        "CLAUDE.local.md",
         "AGENTS.md",
         "sub/AGENTS.md",
         ".devcontainer/devcontainer.json",

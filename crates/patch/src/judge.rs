@@ -16,6 +16,7 @@ use crate::parse::parse;
 use crate::patch::{Change, Content, FileMode, FilePatch, Files, Patch};
 use crate::policy::{Policy, PolicySource};
 use crate::source::{Definition, Language, definitions, is_private, mentions, test_code};
+use crate::stdlib::shadows_stdlib;
 use crate::tricks::brought_in;
 
 /// Says by the name alone whether a path is of some class.
@@ -128,7 +129,8 @@ fn takes_no_place(path: &RepoPath) -> bool {
     let name = path.file_name().to_ascii_lowercase();
     let stem = name.split('.').next().unwrap_or_default();
     let is_header = [".h", ".hh", ".hpp", ".hxx"].iter().any(|end| name.ends_with(end));
-    is_document(path) || (Language::of(path).is_some() && !is_header && !LOOKED_UP.contains(&stem))
+    let is_looked_up = LOOKED_UP.contains(&stem) || shadows_stdlib(path);
+    is_document(path) || (Language::of(path).is_some() && !is_header && !is_looked_up)
 }
 
 fn is_document(path: &RepoPath) -> bool {

@@ -21,6 +21,7 @@ mod patch;
 mod policy;
 mod quote;
 mod source;
+mod stdlib;
 mod syntax;
 mod tricks;
 

@@ -11,10 +11,10 @@ use crucible_model::{Code, Finding, RepoPath};
 use crate::class::is_test_path;
 use crate::hidden::hidden_characters;
 use crate::patch::{Change, Content, FilePatch, Files, LineKind, Patch};
-use crate::policy::Policy;
+use crate::policy::{Policy, PolicySource};
 use crate::source::{
-    Included, Language, Reach, Role, Sight, Trick, Weight, definitions, doctests, included, may_be_doctest,
-    may_matter, sights,
+    Included, Language, Names, Reach, Role, Sight, Trick, Weight, definitions, doctests, included,
+    may_be_doctest, may_matter, sights,
 };
 
 /// How often each construct stands in one text.
@@ -26,7 +26,7 @@ pub(crate) fn brought_in(patch: &Patch, policy: &Policy, before: &Files, after: 
     let mut findings = constructs(&texts, policy);
     findings.extend(hidden_characters(patch, policy, after));
     findings.extend(lost_examples(&texts, policy));
-    findings.extend(read_from_outside(patch, before, after));
+    findings.extend(read_from_outside(patch, policy, before, after));
     findings
 }
 
@@ -161,41 +161,62 @@ fn lost_examples(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
         .collect()
 }
 
-/// Files outside of the repository that what is built would hold, or whatever loads the sources would run. Naming a file lifts this not:
-/// whoever names a file does not name what it reads.
-fn read_from_outside(patch: &Patch, before: &Files, after: &Files) -> Vec<Finding> {
-    let mut balance: BTreeMap<Included, i64> = BTreeMap::new();
-    let mut brought: Vec<(&RepoPath, BTreeSet<Included>)> = Vec::new();
+/// Files outside of the repository that what is built would hold, or whatever loads the sources would run, and constructs of which
+/// nobody can tell what they read. Naming a file never lifts the first. It lifts the second where a person names it: a plan names
+/// files to change them, and whoever wrote it is the one that is not trusted here.
+fn read_from_outside(patch: &Patch, policy: &Policy, before: &Files, after: &Files) -> Vec<Finding> {
+    let mut olds: Vec<(&RepoPath, &[u8])> = Vec::new();
+    let mut news: Vec<(&RepoPath, &[u8])> = Vec::new();
     for file in patch.files.iter().filter(|file| file.content == Content::Text) {
         let stays =
             |path: &&RepoPath| !matches!(file.change, Change::Copy { .. }) && before.contains_key(*path);
-        let old = file.old_path().filter(stays).and_then(|path| Some((path, before.get(path)?)));
-        for seen in old.map(|(path, old)| included(path, old)).unwrap_or_default() {
-            *balance.entry(seen).or_default() -= 1;
-        }
+        let old = file.old_path().filter(stays);
+        olds.extend(old.and_then(|path| Some((path, before.get(path)?.as_slice()))));
         let new = after.get(&file.path).filter(|_| file.change != Change::Delete);
-        let new = new.map(|new| included(&file.path, new)).unwrap_or_default();
+        news.extend(new.map(|new| (&file.path, new.as_slice())));
+    }
+    let mut balance: BTreeMap<Included, i64> = BTreeMap::new();
+    let names = Names::of(olds.iter().copied());
+    for seen in olds.iter().flat_map(|(path, old)| included(path, old, &names)) {
+        *balance.entry(seen).or_default() -= 1;
+    }
+    let names = Names::of(news.iter().copied());
+    let mut brought: Vec<(&RepoPath, BTreeSet<Included>)> = Vec::new();
+    for (path, new) in news {
+        let new = included(path, new, &names);
         for seen in &new {
             *balance.entry(seen.clone()).or_default() += 1;
         }
-        brought.push((&file.path, new.into_iter().collect()));
+        brought.push((path, new.into_iter().collect()));
     }
     let is_more = |seen: &Included| balance.get(seen).is_some_and(|count| *count > 0);
     let code = || Code::new("patch-reads-outside");
-    let told = |path: &RepoPath, seen: Included| {
-        let subject = format!("{} in {path}", seen.what);
+    let finding = |path: &RepoPath, seen: Included| {
+        let subject = format!("{} in {path}", seen.what());
+        let is_permitted = policy.source != PolicySource::Plan && policy.names(path);
         match seen.reach {
             Reach::Outside => {
                 let hint =
                     "the path leaves the repository; copy what the code needs into it and name it there";
                 Finding::error(code(), subject, hint)
             }
+            Reach::Unknown if is_permitted => Finding::warning(
+                code(),
+                subject,
+                "cannot tell what it reads; see that it stays in the repository",
+            ),
             Reach::Unknown => {
-                let hint = "only the build knows this path; see that it stays in the repository";
-                Finding::warning(code(), subject, hint)
+                let permit = match policy.source {
+                    PolicySource::Plan => "make this change by hand",
+                    source => source.naming(),
+                };
+                let hint = format!(
+                    "cannot tell what it reads; write one literal without escapes, relative to the file, or {permit}"
+                );
+                Finding::error(code(), subject, hint)
             }
         }
     };
     let each = brought.into_iter().flat_map(|(path, seen)| seen.into_iter().map(move |seen| (path, seen)));
-    each.filter(|(_, seen)| is_more(seen)).map(|(path, seen)| told(path, seen)).collect()
+    each.filter(|(_, seen)| is_more(seen)).map(|(path, seen)| finding(path, seen)).collect()
 }

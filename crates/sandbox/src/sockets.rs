@@ -5,9 +5,13 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Component, Path, PathBuf};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
 
 use crucible_host::fs::read_prefix;
 use crucible_model::ByteLimit;
@@ -18,6 +22,10 @@ const LIST: &str = "/proc/net/unix";
 const MOUNTS: &str = "/proc/self/mountinfo";
 /// How much of a list is read: some hundred thousand sockets.
 const LIST_READ: ByteLimit = ByteLimit(64 * 1024 * 1024);
+/// How many entries of the writable directories are looked at.
+const MOST_ENTRIES: usize = 2_000_000;
+/// The longest path that an address of a socket takes.
+const MOST_PATH: usize = 100;
 /// Where services put theirs, besides what is covered whole. What lies elsewhere comes and goes with people's own
 /// programs, and a path that is gone could not be covered.
 const SERVICES: [&str; 5] = ["/etc", "/opt", "/srv", "/usr", "/var"];
@@ -29,25 +37,39 @@ pub(crate) fn of_services() -> Vec<PathBuf> {
     found.filter(|path| path.symlink_metadata().is_ok()).collect()
 }
 
-/// The sockets below these directories, paths without links, that somebody listens at or that are mounted there. What nobody listens at is
-/// no way out, and the program may want to make it anew.
+/// The sockets below these directories, paths without links, that a program holds open or that are mounted there. Every entry is looked at,
+/// whatever its name: the kernel's list has the name that a socket was bound by, and it may have been moved or linked since. A socket
+/// that no program holds open is no way out, and the program may want to make it anew.
+///
+/// The first [`MOST_ENTRIES`] entries are looked at. Behind them only those are found whose names are in the kernel's lists.
 pub(crate) fn of_directories(directories: &[PathBuf]) -> BTreeSet<PathBuf> {
-    if directories.is_empty() {
-        return BTreeSet::new();
-    }
-    let (sockets, mounts) = (list(LIST), list(MOUNTS));
-    let is_below = |path: &Path| directories.iter().any(|directory| path.starts_with(directory));
-    let named = bound(&sockets).into_iter().chain(mounted(&mounts)).filter_map(|path| real(&path));
-    let mut found: BTreeSet<PathBuf> = named.filter(|path| is_below(path) && is_socket(path)).collect();
-    // One that was bound by a relative path may lie anywhere.
-    let relative = bound_relatively(&sockets);
-    if !relative.is_empty() {
-        for directory in directories {
-            let all = below(directory).into_iter();
-            found.extend(all.filter(|path| relative.iter().any(|end| path.ends_with(end))));
-        }
+    let mut left = MOST_ENTRIES;
+    let mut found: BTreeSet<PathBuf> = directories
+        .iter()
+        .flat_map(|directory| below(directory, &mut left))
+        .filter(|path| is_held(path))
+        .collect();
+    if left == 0 {
+        let is_below = |path: &Path| directories.iter().any(|directory| path.starts_with(directory));
+        let named =
+            bound(&list(LIST)).into_iter().chain(mounted(&list(MOUNTS))).filter_map(|path| real(&path));
+        found.extend(named.filter(|path| is_below(path) && is_socket(path)));
     }
     found
+}
+
+/// Whether a program holds the socket at `path` open, in whichever network namespace. The kernel finds it by its inode. It tells before it
+/// compares kinds, and nobody notices a datagram socket that connects; so no service is disturbed.
+fn is_held(path: &Path) -> bool {
+    let Ok(socket) = UnixDatagram::unbound() else { return true };
+    let connected =
+        match (path.as_os_str().len() > MOST_PATH, path.parent().map(File::open), path.file_name()) {
+            (true, Some(Ok(directory)), Some(name)) => {
+                socket.connect(Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name))
+            }
+            _ => socket.connect(path),
+        };
+    connected.err().is_none_or(|error| error.kind() != ErrorKind::ConnectionRefused)
 }
 
 /// A list of the kernel's. Where it has none there is nothing to list.
@@ -64,13 +86,18 @@ fn is_socket(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket())
 }
 
-/// Every socket below a directory, links not followed. What cannot be listed from here cannot be from within.
-fn below(directory: &Path) -> Vec<PathBuf> {
-    let (mut found, mut left) = (Vec::new(), vec![directory.to_owned()]);
-    while let Some(at) = left.pop() {
+/// Every socket below a directory, links not followed, among as many entries as are left. What cannot be listed from here cannot be from
+/// within.
+fn below(directory: &Path, left: &mut usize) -> Vec<PathBuf> {
+    let (mut found, mut open) = (Vec::new(), vec![directory.to_owned()]);
+    while let Some(at) = open.pop() {
         for entry in std::fs::read_dir(&at).into_iter().flatten().flatten() {
+            if *left == 0 {
+                return found;
+            }
+            *left -= 1;
             match entry.file_type() {
-                Ok(kind) if kind.is_dir() => left.push(entry.path()),
+                Ok(kind) if kind.is_dir() => open.push(entry.path()),
                 Ok(kind) if kind.is_socket() => found.push(entry.path()),
                 _ => {}
             }
@@ -87,23 +114,6 @@ fn bound(list: &[u8]) -> BTreeSet<PathBuf> {
         Some(PathBuf::from(OsStr::from_bytes(line.get(start..)?)))
     });
     paths.collect()
-}
-
-/// The relative paths in that list, without the steps at their beginning.
-fn bound_relatively(list: &[u8]) -> BTreeSet<PathBuf> {
-    let paths = list.split(|byte| *byte == b'\n').skip(1).filter_map(|line| {
-        let mut rest = line.trim_ascii_start();
-        for _ in 0..7 {
-            let end = rest.iter().position(u8::is_ascii_whitespace)?;
-            rest = rest.get(end..)?.trim_ascii_start();
-        }
-        (!rest.is_empty() && !matches!(rest[0], b'/' | b'@')).then(|| PathBuf::from(OsStr::from_bytes(rest)))
-    });
-    let steps = |part: &Component<'_>| !matches!(part, Component::Normal(_));
-    paths
-        .map(|path| path.components().skip_while(steps).collect())
-        .filter(|path: &PathBuf| path.file_name().is_some())
-        .collect()
 }
 
 /// The places where something is mounted: the fifth column of the list, in which a blank is `\040`.
@@ -146,10 +156,9 @@ mod tests {
     #[test]
     fn paths_are_taken_from_the_kernels_list() {
         let paths = |texts: &[&str]| texts.iter().map(PathBuf::from).collect::<BTreeSet<_>>();
-        // An abstract name that looks like a path is taken for one, and so is the end of a relative one; nothing lies there.
+        // An abstract name that looks like a path is taken for one; nothing lies there.
         assert_eq!(bound(LISTED), paths(&["/home/me/s", "/run/my s", "/var/abstract", "/var/lib/my sql/s"]));
-        assert_eq!(bound_relatively(LISTED), paths(&["run/my s"]));
-        assert!(bound(b"").is_empty() && bound_relatively(b"").is_empty());
+        assert!(bound(b"").is_empty());
     }
 
     #[test]

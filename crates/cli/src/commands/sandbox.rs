@@ -278,6 +278,15 @@ impl Exec {
         }
         let needs_git = !self.write_git
             && completed.stderr.text().lines().any(|line| line.contains(READ_ONLY) && line.contains(".git"));
+        // Inside namespaces a program that was killed shows as one that exited with 137.
+        let is_killed = matches!(completed.end, End::Exited(137) | End::Signalled(9));
+        if completed.ran_out_of_memory && is_killed {
+            return Err(CommandError::new(
+                ExitStatus::Refused,
+                "the command was ended because it used up its memory",
+            )
+            .hint("Give it more with [sandbox] memory_mib in the configuration."));
+        }
         if completed.ran_out_of_memory {
             app.output.remark(
                 "warning: the kernel ended a process, because the command used up its memory; [sandbox] memory_mib sets how much it gets",
@@ -298,7 +307,9 @@ impl Exec {
             }
             End::Signalled(signal) => Err(CommandError::new(
                 ExitStatus::Refused,
-                format!("the command was ended by signal {signal}; try it again, or look who sent it"),
+                format!(
+                    "the command was ended by signal {signal}; try it again, or find out which program sent it"
+                ),
             )),
             End::Forbidden => Err(CommandError::new(
                 ExitStatus::Refused,

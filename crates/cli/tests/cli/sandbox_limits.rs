@@ -22,6 +22,8 @@ fn memory_and_processes_are_settings() {
     assert!(["cgroup", "rlimit"].contains(&level.as_str()), "{level}");
     desk.user_config("[sandbox]\nmemory_mib = 100\n");
     let ran = exec(&desk, &take).run().exits(1);
+    let told = ran.stderr.contains("used up its memory") && ran.stderr.contains("memory_mib");
+    assert!(!ran.stderr.contains("signal") && (told || level != "cgroup"), "{}", ran.stderr);
     let ran: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(ran["stdout"], "");
     assert_eq!(ran["ran_out_of_memory"], level == "cgroup");

@@ -75,6 +75,57 @@ fn users_own_git_settings_are_read_only() {
     assert_eq!(std::fs::read_to_string(place.join("free")).unwrap(), "more\nmore\n");
 }
 
+/// Whatever a setting is called: a program in the work tree that git would start stays as it is.
+#[test]
+fn programs_that_git_settings_name_are_read_only() {
+    let (desk, repo) = (Desk::new(), repository());
+    let at = |path: &str| repo.path().join(path);
+    std::fs::create_dir_all(at("my tools/hooks")).unwrap();
+    std::fs::create_dir_all(at("templates")).unwrap();
+    let top = repo.path().to_str().unwrap().to_owned();
+    let settings = [
+        ("filter.x.clean", "sh tools/clean %f", "tools/clean"),
+        ("filter.x.process", "'./my tools/process'", "my tools/process"),
+        ("core.fsmonitor", "tools/monitor", "tools/monitor"),
+        ("diff.external", "./tools/diff", "tools/diff"),
+        ("diff.x.textconv", "tools/text", "tools/text"),
+        ("merge.x.driver", "tools/merge %O %A", "tools/merge"),
+        ("core.pager", "LESS=R tools/pager", "tools/pager"),
+        ("core.editor", &format!("{top}/tools/editor"), "tools/editor"),
+        ("alias.do", "!f() { sh tools/alias; }; f", "tools/alias"),
+        ("gpg.program", "tools/gpg", "tools/gpg"),
+        ("credential.helper", "!tools/credential", "tools/credential"),
+        ("core.sshCommand", "tools/ssh -v", "tools/ssh"),
+        ("core.attributesFile", "tools/attributes", "tools/attributes"),
+        ("core.excludesFile", "tools/excludes", "tools/excludes"),
+        ("include.path", "../tools/included", "tools/included"),
+        ("new.setting", "tools/new", "tools/new"),
+    ]
+    .map(|(key, value, file)| (key, value.to_owned(), file));
+    std::fs::create_dir_all(at("tools")).unwrap();
+    for (key, value, file) in &settings {
+        std::fs::write(at(file), "").unwrap();
+        repo.git(["config", key, value]);
+    }
+    repo.git(["config", "core.hooksPath", "my tools/hooks"]);
+    repo.git(["config", "init.templateDir", "templates"]);
+    repo.git(["config", "difftool.x.cmd", "tools/to-come"]);
+    let files: Vec<&str> = settings.iter().map(|(_, _, file)| *file).collect();
+    let mut script = String::new();
+    for file in files.iter().copied().chain(["my tools/hooks/pre-commit", "templates/x", "tools/to-come"]) {
+        script += &format!("(echo x >> '{file}') 2>/dev/null && echo 'planted {file}'\n");
+    }
+    script += "mv tools other 2>/dev/null && echo moved\n";
+    let honest = "echo x > src/a.txt; echo x > tools/other; echo x > new.txt; echo worked\n";
+    let ran = exec(&desk, repo.path(), &[], &format!("{script}{honest}")).ok().json();
+    assert_eq!(ran["stdout"], "worked\n", "{ran:#}");
+    assert!(!at("tools/to-come").exists() && at("tools/other").exists());
+    // With the flag all of it works, so the test can fail.
+    let ran = exec(&desk, repo.path(), &["--write-git"], &script).ok().json();
+    let told = ran["stdout"].as_str().unwrap();
+    assert!(told.contains("planted tools/clean") && told.contains("planted tools/to-come"), "{told}");
+}
+
 #[test]
 fn many_hidden_files_push_nothing_out_of_the_list() {
     let (desk, repo) = (Desk::new(), repository());

@@ -20,7 +20,7 @@ use crucible_model::RepoPath;
 
 pub(crate) use definitions::{Definition, definitions, is_private, mentions};
 pub(crate) use doctests::{doctests, may_be_doctest};
-pub(crate) use included::{Included, Reach, included};
+pub(crate) use included::{Included, Names, Reach, included};
 pub use signs::{Asserts, SourceSigns, defines_assertions, source_signs};
 pub(crate) use tricks::{Role, Sight, Trick, Weight, may_matter, sights};
 
@@ -204,6 +204,9 @@ mod tests {
                     "include!(",
                     "include!(concat!(",
                     "#[cfg_attr(a,path=",
+                    "macro_rules! a{",
+                    "macro_rules! a{($b:expr)=>{include!($b)}}a!(",
+                    "asm!(concat!(",
                 ],
             ),
             (
@@ -219,12 +222,26 @@ mod tests {
                     "[\"exit\"]",
                     "assert[",
                     "if(x)/",
+                    "require(",
+                    "a=require;a(",
+                    "import('./'+",
                 ],
             ),
             (&[Language::Go], &["func (", "func init(){", "/*"]),
             (
                 &[Language::C],
-                &["R\"(", "#define a \\\n", "class A{", "const enum ", "#include <", "#include a\n"],
+                &[
+                    "R\"(",
+                    "#define a \\\n",
+                    "class A{",
+                    "const enum ",
+                    "#include <",
+                    "#include a\n",
+                    "#define a b\n#include a\n",
+                    "asm(",
+                    "asm(a ",
+                    ".incbin \"",
+                ],
             ),
             (
                 &[Language::Python],
@@ -252,8 +269,13 @@ mod tests {
                     let _ = definitions(*language, source.as_bytes());
                     let _ = test_code(*language, source.as_bytes());
                     let _ = doctests(*language, source.as_bytes());
-                    for path in ["a/b.rs", "a/b.c", "a/b.js", "a/b.go", "a/b.py", "a/b.php", "a/b.rst"] {
-                        let _ = included(&path.parse().unwrap(), source.as_bytes());
+                    for path in [
+                        "a/b.rs", "a/b.c", "a/b.S", "a/b.js", "a/b.go", "a/b.py", "a/b.php", "a/b.rst",
+                        "a/b.zig", "a/b.x",
+                    ] {
+                        let path = path.parse().unwrap();
+                        let names = Names::of([(&path, source.as_bytes())]);
+                        let _ = included(&path, source.as_bytes(), &names);
                     }
                     for role in [Role::Test, Role::Source] {
                         let _ = sights(*language, role, source.as_bytes());

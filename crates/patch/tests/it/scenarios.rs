@@ -76,7 +76,7 @@ fn the_seeds_five_keys_admit_a_new_source_by_its_path() {
     assert_eq!(admits(five(&["src/a.py", "src/new.py"]), "src/new.py", "x = 1"), [""; 0]);
     assert_eq!(admits(five(&["docs/new.md"]), "docs/new.md", "New."), [""; 0]);
     assert_eq!(admits(five(&["src/"]), "src/new.py", "x = 1"), ["patch-new-file-unnamed"]);
-    for looked_up in ["src/pytest.py", "src/sitecustomize.py", "include/a.h", "data/a.bin"] {
+    for looked_up in ["src/pytest.py", "src/sitecustomize.py", "json.py", "include/a.h", "data/a.bin"] {
         let found = admits(five(&[looked_up]), looked_up, "x");
         assert!(found.contains(&"patch-new-file-unnamed".to_owned()), "{looked_up}: {found:?}");
         let named = json!({ "allow_roots": ["."], "named": [looked_up] });

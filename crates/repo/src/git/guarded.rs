@@ -1,6 +1,7 @@
-//! Which places of a directory decide what git runs, so that who may write in the directory can be kept from them.
+//! Finds the paths in a directory that decide what git runs, so that writers can be kept from them.
 //!
-//! What always holds: what git takes for a repository is either listed whole or an error; nothing is left out because git failed.
+//! Invariant: everything that git treats as a repository is listed completely, or the result is an error; a
+//! failure of git never shortens the list.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -18,7 +19,7 @@ use crate::tree_edit::GuardedPlaces;
 
 /// How many places are guarded at most: each is a mount.
 const MOST_PLACES: usize = 300;
-/// What the index says of a submodule, before its path.
+/// The mode of a submodule in the index, before its path.
 const GITLINK: &[u8] = b"160000 ";
 /// The value that every call of ours sets.
 const OURS: &[u8] = b"/dev/null";
@@ -26,7 +27,7 @@ const OURS: &[u8] = b"/dev/null";
 impl Git {
     /// The places in `directory` that decide which programs git runs, or which receipts are believed: the git directories of this work
     /// tree, `.git` of each submodule that the index names, also of those that are not there, the directories that `core.hooksPath` names
-    /// and the files that hold or include settings, of the repository or the user; each repository and each `.crucible` at any
+    /// the files that hold or include settings, of the repository or the user, and those that a word of any setting names; each repository and each `.crucible` at any
     /// depth, but for what `node_modules` and `target` hold; and what links among hooks and settings lead to. A directory that is not
     /// there ends with a `/`. Where `directory` lies in no repository, only what lies in it. The repository needs no commit.
     ///
@@ -54,7 +55,7 @@ impl Git {
         }
     }
 
-    /// The places of this work tree that decide what git runs, as they are now.
+    /// Returns the current paths of this work tree that decide what git runs.
     pub async fn guards(&self) -> GuardedPlaces {
         let asked = JudgedRepository {
             runner: &self.runner,
@@ -66,13 +67,13 @@ impl Git {
     }
 }
 
-/// What is searched for below `directory`, and what `named` tells that lies there.
+/// Returns the paths found below `directory`, and those in it that `named` reports.
 async fn all_in(
     directory: &Path,
     named: impl Future<Output = Result<Vec<PathBuf>, RepoError>>,
 ) -> Result<Vec<PathBuf>, RepoError> {
     let searched = directory.to_owned();
-    // The search waits for the disk, and git is asked meanwhile.
+    // The search waits for the disk while git runs.
     let nested = tokio::task::spawn_blocking(move || nested::places(&searched));
     let mut places = named.await?;
     let died = |error| RepoError::io("search", directory, std::io::Error::other(error));
@@ -85,8 +86,7 @@ async fn all_in(
     let places: BTreeSet<PathBuf> = places.into_iter().filter_map(inside).collect();
     if places.len() > MOST_PLACES {
         let why = format!(
-            "{} places in it decide what git runs; at most {MOST_PLACES} can be guarded. Move clones and other repositories that lie in \
-             it outside of it, or run the hook without walls (hooks.NAME.sandbox = \"off\" in your own configuration)",
+            "{} paths in it decide what git runs; at most {MOST_PLACES} can be protected. Move other repositories in it elsewhere, or run the hook without a sandbox (hooks.NAME.sandbox = \"off\" in your own configuration)",
             places.len()
         );
         return Err(RepoError::io("guard", directory, std::io::Error::other(why)));
@@ -94,7 +94,7 @@ async fn all_in(
     Ok(places.into_iter().collect())
 }
 
-/// A repository whose settings were judged, and how git is asked there.
+/// A repository with checked settings, and how to call git there.
 #[derive(Clone, Copy)]
 struct JudgedRepository<'a> {
     runner: &'a Runner,
@@ -104,7 +104,7 @@ struct JudgedRepository<'a> {
 }
 
 impl JudgedRepository<'_> {
-    /// What the repository itself names, wherever that lies, with `submodules` from its index.
+    /// Returns the paths that the repository itself names, anywhere, with `submodules` from its index.
     async fn named(
         self,
         submodules: impl Future<Output = Result<Vec<PathBuf>, RepoError>>,
@@ -130,9 +130,10 @@ impl JudgedRepository<'_> {
                 places.extend(included(entry, &file, self.env));
                 places.push(file);
             }
+            places.extend(files_in(entry, &place.top, self.env));
         }
         if hooks_are_named {
-            // As paths: a `~` stands for somebody's home.
+            // As paths: `~` is a home directory.
             let call = Call::new(["config", "--get-all", "-z", "--type=path", "core.hooksPath"]);
             let hooks = self.run(self.as_user(call)).await?;
             for hooks in hooks.records().filter(|value| *value != OURS) {
@@ -154,7 +155,7 @@ impl JudgedRepository<'_> {
         index.records().filter(|record| record.starts_with(GITLINK)).map(path).collect()
     }
 
-    /// The same call, which follows the user's own settings too.
+    /// Creates the same call that also follows the user's own settings.
     fn as_user(self, call: Call) -> Call {
         let user = identity::user_config(self.env);
         let named = user.iter().any(|(name, _)| name == "GIT_CONFIG_GLOBAL");
@@ -168,7 +169,7 @@ impl JudgedRepository<'_> {
     }
 }
 
-/// The files in which git looks for the user's own settings, as far as they are there.
+/// Returns the existing files with the user's own git settings.
 fn users_settings(env: &Environment) -> Vec<PathBuf> {
     let at = |name: &str| env.get_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let places = match at("GIT_CONFIG_GLOBAL") {
@@ -182,9 +183,48 @@ fn users_settings(env: &Environment) -> Vec<PathBuf> {
                 .collect()
         }
     };
-    // A link and what it leads to are two ways to the same orders.
+    // A link and its target are both guarded.
     let there = places.into_iter().filter_map(|file| Some([file.canonicalize().ok()?, file]));
     there.flatten().collect()
+}
+
+/// The files that the value of a setting names, whatever the setting: the whole of it, what stands in quotes, and each of its words. Which settings start
+/// programs, and by which words, only git knows; a file that none of them starts is guarded for nothing. Directories count where the
+/// setting is called a path or a directory. Programs are started at the top of the work tree.
+///
+/// A file that is not there counts, too, where its directory is: else it could be made.
+fn files_in(entry: &[u8], top: &Path, env: &Environment) -> Vec<PathBuf> {
+    let Some(line) = entry.iter().position(|byte| *byte == b'\n') else { return Vec::new() };
+    let (key, value) = (&entry[..line], &entry[line + 1..]);
+    let is_directory = key.ends_with(b"path") || key.ends_with(b"dir");
+    let whole = std::iter::once(value);
+    let words = value.split(|byte| byte.is_ascii_whitespace() || b"\"'`;&|()<>={}!,:".contains(byte));
+    let mut files = Vec::new();
+    // Between quotes a name may hold blanks.
+    let quoted = value.split(|byte| b"\"'".contains(byte));
+    for word in whole.chain(quoted).chain(words).filter(|word| !word.is_empty()) {
+        let home = [&b"~/"[..], b"$HOME/", b"${HOME}/"].iter().find_map(|home| word.strip_prefix(*home));
+        let path = match home {
+            Some(below) => env.home().map(|home| home.join(as_path(below))),
+            None => Some(top.join(as_path(word))),
+        };
+        let Some(path) = path else { continue };
+        let path = match path.parent().and_then(|parent| parent.canonicalize().ok()) {
+            Some(parent) if path.file_name().is_some() => parent.join(path.file_name().unwrap_or_default()),
+            _ => continue,
+        };
+        match path.metadata() {
+            Ok(meta) if meta.is_file() || (meta.is_dir() && is_directory && path != top) => {
+                files.extend(path.canonicalize().ok().filter(|real| *real != path));
+                files.push(path);
+            }
+            Ok(_) => {}
+            // A link that leads nowhere stands for what is made there.
+            Err(_) if word.contains(&b'/') && !value.contains(&b'\n') => files.push(path),
+            Err(_) => {}
+        }
+    }
+    files
 }
 
 /// The file that this entry of a file of settings includes, whether or not it is there.

@@ -181,9 +181,15 @@ fn sockets_in_a_writable_directory_are_covered() {
     part.current_dir(&scratch.copy).stdin(Stdio::piped()).stdout(Stdio::null());
     let _part = Decoy(part.spawn().unwrap());
     eventually("the socket is bound", || scratch.copy.join("deep/relative").exists());
+    // Names that no socket was bound by.
+    let _moved = UnixListener::bind(scratch.copy.join("before")).unwrap();
+    std::fs::rename(scratch.copy.join("before"), scratch.copy.join("moved")).unwrap();
+    std::fs::hard_link(scratch.copy.join("s"), scratch.copy.join("deep/linked")).unwrap();
+    let _elsewhere = UnixListener::bind(scratch.home.join("elsewhere")).unwrap();
+    std::fs::rename(scratch.home.join("elsewhere"), scratch.copy.join("deep/came")).unwrap();
 
     let mut spawn = scratch.python(CONNECT, |_| {});
-    spawn.args.extend(["s", "deep/relative"].map(Into::into));
+    spawn.args.extend(["s", "deep/relative", "moved", "deep/linked", "deep/came"].map(Into::into));
     assert_eq!(output(&scratch.sandbox(), spawn.clone()), "its own works\n");
     assert!(scratch.copy.join("s").exists() && scratch.copy.join("deep/relative").exists());
 
@@ -191,7 +197,10 @@ fn sockets_in_a_writable_directory_are_covered() {
     let Confinement::Confined(profile) = &mut spawn.confinement else { panic!("it is confined") };
     profile.strength = Strength::Off;
     let said = output(&scratch.sandbox(), spawn);
-    assert_eq!(said, "REACHED s\nREACHED deep/relative\nits own works\n");
+    assert_eq!(
+        said,
+        "REACHED s\nREACHED deep/relative\nREACHED moved\nREACHED deep/linked\nREACHED deep/came\nits own works\n"
+    );
 }
 
 #[test]

@@ -1,11 +1,34 @@
-//! make: a makefile with a target `test` or `check` whose recipe is not just another gate of the same tree.
+//! make: a makefile with a target `test` or `check` whose recipe is more than another gate of the same tree.
 
 use super::scripts::test_script;
 use super::{Call, CommandOutput, CouldNotRun, Influence, Runner, Tool, TreeView, command, recipe};
 use crate::makefile::Makefile;
 
-/// The names of makefiles, in the order in which make takes them; it reads the first one only.
+/// Names of makefiles in make's order of preference; make reads only the first.
 const FILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
+
+/// The makefiles of directories of tests, with their directories.
+const IN_TESTS: [(&str, &str); 6] = [
+    ("tests", "tests/GNUmakefile"),
+    ("tests", "tests/makefile"),
+    ("tests", "tests/Makefile"),
+    ("test", "test/GNUmakefile"),
+    ("test", "test/makefile"),
+    ("test", "test/Makefile"),
+];
+
+/// What make reads by itself: the makefile at the top, or that of a directory of tests.
+const READS: [&str; 9] = [
+    "GNUmakefile",
+    "makefile",
+    "Makefile",
+    "tests/GNUmakefile",
+    "tests/makefile",
+    "tests/Makefile",
+    "test/GNUmakefile",
+    "test/makefile",
+    "test/Makefile",
+];
 
 /// The targets that run tests, the better first.
 const TARGETS: [&str; 2] = ["test", "check"];
@@ -22,7 +45,7 @@ impl Runner for Make {
     }
 
     fn reads(&self) -> &'static [&'static str] {
-        &FILES
+        &READS
     }
 
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
@@ -30,10 +53,22 @@ impl Runner for Make {
         let made = Makefile::read([view.text(name)?]);
         let target = TARGETS.into_iter().find(|target| made.has_target(target))?;
         let is_script = test_script(view).is_some_and(|script| script == format!("make {target}"));
-        if is_script || recipe::runs_known_suite(&made.commands(target), &made, view) {
+        if is_script || recipe::adds_no_gate(&made.commands(target), &made, view) {
             return None;
         }
         Some((command(&["make", target]), format!("{name} has a target `{target}`")))
+    }
+
+    /// A directory of tests with a makefile of its own: its target for tests, or else its first one, which builds and runs them.
+    fn detect_alone(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
+        let (directory, name) = IN_TESTS.into_iter().find(|(_, name)| view.has(name))?;
+        let made = Makefile::read([view.text(name)?]);
+        let target = TARGETS.into_iter().find(|target| made.has_target(target));
+        if target.is_none() && made.rules().is_empty() {
+            return None;
+        }
+        let words: Vec<&str> = ["make", "-C", directory].into_iter().chain(target).collect();
+        Some((command(&words), format!("{name} is the makefile of a directory of tests")))
     }
 
     fn runs(&self, call: &Call<'_>) -> bool {
@@ -90,6 +125,21 @@ mod tests {
     }
 
     #[test]
+    fn makefile_of_a_directory_of_tests_counts_where_nothing_else_does() {
+        let gates = |files: &[(&str, &str)]| -> Vec<String> {
+            view(files).gates().into_iter().map(|gate| gate.command.join(" ")).collect()
+        };
+        let plain = ("tests/Makefile", "all: a\n\t./a\na: a.c\n");
+        assert_eq!(gates(&[plain]), ["make -C tests"]);
+        assert_eq!(gates(&[plain, ("Makefile", "all:\n\tcc a.c\n")]), ["make -C tests"]);
+        assert_eq!(gates(&[("test/GNUmakefile", "all: b\ncheck: a\n\t./a\n")]), ["make -C test check"]);
+        assert_eq!(gates(&[plain, ("go.mod", "module x\n")]), ["go test ./..."]);
+        assert_eq!(gates(&[plain, ("Makefile", "test:\n\t./run\n")]), ["make test"]);
+        assert_eq!(gates(&[("tests/Makefile", "CFLAGS = -g\n")]), [""; 0]);
+        assert_eq!(gates(&[("examples/Makefile", "all: a\n")]), [""; 0]);
+    }
+
+    #[test]
     fn recipe_that_runs_another_gate_is_no_second_one() {
         let gates = |makefile: &str, other: (&str, &str)| -> Vec<String> {
             view(&[("Makefile", makefile), other]).gates().into_iter().map(|gate| gate.id).collect()
@@ -100,6 +150,7 @@ mod tests {
         assert_eq!(gates("test: build\n\t@echo testing\n\t$(GO) test $(TEST_ARGS) ./...\n", go), ["go-test"]);
         assert_eq!(gates("test:\n\t${PYTHON} -m pytest tests\n", python), ["pytest"]);
         assert_eq!(gates("test: unit\nunit:\n\ttox -e py\n", python), ["pytest"]);
+        assert_eq!(gates("RUN = docker run -it\ntest:\n\t$(RUN) go test ./...\n", go), ["go-test"]);
         assert_eq!(gates("test:\n\tcargo nextest run\n", ("Cargo.toml", "")), ["cargo-test"]);
         assert_eq!(
             gates("test:\n\tnpm test\n", ("package.json", r#"{"scripts":{"test":"x"}}"#)),

@@ -124,7 +124,7 @@ pub(crate) fn configured(config: &Settings) -> Result<Vec<GateSpec>, CommandErro
         gates.push(GateSpec { level, env: entry.env.clone(), cwd, setup, canary, ..spec });
     }
     if !gates.is_empty() && gates.iter().all(|gate| !gate.level.is_lite()) {
-        return Err(CommandError::usage("no gate has the level lite, so nothing would prove a change")
+        return Err(CommandError::usage("no gate has level lite, so no change could be verified")
             .hint("Give one of [gates.*] level = \"lite\"."));
     }
     Ok(gates)
@@ -145,7 +145,7 @@ fn directory(key: &str, named: Option<&str>) -> Result<Option<RepoPath>, Command
 fn command(origin: &str, text: &str) -> Result<Vec<String>, CommandError> {
     split_words(text).map_err(|problem| {
         CommandError::usage(format!("{origin}: {problem}"))
-            .hint("No shell is between. Where you need one, ask for it: sh -c 'a && b'")
+            .hint("Commands run without a shell; to use one, write: sh -c 'a && b'")
     })
 }
 
@@ -181,6 +181,6 @@ fn usage(error: impl std::fmt::Display) -> CommandError {
 
 /// What a command that shows or runs gates says where there is no repository.
 pub(crate) fn no_repository(start: &Path) -> CommandError {
-    CommandError::usage(format!("{} is in no git repository", start.display()))
-        .hint("Gates run on a copy of a repository's files; make one with `git init`, and commit.")
+    CommandError::usage(format!("{} is not in a git repository", start.display()))
+        .hint("Gates run on a copy of a repository's files; create one with `git init`, and commit.")
 }

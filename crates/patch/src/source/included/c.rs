@@ -1,0 +1,303 @@
+//! C, its relatives, and its preprocessor: directives that name a file, and texts for an assembler.
+
+use std::collections::BTreeSet;
+
+use super::super::Language;
+use super::super::mask::read as masked;
+use super::super::token::{Position, tokens};
+use super::*;
+
+/// Endings of what the preprocessor includes.
+const SOURCES: [&str; 12] =
+    [".c", ".cc", ".cpp", ".cxx", ".def", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp"];
+/// Directives that read a file.
+const DIRECTIVES: [&str; 4] = ["embed", "import", "include", "include_next"];
+/// How many names lead from one to the other.
+const MOST_NAMES: usize = 16;
+/// How much of a line is looked at.
+const MOST_LINE: usize = 4096;
+
+/// A text whose lines are joined as the preprocessor joins them, before it reads anything.
+struct Text {
+    joined: Vec<u8>,
+    closed: Vec<u8>,
+    literals: Vec<Range<usize>>,
+}
+
+impl Text {
+    fn of(source: &[u8]) -> Self {
+        let joined = joined_lines(source);
+        let masked = masked(Language::C, &joined);
+        let closed = masked.closed();
+        Self { joined, closed, literals: masked.literals }
+    }
+
+    /// The rest of the line from `at` on.
+    fn line(&self, at: usize) -> &[u8] {
+        let rest = self.joined.get(at..).unwrap_or_default();
+        let end = rest.iter().take(MOST_LINE).position(|byte| *byte == b'\n');
+        &rest[..end.unwrap_or(rest.len().min(MOST_LINE))]
+    }
+
+    /// What a directive is given, from `at` on.
+    fn operand(&self, at: usize) -> Operand {
+        let line = self.line(at);
+        let code = self.closed.get(at..at + line.len()).unwrap_or_default();
+        // Comments before the value are blank in the code, and quotes too.
+        let next = self.literals.partition_point(|range| range.start < at);
+        let literal = self.literals.get(next).filter(|range| range.start < at + line.len());
+        let first = code.iter().position(|byte| !byte.is_ascii_whitespace()).map(|first| at + first);
+        let text = |range: Range<usize>| String::from_utf8_lossy(&self.joined[range]).into_owned();
+        match (literal, first) {
+            (Some(range), first) if first.is_none_or(|first| range.start < first) && range.len() >= 2 => {
+                let inner = range.start + 1..range.end - 1;
+                let behind = self.closed.get(range.end..at + line.len()).unwrap_or_default();
+                match self.joined[range.start] {
+                    b'"' => Operand::File(text(inner), behind.iter().all(u8::is_ascii_whitespace)),
+                    _ => Operand::Other(text(at..at + line.len())),
+                }
+            }
+            (_, Some(first)) if self.joined[first] == b'<' => {
+                let rest = &self.joined[first + 1..at + line.len()];
+                match rest.iter().position(|byte| *byte == b'>') {
+                    Some(end) => Operand::File(text(first + 1..first + 1 + end), true),
+                    None => Operand::Other(text(first..at + line.len())),
+                }
+            }
+            (_, Some(first)) => {
+                let rest = &self.closed[first..at + line.len()];
+                let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
+                let end = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
+                if end > 0 && rest[end..].trim_ascii().is_empty() && literal.is_none() {
+                    Operand::Name(rest[..end].to_owned())
+                } else {
+                    Operand::Other(text(first..at + line.len()))
+                }
+            }
+            _ => Operand::Nothing,
+        }
+    }
+}
+
+/// What a directive is given, or the value of a name.
+enum Operand {
+    /// A file in quotes or brackets, and whether nothing follows it.
+    File(String, bool),
+    Name(Vec<u8>),
+    Other(String),
+    Nothing,
+}
+
+/// Whether the mark of a directive stands before the token at `at`: `#`, `%:` or `??=` at the beginning of a line.
+fn is_marked(tokens: &[Token<'_>], at: usize) -> bool {
+    const MARKS: [&[&str]; 3] = [&["#"], &["%", ":"], &["?", "?", "="]];
+    MARKS.iter().any(|mark| {
+        at.checked_sub(mark.len()).and_then(|start| tokens.get(start..at)).is_some_and(|before| {
+            before[0].position == Position::First
+                && before.iter().zip(*mark).all(|(token, mark)| token.is(mark))
+        })
+    })
+}
+
+/// Collects the names that a text gives values to.
+pub(super) fn defines(source: &[u8], names: &mut Names) {
+    let text = Text::of(source);
+    let tokens = tokens(&text.closed);
+    for (at, _) in tokens.iter().enumerate().filter(|(_, token)| token.is("define")) {
+        let Some(name) = tokens.get(at + 1).filter(|_| is_marked(&tokens, at)) else {
+            continue;
+        };
+        let is_function = text.closed.get(name.range.end) == Some(&b'(');
+        let line = text.line(name.range.end);
+        if is_function && has(line, "incbin") {
+            names.add_c_reader(name.text);
+        }
+        names.add_value(name.text, String::from_utf8_lossy(line).trim());
+    }
+}
+
+pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
+    directives(source, names, found);
+    if has_any(source, &["asm", "incbin", "INCBIN", "INCTXT"]) || names.has_c_readers() {
+        assembly(&Text::of(source), names, found);
+    }
+}
+
+/// The directives that read a file.
+pub(super) fn directives(source: &[u8], names: &Names, found: &mut Found<'_>) {
+    // A word may go on in the next line.
+    if !has_any(source, &["include", "embed", "import", "\\\n", "\\\r", "\\ ", "??/"]) {
+        return;
+    }
+    let text = Text::of(source);
+    let tokens = tokens(&text.closed);
+    for (index, token) in tokens.iter().enumerate() {
+        let at = token.range.start;
+        let construct = format!("#{}", token.name());
+        if token.is("include_alias") {
+            found.unknown("#pragma include_alias", &String::from_utf8_lossy(text.line(at)));
+            continue;
+        }
+        if !DIRECTIVES.iter().any(|word| token.is(word)) {
+            continue;
+        }
+        if !is_marked(&tokens, index) {
+            // A header that is imported as a module.
+            let starts = token.position == Position::First;
+            if starts
+                && token.is("import")
+                && let Operand::File(target, _) = text.operand(token.range.end)
+            {
+                header("import", &target, found);
+            }
+            continue;
+        }
+        let is_prose = at > 0 && text.joined[at - 1] != b'#' && Family::of(found.path) == Family::Assembly;
+        match text.operand(token.range.end) {
+            Operand::File(target, _) => header(&construct, &target, found),
+            Operand::Name(name) if !is_prose => named(&construct, &name, names, found),
+            Operand::Other(expression) if !is_prose => found.unknown(&construct, expression.trim()),
+            Operand::Name(_) | Operand::Other(_) | Operand::Nothing => {}
+        }
+    }
+}
+
+/// Judges the path of a header.
+fn header(construct: &str, target: &str, found: &mut Found<'_>) {
+    if leaves(target, found.depth) {
+        return found.outside(construct, target);
+    }
+    // The directories of the machine's headers are as deep as anything: two steps up lead to its root.
+    let mut segments = target.split('/').skip_while(|segment| matches!(*segment, ".." | "."));
+    let is_system = segments.next().is_some_and(|first| SYSTEM.contains(&first));
+    let is_source = SOURCES.iter().any(|end| target.to_ascii_lowercase().ends_with(end));
+    if target.starts_with("../..") && is_system && !is_source {
+        found.outside(construct, target);
+    }
+}
+
+/// Judges a name that stands for a header. What it stands for is told with it: it changes what is read when it changes.
+fn named(construct: &str, name: &[u8], names: &Names, found: &mut Found<'_>) {
+    let mut told = String::from_utf8_lossy(name).into_owned();
+    let mut next: Vec<Vec<u8>> = vec![name.to_owned()];
+    let mut seen: BTreeSet<Vec<u8>> = next.iter().cloned().collect();
+    let mut targets = Vec::new();
+    let mut is_unknown = false;
+    while let Some(name) = next.pop() {
+        let values = names.values(&name);
+        is_unknown |= values.is_none() || seen.len() > MOST_NAMES;
+        for value in values.into_iter().flatten().take(MOST_NAMES) {
+            told.push_str(&format!(" = {value}"));
+            match Text::of(value.as_bytes()).operand(0) {
+                Operand::File(target, true) => targets.push(target),
+                Operand::Name(name) if seen.len() <= MOST_NAMES => {
+                    if seen.insert(name.clone()) {
+                        next.push(name);
+                    }
+                }
+                Operand::File(_, false) | Operand::Name(_) | Operand::Other(_) | Operand::Nothing => {
+                    is_unknown = true
+                }
+            }
+        }
+    }
+    let before = found.list.len();
+    targets.iter().for_each(|target| header(construct, target, found));
+    if is_unknown && found.list.len() == before {
+        found.unknown(construct, &told);
+    }
+}
+
+/// Texts for an assembler: the literals of `asm`, neighbours joined as the compiler joins them.
+fn assembly(text: &Text, names: &Names, found: &mut Found<'_>) {
+    const WORDS: [&str; 3] = ["asm", "__asm", "__asm__"];
+    const LIBRARY: [&str; 5] = ["INCBIN", "INCBIN_EXTERN", "INCBIN_TYPE", "INCTXT", "INCTXT_EXTERN"];
+    let tokens = tokens(&text.closed);
+    let items = items(&text.joined, &tokens, &text.literals);
+    let is_at = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
+    let mut at = 0;
+    while let Some(item) = items.get(at) {
+        at += 1;
+        if item.is_literal {
+            let mut all = value(item.text);
+            while let Some(more) = items.get(at).filter(|item| item.is_literal) {
+                all.push_str(&value(more.text));
+                at += 1;
+            }
+            assembler::literal(&all, found);
+            continue;
+        }
+        let is_reader = names.is_c_reader(item.text) || LIBRARY.iter().any(|word| item.is(word));
+        if is_reader && is_at(at, "(") && !(at >= 2 && is_at(at - 2, "define")) {
+            let construct = String::from_utf8_lossy(item.text).into_owned();
+            let arguments = inside(&items, at).unwrap_or_default();
+            let literals: Vec<String> = arguments.iter().filter_map(Item::value).collect();
+            literals.iter().for_each(|literal| found.path(&construct, literal));
+            if literals.is_empty() {
+                found.unknown(&construct, &written(arguments));
+            }
+            continue;
+        }
+        if !WORDS.iter().any(|word| item.is(word)) {
+            continue;
+        }
+        let is_qualifier = |at: usize| {
+            ["__inline__", "__volatile__", "goto", "inline", "volatile", "__volatile"]
+                .iter()
+                .any(|word| is_at(at, word))
+        };
+        let mut open = at;
+        while is_qualifier(open) {
+            open += 1;
+        }
+        if is_at(open, "(") {
+            assembler::template(&template(&items, open), "an assembler's directive", found);
+        }
+    }
+}
+
+/// The template of an `asm`: its literals up to the operands, with a hole for each name of a macro.
+fn template(items: &[Item<'_>], open: usize) -> String {
+    let mut out = String::new();
+    let mut depth = 0usize;
+    for item in items.iter().skip(open).take(assembler::MOST_PIECES) {
+        if item.is("(") {
+            depth += 1;
+        } else if item.is(")") {
+            depth = depth.saturating_sub(1);
+            if depth == 0 {
+                break;
+            }
+        } else if item.is(":") && depth == 1 {
+            break;
+        } else if let Some(text) = item.value() {
+            out.push_str(&text);
+        } else if depth == 1 && !out.ends_with(assembler::HOLE) {
+            out.push(assembler::HOLE);
+        }
+    }
+    out
+}
+
+fn joined_lines(source: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(source.len());
+    let mut at = 0;
+    while let Some(byte) = source.get(at) {
+        let rest = &source[at..];
+        let behind = rest.strip_prefix(b"\\").or_else(|| rest.strip_prefix(b"??/"));
+        // Blanks between the backslash and the end of its line are left out, too.
+        let blanks = behind.map_or(0, |behind| {
+            behind.iter().take(MOST_LINE).take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count()
+        });
+        match behind {
+            Some(behind) if behind.get(blanks) == Some(&b'\n') => {
+                at += rest.len() - behind.len() + blanks + 1;
+            }
+            _ => {
+                out.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    out
+}
