@@ -1,10 +1,10 @@
 //! The errors of a council, as commands end with them.
 
 use crucible_council::{CouncilError, CouncilFailure};
-use crucible_host::config::variable_of;
 use crucible_llm::LlmError;
 use crucible_model::ExitStatus;
 use crucible_model::strict_json::StrictFault;
+use crucible_settings::variable_of;
 
 use super::CommandError;
 
