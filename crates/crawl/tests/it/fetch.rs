@@ -345,10 +345,10 @@ async fn invalid_local_path_has_hint() {
     assert!(error.to_string().contains("git init"), "{error}");
     std::fs::write(scene.room.path().join("plain/file"), "x").unwrap();
     for (path, wanted) in [
-        ("./nothere", "there is no"),
-        ("./plain/nothere/deeper", "there is no"),
-        ("./plain/file/deeper", "there is no"),
-        ("./plain/file", "is no directory"),
+        ("./nothere", "does not exist"),
+        ("./plain/nothere/deeper", "does not exist"),
+        ("./plain/file/deeper", "does not exist"),
+        ("./plain/file", "is not a directory"),
     ] {
         let error = scene.fetch_local(&work, Path::new(path), "").await.unwrap_err();
         assert!(

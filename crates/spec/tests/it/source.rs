@@ -387,7 +387,7 @@ fn an_idea_that_says_nothing_is_none() {
 
 #[test]
 fn invalid_idea_is_refused_oversized_has_sizes() {
-    for (bytes, why) in [(&b"caf\xe9"[..], "no UTF-8"), (b"a\0b", "a NUL byte"), (b"\xff\xfea\0", "no UTF-8")]
+    for (bytes, why) in [(&b"caf\xe9"[..], "not UTF-8"), (b"a\0b", "a NUL byte"), (b"\xff\xfea\0", "not UTF-8")]
     {
         let error = idea_of(&[("notes.md", bytes)]).unwrap_err().to_string();
         assert!(error.starts_with("notes.md: ") && error.contains(why), "{error}");
@@ -726,7 +726,7 @@ fn a_text_that_names_no_issue_is_refused() {
         let error = bad.parse::<IssueRef>().unwrap_err();
         // For a nearly valid address, the specific fault is reported.
         let says = match bad {
-            "http://github.com/a/b/issues/1" => "write https:// in place of",
+            "http://github.com/a/b/issues/1" => "write https:// instead of",
             "https://github.com/a/b/pull/1" => "pull request",
             _ => "OWNER/REPO#123",
         };

@@ -99,7 +99,7 @@ fn on_a_terminal_one_line_tells_which_calls_are_waited_for() {
     assert!(std::process::Command::new("kill").args(["-s", "INT", &number]).status().unwrap().success());
     let (code, screen) = terminal.ends();
     assert_eq!(code, Some(130), "{screen}");
-    assert!(screen.contains("Nothing was kept") && !screen.contains("... call"), "{screen}");
+    assert!(screen.contains("No partial result was saved") && !screen.contains("... call"), "{screen}");
 }
 
 #[test]

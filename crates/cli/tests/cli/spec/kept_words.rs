@@ -85,7 +85,7 @@ fn a_receipt_that_fails_after_files_changed_is_told_with_the_files_and_leaves_on
     let (code, said) = ended(&project, child);
     assert_eq!(code, Some(1), "{said}");
     for part in
-        ["a directory stands in its place", "the files are changed: src/area.py", "again for the receipt"]
+        ["a directory has its name", "the files are changed: src/area.py", "again for the receipt"]
     {
         assert!(said.contains(part), "{part}: {said}");
     }

@@ -289,7 +289,7 @@ fn a_finding_names_step_and_token_and_says_how_to_rephrase() {
     let [only] = &safety.violations()[..] else { panic!("{:?}", safety.violations()) };
     assert!(only.starts_with("step 2 \"compile\": /bin/: "), "{only}");
     assert!(
-        only.contains("leave out a leading `./`") && only.ends_with("(build-token-prohibited)"),
+        only.contains("omit a leading `./`") && only.ends_with("(build-token-prohibited)"),
         "{only}"
     );
 }
