@@ -215,7 +215,7 @@ async fn an_archive_of_another_commit_is_an_error() {
         tarball(owner, name, &sha[..7], file)
     };
     for (archive, said) in [
-        (tarball("acme", "widget", other, file), "it says that it is of fedcba98"),
+        (tarball("acme", "widget", other, file), "it names the commit fedcba98"),
         (short("acme-other-widget-abcdef0"), "its top folder is"),
         (tarball("acme", "widget", "01234", file), "its top folder is"),
     ] {

@@ -235,7 +235,7 @@ fn a_fallback_provider_is_said_and_asked_with_its_own_model() {
     let call = desk.call(["ask", QUESTION, "--provider", "openrouter", "--model", "some/model"]);
     let ran = call.env("CRUCIBLE_LLM_FALLBACK_PROVIDER", "gateway").run().ok();
     assert!(ran.stderr.contains("Using fallback 'gateway'"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("asked with its own model gpt-oss-20b"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("uses its own model gpt-oss-20b"), "{}", ran.stderr);
     assert!(server.completions().iter().all(|request| request.body["model"] == "gpt-oss-20b"));
 }
 

@@ -168,7 +168,7 @@ fn options_that_could_do_nothing_are_refused() {
         };
         for before in [&[][..], &["--through", "review"], &["--through", "final", "--dry-run"]] {
             let ran = run(before);
-            let said = format!("so {} has nothing to do", options[0]);
+            let said = format!("so {} has no effect", options[0]);
             assert!(ran.stderr.contains(&said), "{before:?}: {}", ran.stderr);
         }
     }
@@ -176,7 +176,7 @@ fn options_that_could_do_nothing_are_refused() {
     spec(&desk, &project, []).ok();
     for phase in ["design", "final"] {
         let ran = resume(&desk, &project, ["--phase", phase, "--allow-links"]).exits(2);
-        assert!(ran.stderr.contains("so --allow-links has nothing to do"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("so --allow-links has no effect"), "{}", ran.stderr);
     }
     assert_eq!(receipts(&project).len(), 1);
 }

@@ -185,7 +185,7 @@ fn a_file_that_is_no_workspace_is_named_with_what_is_wrong_and_stays() {
     let file = root.join("workspace.yaml");
     for (content, word) in [
         ("version: \"1\"\nname: x\nspecs:\n- id: a\n- id: b\n- id: a\n", "listed twice, in lines 4 and 6"),
-        ("version: \"2\"\nname: x\n", "reads \"1\" alone"),
+        ("version: \"2\"\nname: x\n", "reads only \"1\""),
         ("version: \"1\"\nname: x\nspecs:\n- id: ../../etc\n", "line 4: not a spec id"),
         ("version: \"1\"\nname: [\n", "no workspace"),
         ("version: 1\nname: x\n", "must be quoted"),

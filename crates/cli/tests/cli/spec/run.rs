@@ -177,7 +177,7 @@ fn an_answer_that_is_refused_twice_fails_with_its_findings_and_a_receipt() {
     let project = project(&desk);
     let ran = spec(&desk, &project, ["--through", "tasks"]).exits(3);
     assert_eq!(asked(&server), ["requirements", "design", "design"]);
-    assert!(ran.stderr.contains("not the document of the phase design"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("not a valid document of the phase design"), "{}", ran.stderr);
     assert!(ran.stderr.contains("hint: spec-answer-"), "{}", ran.stderr);
     let receipt = newest(&project);
     valid(&receipt, RECEIPT_SCHEMA);
@@ -242,7 +242,7 @@ fn a_phase_that_may_not_run_says_which_may() {
     std::fs::write(&path, "# Requirements: mine\n").unwrap();
     let ran = resume(&desk, &project, ["--phase", "design"]).exits(2);
     assert!(
-        ran.stderr.contains("artifacts/00-requirements.md is not what requirements wrote"),
+        ran.stderr.contains("artifacts/00-requirements.md was changed or deleted since requirements wrote it"),
         "{}",
         ran.stderr
     );

@@ -222,7 +222,7 @@ fn an_idea_over_its_limit_leaves_the_sizes_of_its_sources() {
     // Too many bytes and lines: both are counted, wherever the idea comes from.
     let long: String = (1..=20_001).map(|number| format!("{number}\n")).collect();
     let ran = with_idea(call(&desk, &server, []), &project, &long).exits(7);
-    assert!(ran.stderr.contains("the packet of 108900 bytes and 20001 lines"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the packet has 108900 bytes and 20001 lines"), "{}", ran.stderr);
     assert!(ran.stderr.contains("standard input (108900 bytes, 20001 lines)"), "{}", ran.stderr);
     for (place, source) in [("long.md", "long.md"), ("several/long.md", "several")] {
         std::fs::create_dir_all(project.join("several")).unwrap();
