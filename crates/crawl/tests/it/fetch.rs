@@ -276,7 +276,7 @@ async fn a_renamed_repository_is_fetched_under_its_new_name() {
     assert_eq!(fetched.repo.full_name, "acme/widget");
     let warnings = scene.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].starts_with("acme/old was asked for") && warnings[0].contains("acme/widget"));
+    assert!(warnings[0].starts_with("acme/old was renamed") && warnings[0].contains("acme/widget"));
     // Another case is the same name.
     scene.fetch(&scene.work(), "Acme/Widget", "v0.9").await.unwrap();
     assert_eq!(scene.warnings().len(), 1);
