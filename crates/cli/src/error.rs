@@ -142,7 +142,7 @@ impl From<SandboxError> for CommandError {
                 Strength::BestEffort.as_str()
             )),
             SandboxError::WorkingDirectory { problem: PathProblem::Hidden, .. } => command.hint(
-                "A home directory is hidden whole: change into your project first, or hand this directory out with `sandbox exec --write .`.",
+                "The sandbox hides a home directory completely: change to your project first, or share this directory with `sandbox exec --write .`.",
             ),
             _ => command,
         }
@@ -243,13 +243,13 @@ impl From<RunError> for CommandError {
                 let command = Self::from(error);
                 return if command.budget_exhausted {
                     command.hint(format!(
-                        "The run is kept as it is. Allow it more with {} (calls), {} (tokens) or {} (dollars), and go on with `crucible run advance`.",
+                        "The run is kept. Raise its limit with {} (calls), {} (tokens) or {} (dollars), and continue with `crucible run advance`.",
                         variable_of("llm.budget.calls"),
                         variable_of("llm.budget.tokens"),
                         variable_of("llm.budget.dollars")
                     ))
                 } else {
-                    command.hint("The run is kept as it is; go on with `crucible run advance`.")
+                    command.hint("The run is kept; continue with `crucible run advance`.")
                 };
             }
             RunError::NoGates { .. } => {

@@ -1,6 +1,8 @@
-//! The baseline: the same model, asked once for whole files, without plan, gates or judge. What it answers is committed as it comes.
+//! The baseline: the same model writes whole files once, without plan, gates or judge. Its answer is
+//! committed unchanged.
 //!
-//! It is shown the goal and the files of the project, or those that the task names; all of them must fit into the limit.
+//! The model sees the goal and the project's files, or those that the task names. All of them must fit into
+//! the limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +34,7 @@ pub struct DirectRequest<'a> {
     pub timeout: Duration,
 }
 
-/// Asks for whole files and commits them. The answer is kept in `answer.txt` of the trial.
+/// Requests whole files from the model and commits them. The answer is saved in the trial's `answer.txt`.
 ///
 /// # Errors
 ///

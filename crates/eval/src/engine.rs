@@ -1,10 +1,11 @@
-//! Runs the trials of an evaluation: each task, in each configuration, as often as it is sampled.
+//! Runs the trials of an evaluation: every sample of each task in each configuration.
 //!
-//! Every task is proved first: its check must fail on the base and pass with its solution, where it has one. Then trials run side by side,
-//! each in a directory of its own with a document at its end; a trial whose document has the same inputs is not run again. Clones are
-//! removed when a trial has ended, logs stay.
+//! Every task is validated first: its check must fail on the base and pass with its solution, if it has one.
+//! Trials then run in parallel, each in its own directory, and write a result document. A trial with a
+//! document of the same inputs is not repeated. Clones are removed after a trial; logs stay.
 //!
-//! What always holds: a document is written whole, after everything it tells of; a trial that was cut off has none and is run again.
+//! Invariants: a document is written atomically, after everything it describes; a trial that was cut off has
+//! none and is run again.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -40,7 +41,7 @@ pub enum TrialMode {
     Direct,
 }
 
-/// One way of working that is measured.
+/// A configuration to measure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
@@ -64,7 +65,7 @@ pub struct EvalPlan {
     pub configurations: Vec<Configuration>,
     /// How often each task is solved in each.
     pub samples: u64,
-    /// The seed of the first sample; nothing where no model is told one.
+    /// The seed of the first sample; `None` if models get no seed.
     pub seed: Option<u64>,
     /// How many trials run at a time.
     pub jobs: usize,
@@ -82,7 +83,7 @@ pub struct Job<'a> {
     pub workspace: &'a TaskClone,
     /// A directory for whatever is kept.
     pub place: &'a Path,
-    /// What the model's choices are seeded with, where they are.
+    /// The model's seed, if any.
     pub seed: Option<u64>,
 }
 
@@ -91,11 +92,12 @@ pub struct Job<'a> {
 pub enum Ending {
     /// With this commit in the clone.
     Landed(Oid),
-    /// Without a commit, after a model was asked.
+    /// No commit, after a model was called.
     Nothing,
-    /// Without a commit, before any model was asked.
+    /// No commit, before any model was called.
     Declined,
-    /// By something that says nothing of the configuration: a provider out of reach, or a limit of the evaluation.
+    /// Ended for a reason unrelated to the configuration: an unreachable provider, or a limit of the
+    /// evaluation.
     Unfinished,
 }
 
@@ -106,7 +108,7 @@ pub struct Solved {
     pub ending: Ending,
     /// Why, in one line.
     pub reason: String,
-    /// The run's id, where there was one.
+    /// The run's id, if there was a run.
     pub run: Option<String>,
     /// What calls of models took.
     pub spent: Spent,
@@ -115,10 +117,10 @@ pub struct Solved {
 /// Solves tasks.
 #[async_trait(?Send)]
 pub trait Solver {
-    /// Solves one. Whatever goes wrong on the way is an ending.
+    /// Solves one trial. Every failure is an outcome.
     async fn solve(&self, job: &Job<'_>) -> Solved;
 
-    /// Whether the evaluation's own limits allow no further call.
+    /// Returns whether the evaluation's own limits allow no further call.
     fn is_exhausted(&self) -> bool;
 }
 
@@ -142,17 +144,17 @@ pub struct Validity {
     pub task: Digest,
     /// The check on the base, which must not pass.
     pub base: Option<Check>,
-    /// The check with the solution, which must pass; absent where there is none.
+    /// The check with the solution, which must pass; absent without a solution.
     pub solution: Option<Check>,
-    /// Why the task proves nothing; absent where it does.
+    /// Why the task is not usable; absent if it is.
     pub problem: Option<String>,
 }
 
-/// Proves one task in `room`, or takes what is written there of the same task.
+/// Validates one task in `room`, or reuses the result saved there for the same task.
 ///
 /// # Errors
 ///
-/// Fails where the room cannot be written; what is wrong with the task is the result.
+/// Fails where the room cannot be written; a problem of the task is a result, not an error.
 pub async fn validate(machine: &Machine<'_>, task: &Task, room: &Path) -> Result<Validity, EvalError> {
     let document = room.join("validity.json");
     if let Some(known) = read::<Validity>(&document)?.filter(|known| known.task == task.digest) {
@@ -188,7 +190,7 @@ pub async fn validate(machine: &Machine<'_>, task: &Task, room: &Path) -> Result
     Ok(validity)
 }
 
-/// What the trials of a plan have spent so far, as their documents tell.
+/// Returns what the trials of a plan have spent so far, from their documents.
 ///
 /// # Errors
 ///
@@ -204,8 +206,8 @@ pub fn spent_before(plan: &EvalPlan) -> Result<Spent, EvalError> {
     Ok(spent)
 }
 
-/// Runs the trials of a plan that have no document yet, and gives the documents of all, in the plan's order. Dropping the future stops every
-/// trial where it is.
+/// Runs the trials of a plan that have no document yet, and returns all documents in the plan's order.
+/// Dropping the future stops every trial.
 ///
 /// # Errors
 ///
@@ -331,8 +333,8 @@ impl Trial<'_> {
             }
         };
         if solver.is_exhausted() && broken.is_none() {
-            // Nothing was begun, so what an earlier document says stays.
-            ended(&mut document, TrialOutcome::Unfinished, "a limit of the evaluation was reached before");
+            // Nothing was started, so an earlier document stays valid.
+            ended(&mut document, TrialOutcome::Unfinished, "a limit of the evaluation was reached first");
             return Ok(document);
         }
         fs::remove_dir_all(&place)?;

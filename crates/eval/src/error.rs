@@ -10,14 +10,14 @@ pub enum EvalError {
     /// The file system refused.
     #[error(transparent)]
     Fs(#[from] crucible_host::fs::FsError),
-    /// A repository could not be made or read.
+    /// A repository cannot be created or read.
     #[error(transparent)]
     Repo(#[from] crucible_repo::RepoError),
     /// A value has no canonical form.
     #[error(transparent)]
     Canonical(#[from] CanonicalError),
     /// The directory holds no task.
-    #[error("{} holds no task; a task is a directory with a task.toml", directory.display())]
+    #[error("no task in {}; a task is a directory with a task.toml", directory.display())]
     NoTasks {
         /// Where tasks were looked for.
         directory: PathBuf,
@@ -31,7 +31,7 @@ pub enum EvalError {
         problem: std::io::Error,
     },
     /// No task has this name.
-    #[error("there is no task {name:?} in {}", directory.display())]
+    #[error("no task {name:?} in {}", directory.display())]
     NoSuchTask {
         /// The name that was asked for.
         name: String,
@@ -47,14 +47,14 @@ pub enum EvalError {
         problem: crate::task::TaskProblem,
     },
     /// A document of an earlier evaluation cannot be read.
-    #[error("{} is no result of an evaluation: {problem}; remove it to run the task again", path.display())]
+    #[error("{} is not an evaluation result: {problem}; remove it to run the task again", path.display())]
     Document {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         problem: String,
     },
-    /// A line of a file to import makes no sense.
+    /// A line of an imported file is invalid.
     #[error("{} line {line}: {problem}", path.display())]
     Import {
         /// The file.

@@ -18,7 +18,7 @@ use crate::task::{TaskFile, TaskVersion, is_plain_name};
 
 /// The largest file that is read.
 const MAX_FILE: ByteLimit = ByteLimit(512 << 20);
-/// The most bytes of a check: what one argument of a command may hold, with room to spare.
+/// Maximum bytes of a check: the limit of one command argument, with a margin.
 const MAX_CHECK: usize = 100 * 1024;
 
 /// What an import came to.
@@ -30,7 +30,7 @@ pub struct ImportSummary {
     pub skipped: Vec<(String, String)>,
 }
 
-/// An instance; what else it holds is passed over.
+/// An instance; other keys are ignored.
 #[derive(Deserialize)]
 struct Instance {
     instance_id: String,
@@ -45,12 +45,13 @@ struct Instance {
     pass_to_pass: Value,
 }
 
-/// Writes each instance of `file` as a task below `out`. Its repository `owner/name` is looked for in `repos` as `owner__name`, `name` or
-/// `owner/name`; an instance without one is skipped and named.
+/// Writes each instance of `file` as a task below `out`. Its repository `owner/name` is searched in `repos`
+/// as `owner__name`, `name` or `owner/name`; an instance without one is skipped and named.
 ///
 /// # Errors
 ///
-/// Fails on the first line that is no instance, and where a task cannot be written. Nothing that stands in `out` is replaced.
+/// Fails on the first invalid line, and if a task cannot be written. Existing content of `out` is never
+/// replaced.
 pub fn import_swe_bench(file: &Path, repos: &Path, out: &Path) -> Result<ImportSummary, EvalError> {
     let bytes = read_regular_up_to(file, MAX_FILE)?;
     let mut summary = ImportSummary::default();
@@ -62,7 +63,10 @@ pub fn import_swe_bench(file: &Path, repos: &Path, out: &Path) -> Result<ImportS
         let wrong = |problem: String| EvalError::Import { path: file.to_owned(), line: number, problem };
         let instance: Instance = serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
         if !is_plain_name(&instance.instance_id) || !seen.insert(instance.instance_id.clone()) {
-            return Err(wrong(format!("instance_id {:?} is no new plain name", instance.instance_id)));
+            return Err(wrong(format!(
+                "instance_id {:?} is already used or not a plain name",
+                instance.instance_id
+            )));
         }
         let commit: Oid = (instance.base_commit.parse())
             .map_err(|error| wrong(format!("base_commit {:?}: {error}", instance.base_commit)))?;
@@ -71,9 +75,9 @@ pub fn import_swe_bench(file: &Path, repos: &Path, out: &Path) -> Result<ImportS
             tests(&instance.fail_to_pass)?.into_iter().chain(tests(&instance.pass_to_pass)?).collect();
         let place = out.join(&instance.instance_id);
         let skipped = match (place_of(&instance.repo, repos), check(&tests)) {
-            _ if place.symlink_metadata().is_ok() => Err(format!("{} is there already", place.display())),
-            (None, _) => Err(format!("there is no repository of {:?} in {}", instance.repo, repos.display())),
-            (_, None) => Err("its tests are none, or too many for one command".to_owned()),
+            _ if place.symlink_metadata().is_ok() => Err(format!("{} already exists", place.display())),
+            (None, _) => Err(format!("no repository of {:?} in {}", instance.repo, repos.display())),
+            (_, None) => Err("it has no tests, or too many for one command".to_owned()),
             (Some(repo), Some(check)) => Ok((repo, check)),
         };
         match skipped {
@@ -115,14 +119,16 @@ fn tests(value: &Value) -> Result<Vec<String>, String> {
         Value::Null => Ok(Vec::new()),
         Value::String(text) => {
             let list: Value =
-                serde_json::from_str(text).map_err(|error| format!("a list of tests: {error}"))?;
-            if list.is_string() { Err("a list of tests is a text".to_owned()) } else { tests(&list) }
+                serde_json::from_str(text).map_err(|error| format!("invalid list of tests: {error}"))?;
+            if list.is_string() { Err("a list of tests must be a string".to_owned()) } else { tests(&list) }
         }
         Value::Array(names) => {
             let name = |name: &Value| name.as_str().map(str::to_owned);
             names.iter().map(name).collect::<Option<_>>().ok_or_else(|| "a test has no name".to_owned())
         }
-        Value::Bool(_) | Value::Number(_) | Value::Object(_) => Err("no list of tests".to_owned()),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
+            Err("the list of tests is missing".to_owned())
+        }
     }
 }
 

@@ -1,11 +1,13 @@
-//! Evaluation: how often a way of working reaches the goal of a task, told by tests that it never sees.
+//! Evaluation: how often a configuration solves a task, judged by hidden tests.
 //!
-//! A folder of tasks is read ([`read_tasks`]); each is solved by a [`Solver`] in a clone of its own and judged by hidden tests on a fresh
-//! clone of what landed ([`evaluate`]); a [`Report`] counts the outcomes with confidence intervals and compares configurations in pairs.
-//! Who solves is handed in: the governed change is wired up by `cli`, [`ask_directly`] is the same model without a judge.
+//! [`read_tasks`] reads a directory of tasks. In [`evaluate`], a [`Solver`] solves each task in its own
+//! clone, and hidden tests judge a fresh clone of the result. A [`Report`] counts the outcomes with
+//! confidence intervals and compares configurations pairwise. The caller provides the solver: `cli` wires up
+//! the governed change, and [`ask_directly`] is the same model without a judge.
 //!
-//! What always holds: a hidden test and a solution reach neither the clone that is worked on nor a prompt; a repository's hooks never
-//! run; setup and check commands run in the sandbox; nothing outside the evaluation's own directory is written.
+//! What always holds: a hidden test and a solution reach neither the clone that is worked on nor a prompt; a
+//! repository's hooks never run; setup and check commands run in the sandbox; nothing outside the
+//! evaluation's own directory is written.
 
 mod direct;
 mod engine;

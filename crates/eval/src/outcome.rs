@@ -1,4 +1,5 @@
-//! What came of one trial: a task, solved once in one configuration. The document that tells it is what a later evaluation goes on from.
+//! The outcome of a trial: one task, solved once in one configuration. A later evaluation resumes from its
+//! document.
 
 use crucible_model::Digest;
 use crucible_repo::Oid;
@@ -20,11 +21,11 @@ pub enum TrialOutcome {
     Right,
     /// A change landed and the check fails.
     WrongLanded,
-    /// A model was asked and no change landed.
+    /// A model was called but no change landed.
     NothingLanded,
-    /// No change landed and no model was asked: the project could not be run, or the goal was refused.
+    /// No change landed and no model was called: the project could not run, or the goal was refused.
     Declined,
-    /// The task proves nothing: its check passes without a solution, or fails with it. Not scored.
+    /// The task is invalid: its check passes without a solution, or fails with it. Not scored.
     Broken,
     /// The model could not be reached, or a limit of the whole evaluation stopped the trial. Not scored; run again with `--resume`.
     Unfinished,
@@ -61,16 +62,16 @@ impl TrialOutcome {
 pub struct Spent {
     /// Attempts to call a model, failed ones included.
     pub calls: u64,
-    /// Tokens of the requests, where the provider told.
+    /// Tokens of the requests, if the provider reports them.
     pub tokens_input: u64,
-    /// Tokens of the answers, where the provider told.
+    /// Tokens of the answers, if the provider reports them.
     pub tokens_output: u64,
-    /// Millionths of a US dollar; nothing where the cost of a call is not known.
+    /// Millionths of a US dollar; `None` if the cost of a call is unknown.
     pub micro_dollars: Option<u64>,
 }
 
 impl Spent {
-    /// Both together. A cost is known where both are.
+    /// Returns the sum. A cost is known only if both are.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -89,11 +90,11 @@ impl Spent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "end", content = "detail")]
 pub enum CheckEnd {
-    /// It ended with this code; 0 means right.
+    /// It exited with this code; 0 means solved.
     Exited(i32),
     /// It was ended: time, output, disk or a signal; in words.
     Stopped(String),
-    /// The hidden tests do not apply to what landed, or a setup command failed.
+    /// The hidden tests do not apply to the result, or a setup command failed.
     NotPrepared(String),
     /// It could not be started.
     NotStarted(String),
@@ -123,7 +124,7 @@ impl Check {
 pub struct TrialDocument {
     /// `crucible-eval-trial-v1`.
     pub schema_version: TrialVersion,
-    /// The digest of everything that decides the outcome; another one means another trial.
+    /// The digest of all inputs that decide the outcome; another digest means another trial.
     pub inputs: Digest,
     /// The configuration.
     pub configuration: String,
@@ -131,7 +132,7 @@ pub struct TrialDocument {
     pub task: String,
     /// Which sample of the task, from 1.
     pub sample: u64,
-    /// What the model was asked to seed its choices with, where it was.
+    /// The model's seed, if any.
     pub seed: Option<u64>,
     /// How it ended.
     pub outcome: TrialOutcome,
@@ -141,12 +142,12 @@ pub struct TrialDocument {
     pub commit: Option<Oid>,
     /// The run's id, for a governed change.
     pub run: Option<String>,
-    /// What the hidden tests said of what landed.
+    /// The result of the hidden tests.
     pub check: Option<Check>,
     /// What calls of models took.
     pub spent: Spent,
     /// Wall time of solving, without clone and check.
     pub seconds: f64,
-    /// The directory with the raw logs, relative to the evaluation's own.
+    /// The directory with the raw logs, relative to the evaluation's directory.
     pub logs: String,
 }

@@ -1,8 +1,8 @@
-//! The places of a task: the clone that is worked on, and the fresh one in which hidden tests judge what landed.
+//! The clones of a task: one for the work, and a fresh one for the hidden tests.
 //!
-//! Setup and check are the task's own commands. They run in the sandbox, write to their clone alone, see neither the folder of tasks nor
-//! the user's home, and reach no network unless the task says so for its setup. A check on a change runs the model's code: it gets the same
-//! walls as a gate.
+//! Setup and check are the task's own commands. They run in the sandbox, write only to their clone, and see
+//! neither the task directory nor the user's home. They have no network unless the task allows it for its
+//! setup. A check runs code that the model wrote, so it is sandboxed like a gate.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::error::EvalError;
 use crate::outcome::{Check, CheckEnd};
 use crate::task::{ProjectFile, Task, TaskSource};
 
-/// How much of each stream of a command is kept, from its end.
+/// Bytes kept of each output stream of a command, from its end.
 const MAX_LOG: ByteLimit = ByteLimit(4 << 20);
 
 /// What tasks are run with.
@@ -34,19 +34,19 @@ pub struct Machine<'a> {
     pub sandbox: Arc<Sandbox>,
     /// How strong the sandbox of setup and check must be.
     pub strength: Strength,
-    /// What no command of a task may read: the folder of tasks, where solutions lie.
+    /// What no command of a task may read: the task directory with the solutions.
     pub masked: Vec<PathBuf>,
 }
 
 /// The clone that a task is solved in.
 pub struct TaskClone {
     clone: WorkClone,
-    /// The commit that work begins from: the task's own, with the visible test.
+    /// The base commit: the task's own, with the visible test.
     pub base: Oid,
 }
 
 impl TaskClone {
-    /// Makes the clone of a task in `into`, which does not exist yet.
+    /// Clones a task's repository into `into`, which must not exist.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl TaskClone {
         self.clone.top()
     }
 
-    /// Writes whole files into the clone and commits them. Neither a link nor git's own directory is written through.
+    /// Writes whole files into the clone and commits them, never through a link or into git's directory.
     ///
     /// # Errors
     ///
@@ -122,7 +122,8 @@ pub(crate) enum Judged<'a> {
     Solution(&'a [u8]),
 }
 
-/// Judges with the hidden tests, on a fresh clone in `room`, which does not exist yet and is gone afterwards. What was printed is in `log`.
+/// Runs the hidden tests on a fresh clone in `room`, which must not exist and is removed afterwards. The
+/// output is in `log`.
 ///
 /// # Errors
 ///
@@ -198,7 +199,7 @@ async fn clone_of(machine: &Machine<'_>, source: &TaskSource, into: &Path) -> Re
 }
 
 impl Machine<'_> {
-    /// Runs the setup of a task in a clone. What it prints is kept in `log`.
+    /// Runs the setup of a task in a clone. The output is saved in `log`.
     pub(crate) async fn set_up(&self, task: &Task, clone: &Path, log: &Path) -> Result<(), PlaceError> {
         let network = if task.setup_network { Network::Host } else { Network::None };
         for command in &task.setup {
@@ -213,7 +214,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Runs a command of a task in the sandbox, and appends to the log what it printed.
+    /// Runs a command of a task in the sandbox and appends its output to the log.
     async fn run(
         &self,
         command: &str,
@@ -268,8 +269,8 @@ impl Machine<'_> {
 fn ended(end: End, wall: Duration) -> CheckEnd {
     CheckEnd::Stopped(match end {
         End::Exited(code) => return CheckEnd::Exited(code),
-        End::TimedOut => format!("was ended after {} s", wall.as_secs()),
-        End::Signalled(signal) => format!("was ended by signal {signal}"),
+        End::TimedOut => format!("was killed after {} s", wall.as_secs()),
+        End::Signalled(signal) => format!("was killed by signal {signal}"),
         End::OutputLimit => "printed too much".to_owned(),
         End::DiskLimit => "wrote too much to the disk".to_owned(),
         End::Forbidden => "made a forbidden system call".to_owned(),

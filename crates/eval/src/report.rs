@@ -1,7 +1,8 @@
-//! The report of an evaluation, `crucible-eval-v1`: what each configuration came to, and how two of them differ on the same tasks.
+//! The report of an evaluation, `crucible-eval-v1`: the results of each configuration, and pairwise
+//! differences on the same tasks.
 //!
-//! Samples of one task are no independent observations. So an interval takes the number of tasks for its size, however often each was
-//! sampled, and two configurations are compared task by task.
+//! Samples of one task are not independent. An interval therefore uses the number of tasks as its size, and
+//! configurations are compared task by task.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +22,7 @@ pub enum EvalReportVersion {
 
 /// What a report is made of.
 pub struct EvalReportInput<'a> {
-    /// The configurations, in the order in which they are told.
+    /// The configurations, in order of display.
     pub configurations: &'a [Configuration],
     /// How often each task was to be solved.
     pub samples: u64,
@@ -41,7 +42,7 @@ pub struct Report {
     pub interval: String,
     /// How often each task was to be solved in each configuration.
     pub samples: u64,
-    /// The seed of the first sample, where models were told one.
+    /// The seed of the first sample, if models get one.
     pub seed: Option<u64>,
     /// Each configuration.
     pub configurations: Vec<ConfigurationReport>,
@@ -77,7 +78,7 @@ pub struct ConfigurationReport {
     pub right: Rate,
     /// Those in which a wrong change landed.
     pub wrong_landed: Rate,
-    /// What calls of models took in all trials together.
+    /// What all model calls of all trials cost together.
     pub spent: Spent,
     /// Wall time of solving in all trials together.
     pub seconds: f64,
@@ -128,7 +129,7 @@ impl Report {
         }
     }
 
-    /// Whether every trial came to an end that counts, or its task is broken.
+    /// Returns whether every trial has a scored outcome or a broken task.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.trials.iter().all(|trial| trial.outcome != TrialOutcome::Unfinished)

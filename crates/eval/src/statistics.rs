@@ -15,7 +15,8 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// Wilson's score interval, at 95 %, of a proportion that was observed in `n` independent tasks. Of no task nothing is known.
+/// Returns Wilson's 95 % score interval of a proportion observed in `n` independent tasks. For no task it
+/// covers everything.
 #[must_use]
 pub fn wilson(proportion: f64, n: u64) -> Interval {
     if n == 0 {
@@ -26,7 +27,7 @@ pub fn wilson(proportion: f64, n: u64) -> Interval {
     let centre = p + z2 / (2.0 * n);
     let half = Z * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
     let scale = 1.0 + z2 / n;
-    // At the ends the formula gives 0 and 1 but for rounding.
+    // At the ends the formula gives 0 and 1, except for rounding.
     let low = if p == 0.0 { 0.0 } else { (centre - half) / scale };
     let high = if p == 1.0 { 1.0 } else { (centre + half) / scale };
     Interval { low: low.clamp(0.0, 1.0), high: high.clamp(0.0, 1.0) }

@@ -1,7 +1,8 @@
-//! Tasks: a directory each, described by its `task.toml` (docs/formats/eval.md).
+//! Tasks: one directory each, described by its `task.toml` (docs/formats/eval.md).
 //!
-//! Reading is strict and local: a file that a task names lies in its directory, a repository in its directory or in the one that the user
-//! names for repositories. No link leads out of either. The digest of a task covers every byte that decides an outcome.
+//! Reading is strict and local. A file that a task names is in its directory; a repository is there or in the
+//! directory that the user names for repositories. Links must not leave either. The digest of a task covers
+//! every byte that decides an outcome.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -79,7 +80,7 @@ fn default_setup_timeout() -> u64 {
     600
 }
 
-/// Where the repository of a task comes from.
+/// The source of a task's repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskSource {
     /// Plain files that become the only commit of a new repository; each with its mode.
@@ -119,19 +120,19 @@ pub struct Task {
     pub hidden: Vec<u8>,
     /// A patch that solves the task, to prove that it can be.
     pub solution: Option<Vec<u8>>,
-    /// Run by `sh -c` on a clone with the hidden tests; 0 means right.
+    /// Run by `sh -c` on a clone with the hidden tests; 0 means solved.
     pub check: String,
     /// How long that may take.
     pub check_timeout: Duration,
     /// Run by `sh -c`, in order, in each clone before anything else.
     pub setup: Vec<String>,
-    /// How long each of them may take.
+    /// Maximum duration of each of them.
     pub setup_timeout: Duration,
     /// Whether setup commands reach the network.
     pub setup_network: bool,
-    /// Gates of the run besides those that the repository configures: a name and the words of a command.
+    /// Gates of the run, in addition to the configured ones: a name and the words of a command.
     pub gates: BTreeMap<String, Vec<String>>,
-    /// The files that the direct baseline is shown; all of the project where none is named.
+    /// The files that the direct baseline sees; the whole project if empty.
     pub files: Vec<RepoPath>,
     /// Of everything above.
     pub digest: Digest,
@@ -140,13 +141,13 @@ pub struct Task {
 /// What is wrong with a task.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskProblem {
-    /// The name of its directory is none.
-    #[error("a task's directory has a name of letters, digits, `.`, `_` and `-`, at most 100")]
+    /// The name of its directory is invalid.
+    #[error("a task directory's name must have at most 100 letters, digits, `.`, `_` and `-`")]
     Name,
     /// `task.toml` cannot be understood.
     #[error("task.toml: {0}")]
     Syntax(String),
-    /// A field has a value that makes no sense.
+    /// A field has an invalid value.
     #[error("task.toml: {field}: {problem}")]
     Field {
         /// Which field.
@@ -165,12 +166,12 @@ impl TaskProblem {
     }
 }
 
-/// Reads every task of a folder, by name, or those that are `named`. Repositories are looked for in each task's own directory, then in
-/// `repos`.
+/// Reads every task of a directory in order of name, or only the `named` ones. Repositories are searched in
+/// each task's directory, then in `repos`.
 ///
 /// # Errors
 ///
-/// Fails on the first task that cannot be read, and where there is none.
+/// Fails on the first unreadable task, and if there is none.
 pub fn read_tasks(directory: &Path, named: &[String], repos: Option<&Path>) -> Result<Vec<Task>, EvalError> {
     let mut names = Vec::new();
     let unreadable = |problem: io::Error| EvalError::Directory { directory: directory.to_owned(), problem };
@@ -199,7 +200,7 @@ fn entries(directory: &Path, most: usize) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         if names.len() == most {
-            return Err(io::Error::other(format!("it holds more than {most} entries")));
+            return Err(io::Error::other(format!("it has more than {most} entries")));
         }
         names.push(entry?.file_name());
     }
@@ -235,11 +236,11 @@ fn read_task(directory: &Path, name: &str, repos: Option<&Path>) -> Result<Task,
         |field, named: &Option<String>| named.as_deref().map(|named| patch(field, named)).transpose();
     let seconds = |field, seconds: u64| match seconds {
         1..=MAX_SECONDS => Ok(Duration::from_secs(seconds)),
-        _ => Err(TaskProblem::field(field, format!("it takes 1 to {MAX_SECONDS} seconds"))),
+        _ => Err(TaskProblem::field(field, format!("it must be 1 to {MAX_SECONDS} seconds"))),
     };
     let words = |(name, command): (&String, &String)| {
         if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') || name.is_empty() {
-            return Err(TaskProblem::field("gates", format!("{name:?} is no name of a gate")));
+            return Err(TaskProblem::field("gates", format!("invalid gate name {name:?}")));
         }
         match split_words(command) {
             Ok(words) if !words.is_empty() => Ok((name.clone(), words)),
@@ -277,12 +278,12 @@ fn read_task(directory: &Path, name: &str, repos: Option<&Path>) -> Result<Task,
     Ok(task)
 }
 
-/// The place of a relative path below `root`, which no link leads out of.
+/// Resolves a relative path below `root`; links must not leave it.
 fn inside(root: &Path, named: &str) -> Result<PathBuf, String> {
     let relative: RepoPath = named.parse().map_err(|error| format!("{named:?}: {error}"))?;
     let real = |path: &Path| path.canonicalize().map_err(|error| format!("{named:?}: {error}"));
     let place = real(&root.join(relative.as_str()))?;
-    if place.starts_with(real(root)?) { Ok(place) } else { Err(format!("{named:?} leads out of the task")) }
+    if place.starts_with(real(root)?) { Ok(place) } else { Err(format!("{named:?} is outside the task")) }
 }
 
 fn source(directory: &Path, file: &TaskFile, repos: Option<&Path>) -> Result<TaskSource, TaskProblem> {
@@ -293,19 +294,20 @@ fn source(directory: &Path, file: &TaskFile, repos: Option<&Path>) -> Result<Tas
         (Err(_), Some(repos)) => {
             let relative: RepoPath =
                 file.repo.parse().map_err(|error| wrong(format!("{:?}: {error}", file.repo)))?;
-            repos.join(relative.as_str()).canonicalize().map_err(|_| {
-                wrong(format!("{:?} is neither in the task nor in {}", file.repo, repos.display()))
-            })?
+            repos
+                .join(relative.as_str())
+                .canonicalize()
+                .map_err(|_| wrong(format!("{:?} is not in the task or in {}", file.repo, repos.display())))?
         }
         (Err(problem), None) => {
-            return Err(wrong(format!("{problem}; repositories elsewhere need --repos DIR")));
+            return Err(wrong(format!("{problem}; for repositories elsewhere, pass --repos DIR")));
         }
     };
     match &file.commit {
         None if place.is_dir() && place.join(".git").symlink_metadata().is_err() => {
             Ok(TaskSource::Project(project_files(&place)?))
         }
-        None => Err(TaskProblem::field("commit", "a repository or a bundle needs its full commit id")),
+        None => Err(TaskProblem::field("commit", "a repository or a bundle needs a full commit id")),
         Some(commit) => {
             let commit = commit.parse().map_err(|error| TaskProblem::field("commit", error))?;
             Ok(TaskSource::Commit { repository: place, commit })
@@ -332,13 +334,13 @@ fn project_files(root: &Path) -> Result<Vec<ProjectFile>, TaskProblem> {
             let relative = path.strip_prefix(root).ok().and_then(Path::to_str);
             let relative = relative.and_then(|path| path.parse::<RepoPath>().ok());
             let Some(relative) = relative.filter(|_| meta.is_file()) else {
-                return Err(refuse(&path, "a project holds plain files with plain names"));
+                return Err(refuse(&path, "a project must hold only regular files with plain names"));
             };
             let bytes =
                 read_regular_up_to(&path, MAX_FILE).map_err(|error| TaskProblem::File(error.to_string()))?;
             total = total.saturating_add(bytes.len() as u64);
             if files.len() == MAX_PROJECT_FILES || total > MAX_PROJECT_BYTES {
-                return Err(refuse(root, "it is too large; make it a repository or a bundle"));
+                return Err(refuse(root, "it is too large; use a repository or a bundle"));
             }
             let executable = std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o100 != 0;
             files.push(ProjectFile { path: relative, bytes, executable });
@@ -348,7 +350,7 @@ fn project_files(root: &Path) -> Result<Vec<ProjectFile>, TaskProblem> {
     Ok(files)
 }
 
-/// Of each part by its name and length, so that no byte can stand for a part of another.
+/// Hashes each part with its name and length, so that parts cannot be confused.
 fn digest(task: &Task) -> Digest {
     let mut hashed = Vec::new();
     let mut add = |name: &str, bytes: &[u8]| {

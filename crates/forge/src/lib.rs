@@ -48,7 +48,7 @@ pub use build::{
 };
 pub use examples::{ExamplesError, HeldOutExample, MAX_EXAMPLES, MAX_EXAMPLES_BYTES};
 pub use failure::{FailureKind, SkillFailure};
-pub use gates::{GateObstacle, SkillGateOutcome, SkillTool, SkillTools, ToolsMissing};
+pub use gates::{GateObstacle, SkillGate, SkillGateOutcome, SkillTool, SkillTools, ToolsMissing};
 pub use grants::{Grants, GrantsError, HostName, HostNameError, SecretName, SecretNameError};
 pub use invariants::check_invariants;
 pub use io_schema::{IoSchema, IoSchemaError, IoSide, MAX_SCHEMA_BYTES};

@@ -8,7 +8,7 @@
 
 use crucible_host::lock::LockError;
 use crucible_ledger::{
-    Ledger, LedgerError, Moment, NewPromotion, PromotionRow, SideEffect, SkillGate, SkillGateRow, SkillRow,
+    Ledger, LedgerError, Moment, NewPromotion, PromotionRow, SideEffect, SkillGateRow, SkillRow,
     SkillRunOutcome, SkillRunRow, SkillStatus, VerificationRow, VerificationStatus,
 };
 use crucible_model::{
@@ -18,6 +18,7 @@ use crucible_repo::{LinkPolicy, TreeEditError, read_tree_file};
 use crucible_secrets::Scanner;
 
 use crate::build::{UnsettledBuild, settle_builds};
+use crate::gates::SkillGate;
 use crate::grants::Grants;
 use crate::name::SkillName;
 use crate::project::ForgeProject;
@@ -298,6 +299,16 @@ fn judge_promotion(
         )]);
     };
     let mut verdict = Verdict::default();
+    for gate in SkillGate::REQUIRED {
+        if !gates.iter().any(|row| gate.is_of(row) && row.passed) {
+            let hint = format!(
+                "Its newest verification has no passed gate {}. Run `crucible skill verify {name}`.",
+                gate.as_str()
+            );
+            let code = Code::new("forge-promote-unverified");
+            verdict.push(Finding::error(code, name.to_string(), hint));
+        }
+    }
     for ((path, found), verified) in files.iter().zip([newest.skill, newest.test]) {
         let hint = match found {
             Ok(digest) if *digest == verified => continue,
@@ -308,7 +319,7 @@ fn judge_promotion(
         };
         verdict.push(Finding::error(Code::new("forge-promote-changed"), path.to_string(), hint));
     }
-    let examples = gates.iter().any(|gate| gate.gate == SkillGate::Examples && gate.passed);
+    let examples = gates.iter().any(|gate| SkillGate::Examples.is_of(gate) && gate.passed);
     if rule == ExamplesRule::Required && !examples {
         verdict.push(Finding::error(
             Code::new("forge-promote-examples"),

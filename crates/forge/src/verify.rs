@@ -15,7 +15,7 @@ use crucible_host::fs::{FsError, read_beneath};
 use crucible_host::lock::{Lock, LockError};
 use crucible_ledger::{
     Ledger, LedgerError, Moment, NewVerification, SkillArtifactKind, SkillBuildRow, SkillBuildStatus,
-    SkillGate, SkillGateRow, SkillRow, SkillStatus, VerificationEnd, VerificationLevel, VerificationRow,
+    SkillGateRow, SkillRow, SkillStatus, VerificationEnd, VerificationLevel, VerificationRow,
 };
 use crucible_model::{
     ByteLimit, CanonicalError, Code, Digest, Finding, RepoPath, RepoPathError, Verdict, to_canonical_json,
@@ -26,8 +26,8 @@ use serde_json::{Value, json};
 use crate::build::{UnsettledBuild, settle_builds};
 use crate::examples::HeldOutExample;
 use crate::gates::{
-    GATE_TIMED_OUT, GATES, GateExamples, GateObstacle, GateSite, GateSource, SkillGateOutcome, SkillTools,
-    ToolsMissing, bounded,
+    ForgeGate, GATE_TIMED_OUT, GATES, GateExamples, GateObstacle, GateSite, GateSource, SkillGate,
+    SkillGateOutcome, SkillTools, ToolsMissing, bounded,
 };
 use crate::grants::Grants;
 use crate::io_schema::IoSchema;
@@ -297,18 +297,21 @@ impl<'a> SkillVerification<'a> {
         observer: &dyn SkillGateObserver,
     ) -> Result<SkillVerified, VerifyStepError> {
         let before = self.workspace.changes()?;
+        let gates: Vec<&dyn ForgeGate> =
+            GATES.into_iter().filter(|gate| gate.applies(&self.site())).collect();
         let row = ledger.begin_verification(&NewVerification {
             moment: self.now(),
             proposal: self.row.id,
             build: self.build.id,
             level: self.request.level,
+            required: gates.iter().map(|gate| gate.id().as_str().to_owned()).collect(),
             skill: self.skill.digest,
             test: self.test.digest,
         })?;
         self.begun = Some(row.clone());
         let site = self.site();
         let mut outcomes = Vec::new();
-        for gate in GATES.into_iter().filter(|gate| gate.applies(&site)) {
+        for gate in gates {
             let id = gate.id();
             observer.started(id);
             let watch = Stopwatch::start();
@@ -428,7 +431,7 @@ impl SkillGateOutcome {
 
     fn row(&self) -> SkillGateRow {
         SkillGateRow {
-            gate: self.gate,
+            gate: self.gate.as_str().to_owned(),
             passed: self.verdict.passes(),
             duration_ms: self.millis(),
             findings: json!(self.verdict.findings()),

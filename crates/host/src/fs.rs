@@ -11,10 +11,10 @@
 //! put the file right before it is read again. For all else a flush is due before anybody relies on the file: [`write_atomic`], or, for
 //! several new files at once, the weaker write and then [`flush_beneath`].
 
-use std::fs::{DirBuilder, File, Permissions};
+use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -175,10 +175,22 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
 
 /// A temporary file beside `path` with these bytes and permission bits.
 fn temporary_with(path: &Path, bytes: &[u8], mode: u32) -> io::Result<tempfile::NamedTempFile> {
-    let mut temporary = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(parent_of(path))?;
+    let mut temporary = loop {
+        let temporary = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(parent_of(path))?;
+        if hold(temporary.as_file())? {
+            break temporary;
+        }
+    };
     temporary.write_all(bytes)?;
     temporary.as_file().set_permissions(Permissions::from_mode(mode))?;
     Ok(temporary)
+}
+
+/// Locks a temporary file until it is closed or its process ends: one that nobody holds is stale. False where it was removed as stale
+/// before it was locked. A file system without locks protects none.
+fn hold(temporary: &File) -> io::Result<bool> {
+    let _unprotected = temporary.lock();
+    Ok(temporary.metadata()?.nlink() > 0)
 }
 
 /// Flushes the name of a file: afterwards its directory has it whatever happens. Its content is another matter.
@@ -338,7 +350,7 @@ pub fn remove_file(path: &Path) -> Result<(), FsError> {
 }
 
 /// Removes the temporary files that killed writers left directly in `directory`; links and directories stay, and a
-/// directory that is not there has none. Only for a directory that nobody writes to at the same time.
+/// directory that does not exist has none. A file whose writer lives stays.
 ///
 /// # Errors
 ///
@@ -354,11 +366,19 @@ pub fn remove_stale_temporaries(directory: &Path) -> Result<(), FsError> {
     for entry in entries {
         let entry = entry.map_err(fail)?;
         let ours = entry.file_name().as_bytes().starts_with(TEMPORARY.as_bytes());
-        if ours && entry.file_type().map_err(fail)?.is_file() {
+        if ours && entry.file_type().map_err(fail)?.is_file() && !is_locked(&entry.path()) {
             remove_file(&entry.path())?;
         }
     }
     Ok(())
+}
+
+/// Whether a process holds the lock of a file.
+#[expect(clippy::disallowed_methods, reason = "the file is only read, and no link is followed")]
+fn is_locked(path: &Path) -> bool {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let file = File::options().read(true).custom_flags(flags).open(path);
+    file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
 /// Refuses a link that stands at `path` itself.
@@ -547,6 +567,17 @@ mod tests {
             std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
         assert_eq!(left, [".tmp", ".tmp-directory", ".tmp-link", "a.json", "tmp-x"]);
+    }
+
+    #[test]
+    fn temporary_file_of_a_living_writer_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = temporary_with(&dir.path().join("a"), b"x", 0o600).unwrap();
+        let stale = dir.path().join(".tmp-aB3dE6");
+        write_atomic(&stale, b"x").unwrap();
+        remove_stale_temporaries(dir.path()).unwrap();
+        assert!(held.path().exists() && !stale.exists());
+        held.persist(dir.path().join("a")).unwrap();
     }
 
     #[test]

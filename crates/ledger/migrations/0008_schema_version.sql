@@ -1,4 +1,4 @@
--- Which version of the tables this is, for whoever reads the file without Crucible: the highest row. SQLite's `user_version`, by which
+-- Which version of the tables this is, for anyone who reads the file without Crucible: the highest row. SQLite's `user_version`, by which
 -- Crucible goes, is the same number. Each later migration adds its row.
 
 CREATE TABLE schema_version (
@@ -13,7 +13,7 @@ INSERT INTO schema_version (version, migration) VALUES
     (4, '0004_crawl'),
     (5, '0005_spec_receipts'),
     (6, '0006_forge'),
-    (7, '0007_told_rows'),
+    (7, '0007_row_events'),
     (8, '0008_schema_version');
 
 CREATE TRIGGER schema_version_is_never_changed BEFORE UPDATE ON schema_version

@@ -3,14 +3,14 @@
 //! The check against the allowance and the reservation are one transaction, so parallel calls, other
 //! processes and a resumed run cannot overshoot. A call that was never settled, because the process died or
 //! the provider failed, keeps its reservation: a failed call keeps its slot. Each reservation and each settlement is an
-//! event of the chain, too ([`crate::book`]).
+//! event of the chain, too ([`crate::recorded_rows`]).
 
 use crucible_model::{Digest, RunId, Timestamp};
 use rusqlite::{Connection, Row, params};
 
-use crate::book::{RowFault, disagreements, tell_reserved, tell_settled};
 use crate::chain::unreadable;
 use crate::error::LedgerError;
+use crate::recorded_rows::{RowFault, commit, disagreements};
 use crate::store::Ledger;
 
 /// An amount of money in millionths of a US dollar.
@@ -172,11 +172,10 @@ impl Ledger {
                 select.query_row([call.run.as_str(), &request], |row| Ok((row.get(0)?, row.get(1)?)))
             })
             .map_err(&fail)?;
-        let event = tell_reserved(&transaction, call, seq, attempt, &fail)?;
         let sql =
             "INSERT INTO model_calls (run_id, seq, provider, model, request, attempt, state, reserved_at,
-                                            reserved_tokens, reserved_cost, reserved_event)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'reserved', ?7, ?8, ?9, ?10)";
+                                            reserved_tokens, reserved_cost)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'reserved', ?7, ?8, ?9)";
         transaction
             .prepare_cached(sql)
             .and_then(|mut insert| {
@@ -189,12 +188,11 @@ impl Ledger {
                     attempt,
                     call.ts.to_string(),
                     to_sql(call.tokens),
-                    to_sql(call.cost.0),
-                    event
+                    to_sql(call.cost.0)
                 ])
             })
             .map_err(&fail)?;
-        transaction.commit().map_err(&fail)?;
+        commit(transaction, call.ts, &fail)?;
         Ok(Reservation::Granted { seq: seq.unsigned_abs() })
     }
 
@@ -205,11 +203,10 @@ impl Ledger {
     /// [`LedgerError::NoOpenCall`] when the call is not open.
     pub fn settle_call(&mut self, run: &RunId, seq: u64, end: &Settlement) -> Result<(), LedgerError> {
         let sql = "UPDATE model_calls SET state = 'settled', settled_at = ?3, outcome = ?4, tokens_in = ?5,
-                                          tokens_out = ?6, cost = ?7, settled_event = ?8
+                                          tokens_out = ?6, cost = ?7
                    WHERE run_id = ?1 AND seq = ?2 AND state = 'reserved'";
         let fail = self.fail();
         let transaction = self.connection.transaction().map_err(&fail)?;
-        let event = tell_settled(&transaction, run, to_sql(seq), end, &fail)?;
         let values = params![
             run.as_str(),
             to_sql(seq),
@@ -217,14 +214,13 @@ impl Ledger {
             end.outcome,
             end.tokens_in.map(to_sql),
             end.tokens_out.map(to_sql),
-            end.cost.map(|money| to_sql(money.0)),
-            event
+            end.cost.map(|money| to_sql(money.0))
         ];
         let changed = transaction.prepare_cached(sql).and_then(|mut update| update.execute(values));
         if changed.map_err(&fail)? == 0 {
             return Err(LedgerError::NoOpenCall { run: run.clone(), seq });
         }
-        transaction.commit().map_err(fail)
+        commit(transaction, end.ts, &fail)
     }
 
     /// The rows of a run that the chain does not confirm, in the list of runs and among its calls: edited, removed, or put in by hand.
@@ -255,7 +251,7 @@ impl Ledger {
     }
 }
 
-pub(crate) fn read_calls(connection: &Connection, run: &RunId) -> Result<Vec<CallRow>, rusqlite::Error> {
+fn read_calls(connection: &Connection, run: &RunId) -> Result<Vec<CallRow>, rusqlite::Error> {
     let sql = "SELECT seq, provider, model, request, attempt, reserved_at, reserved_tokens, reserved_cost,
                       state, settled_at, outcome, tokens_in, tokens_out, cost
                FROM model_calls WHERE run_id = ?1 ORDER BY seq";
@@ -313,7 +309,7 @@ fn unsigned(row: &Row<'_>, index: usize) -> Result<u64, rusqlite::Error> {
 
 /// SQLite's integers end at 2^63 - 1. Sums of single values up to 2^53 stay far below; more than that is held there,
 /// which a limit that makes sense refuses anyway.
-pub(crate) fn to_sql(value: u64) -> i64 {
+fn to_sql(value: u64) -> i64 {
     const MOST: i64 = 1 << 53;
     i64::try_from(value).map_or(MOST, |value| value.min(MOST))
 }

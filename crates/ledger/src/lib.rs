@@ -17,7 +17,6 @@
 //! - Memory does not grow with the database when verifying.
 
 mod artifact;
-mod book;
 mod calls;
 mod chain;
 mod crawl;
@@ -25,13 +24,13 @@ mod error;
 mod event;
 mod forge;
 mod moment;
+mod recorded_rows;
 mod runs;
 mod spec_receipts;
 mod store;
 mod verify;
 
 pub use artifact::MAX_ARTIFACT_BYTES;
-pub use book::{RowFault, RowKind};
 pub use calls::{
     Allowance, CallRow, CallState, MicroDollars, NewCall, Reservation, Scarce, Settlement, Usage,
 };
@@ -44,11 +43,12 @@ pub use error::LedgerError;
 pub use event::{ArtifactRef, EventRecord, MAX_BODY_BYTES, NewEvent};
 pub use forge::{
     NewPromotion, NewSkill, NewSkillBuild, NewSkillRun, NewVerification, PromotionRow, SideEffect,
-    SkillArtifactKind, SkillArtifactRow, SkillBuildEnd, SkillBuildRow, SkillBuildStatus, SkillGate,
-    SkillGateRow, SkillRow, SkillRunOutcome, SkillRunRow, SkillStatus, VerificationEnd, VerificationLevel,
-    VerificationRow, VerificationStatus, skill_run_id,
+    SkillArtifactKind, SkillArtifactRow, SkillBuildEnd, SkillBuildRow, SkillBuildStatus, SkillGateRow,
+    SkillRow, SkillRunOutcome, SkillRunRow, SkillStatus, VerificationEnd, VerificationLevel, VerificationRow,
+    VerificationStatus, skill_run_id,
 };
 pub use moment::Moment;
+pub use recorded_rows::{RowFault, RowKind};
 pub use runs::RunRow;
 pub use spec_receipts::{NewSpecReceipt, ReceiptWriter, SpecReceiptRow, spec_run_id};
 pub use store::{Ledger, LedgerTransaction};

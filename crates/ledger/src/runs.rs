@@ -1,15 +1,15 @@
 //! The list of runs: what `run list` shows without opening a run directory.
 //!
 //! A row says where a run stands. It is rewritten as the run goes on; what it says is an event of the chain, too
-//! ([`crate::book`]).
+//! ([`crate::recorded_rows`]).
 
 use crucible_model::{Digest, RunId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Deserialize;
 
-use crate::book::tell_run;
 use crate::chain::unreadable;
 use crate::error::LedgerError;
+use crate::recorded_rows::record_changes;
 use crate::store::Ledger;
 
 /// One run, as a line of a list.
@@ -105,12 +105,12 @@ impl Ledger {
 }
 
 /// All runs, the newest first.
-pub(crate) fn read_all(connection: &Connection) -> Result<Vec<RunRow>, rusqlite::Error> {
+fn read_all(connection: &Connection) -> Result<Vec<RunRow>, rusqlite::Error> {
     let sql = "SELECT id, goal, repo, state, created, updated FROM runs ORDER BY created DESC, id DESC";
     connection.prepare_cached(sql)?.query_map([], read_run)?.collect()
 }
 
-/// Adds a run to the list within whatever transaction the caller has. A row that stays the same is not told again.
+/// Adds a run to the list within whatever transaction the caller has. A row that stays the same is not recorded again.
 pub(crate) fn record_run_within(
     connection: &Connection,
     run: &RunRow,
@@ -124,20 +124,19 @@ pub(crate) fn record_run_within(
     if known.as_ref() == Some(&run) {
         return Ok(());
     }
-    let event = tell_run(connection, &run, &run.created.to_string(), fail)?;
-    let sql = "INSERT INTO runs (id, goal, repo, state, created, updated, event) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+    let sql = "INSERT INTO runs (id, goal, repo, state, created, updated) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
                ON CONFLICT (id) DO UPDATE SET goal = excluded.goal, repo = excluded.repo, state = excluded.state,
-                                              updated = excluded.updated, event = excluded.event";
+                                              updated = excluded.updated";
     let values = params![
         run.id.as_str(),
         run.goal,
         run.repo,
         run.state,
         run.created.to_string(),
-        run.updated.to_string(),
-        event
+        run.updated.to_string()
     ];
-    connection.prepare_cached(sql).and_then(|mut upsert| upsert.execute(values)).map(drop).map_err(fail)
+    connection.prepare_cached(sql).and_then(|mut upsert| upsert.execute(values)).map_err(fail)?;
+    record_changes(connection, run.updated, fail)
 }
 
 fn read_run(row: &Row<'_>) -> Result<RunRow, rusqlite::Error> {

@@ -15,10 +15,10 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use rusqlite_migration::{M, Migrations};
 
 use crate::artifact::put_within;
-use crate::book::adopt;
 use crate::chain::append_within;
 use crate::error::LedgerError;
 use crate::event::{EventRecord, NewEvent};
+use crate::recorded_rows::{adopt_artifacts, adopt_rows, watch};
 use crate::runs::{RunRow, record_run_within};
 
 /// The database of everything Crucible remembers.
@@ -29,24 +29,31 @@ pub struct Ledger {
 }
 
 /// The SQL of every migration in its order. A file is never edited once released: a change is a new file.
-const MIGRATIONS: [&str; 8] = [
+const MIGRATIONS: [&str; 10] = [
     include_str!("../migrations/0001_chain.sql"),
     include_str!("../migrations/0002_runs_and_calls.sql"),
     include_str!("../migrations/0003_one_index_per_event.sql"),
     include_str!("../migrations/0004_crawl.sql"),
     include_str!("../migrations/0005_spec_receipts.sql"),
     include_str!("../migrations/0006_forge.sql"),
-    include_str!("../migrations/0007_told_rows.sql"),
+    include_str!("../migrations/0007_row_events.sql"),
     include_str!("../migrations/0008_schema_version.sql"),
+    include_str!("../migrations/0009_required_gates.sql"),
+    include_str!("../migrations/0010_recorded_rows.sql"),
 ];
 
-/// The migration after which rows that change are told in the chain, counted from 1.
-const ADOPTS: usize = 7;
+/// The migration that records older artifacts in the chain, counted from 1.
+const ADOPTS_ARTIFACTS: usize = 7;
+/// The migration that records older rows in the chain. A later one that changes rows of a guarded table records them again.
+const ADOPTS_ROWS: usize = 10;
 
 /// Every migration in its order, with what is done beside its SQL.
 fn migrations() -> Migrations<'static> {
     let migration = |(at, sql): (usize, &&'static str)| match at + 1 {
-        ADOPTS => M::up_with_hook(sql, |turn: &rusqlite::Transaction<'_>| Ok(adopt(turn)?)),
+        ADOPTS_ARTIFACTS => {
+            M::up_with_hook(sql, |turn: &rusqlite::Transaction<'_>| Ok(adopt_artifacts(turn)?))
+        }
+        ADOPTS_ROWS => M::up_with_hook(sql, |turn: &rusqlite::Transaction<'_>| Ok(adopt_rows(turn)?)),
         _ => M::up(sql),
     };
     Migrations::new(MIGRATIONS.iter().enumerate().map(migration).collect())
@@ -84,6 +91,7 @@ impl Ledger {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
+        remove_stale_temporaries(&path);
         let is_new = !is_there(&path)?;
         if !is_new {
             refuse_other_files(&path)?;
@@ -105,6 +113,7 @@ impl Ledger {
         check_identity(&connection, &path)?;
         use_write_ahead_log(&connection, patience).map_err(fail)?;
         migrate(&mut connection, &path)?;
+        watch(&connection).map_err(fail)?;
         Ok(Self { connection, path: path.into_owned() })
     }
 
@@ -215,10 +224,11 @@ fn of_memory(error: rusqlite::Error) -> LedgerError {
     LedgerError::from_sqlite(Path::new(NOWHERE), error)
 }
 
-/// The schema that a database has.
+/// The schema that a database has, with the versions that its table names.
 pub(crate) fn read_schema(connection: &Connection) -> Result<Vec<[String; 4]>, rusqlite::Error> {
     let sql = "SELECT type, name, tbl_name, ifnull(sql, '') FROM sqlite_schema
-               WHERE name NOT LIKE 'sqlite_stat%' ORDER BY type, name";
+               WHERE name NOT LIKE 'sqlite_stat%'
+               UNION ALL SELECT 'version', CAST(version AS TEXT), migration, '' FROM schema_version ORDER BY 1, 2";
     let mut statement = connection.prepare(sql)?;
     let rows = statement.query_map([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))?;
     rows.collect()
@@ -235,6 +245,12 @@ fn new_image() -> Result<Vec<u8>, LedgerError> {
         numbers.fill(WRITE_AHEAD_LOG);
     }
     Ok(image)
+}
+
+/// Removes what processes left in the ledger's directory that were killed while they wrote a file there. What cannot be removed stays.
+fn remove_stale_temporaries(path: &Path) {
+    let directory = path.parent().and_then(|parent| parent.canonicalize().ok());
+    let _stays = directory.map(|directory| fs::remove_stale_temporaries(&directory));
 }
 
 /// Whether something stands there. What cannot be looked at is not taken for nothing.
@@ -364,7 +380,7 @@ mod tests {
             database_of_version(&path, version);
             let mut ledger = Ledger::open(&path).unwrap();
             // The event that was written then, and one that tells of the artifact where the version did not yet.
-            let kept = u64::from(version >= 1) + u64::from((1..ADOPTS).contains(&version));
+            let kept = u64::from(version >= 1) + u64::from((1..ADOPTS_ARTIFACTS).contains(&version));
             assert_eq!(ledger.head().unwrap().seq, kept, "from version {version}");
             assert_eq!(ledger.append(event(2)).unwrap().seq, kept + 1);
             assert_eq!(ledger.verify(&[]).unwrap().findings(), [], "from version {version}");

@@ -13,11 +13,11 @@ use crucible_model::{Code, Digest, DigestWriter, Finding, Verdict};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::artifact;
-use crate::book::{self, RowKind};
 use crate::chain::read_head;
 use crate::error::LedgerError;
 use crate::event::{MAX_BODY_BYTES, RawEvent};
 use crate::forge;
+use crate::recorded_rows::{self, RowKind};
 use crate::spec_receipts;
 use crate::store::{Ledger, expected_schema, read_schema};
 
@@ -198,12 +198,15 @@ fn check_promotions(connection: &Connection, check: &mut Check) -> Result<(), Pa
     Ok(())
 }
 
-/// The rows of runs and model calls, against the events that tell of them.
+/// The rows that change, against the events that record them.
 fn check_rows(connection: &Connection, check: &mut Check) -> Result<(), PassError> {
-    for fault in book::disagreements(connection, None)? {
+    for fault in recorded_rows::disagreements(connection, None)? {
         let code = match fault.of {
             RowKind::Run => Code::new("ledger-run-edited"),
             RowKind::Call => Code::new("ledger-call-edited"),
+            RowKind::Crawl => Code::new("ledger-crawl-edited"),
+            RowKind::Skill => Code::new("ledger-skill-edited"),
+            RowKind::Record => Code::new("ledger-row-edited"),
         };
         check.push(code, fault.subject, format!("{}; restore the ledger from a copy", fault.problem));
     }
@@ -499,7 +502,9 @@ impl Check {
                 (Some(head), Before::Hash(hash)) => head.hash == hash,
                 _ => true,
             };
-        if head.is_none() || !head_fits || counter.unwrap_or(0) < last {
+        let is_single: bool =
+            connection.query_row("SELECT count(*) <= 1 FROM chain_head", [], |row| row.get(0))?;
+        if head.is_none() || !head_fits || !is_single || counter.unwrap_or(0) < last {
             self.push(
                 Code::new("ledger-head-edited"),
                 "the head of the chain".to_owned(),

@@ -1,7 +1,7 @@
-//! Canonical JSON (RFC 8785): one value, one sequence of bytes.
+//! Canonical JSON (RFC 8785): one byte sequence per value.
 //!
-//! Everything that is hashed, signed or compared goes through here, so that key order, white space
-//! and number spelling can never make two equal values look different.
+//! Everything that is hashed, signed or compared is serialized here. Key order, white space and number
+//! spelling therefore never make equal values differ.
 
 use serde::Serialize;
 

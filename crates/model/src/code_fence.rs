@@ -1,7 +1,8 @@
-//! The fences around blocks of code in Markdown: the one reading of them for answers, plans and documents.
+//! Markdown code fences: the one parser for answers, plans and documents.
 //!
-//! A fence is a line of at least three backticks or tildes. It is closed by a fence of the same kind that is at least as
-//! long and has no words behind it. Backticks with backticks behind them are code in a line, and no fence.
+//! A fence is a line of at least three backticks or tildes. A fence of the same kind and at least the same
+//! length closes it if no text follows. Backticks followed by more backticks on the line are inline code, not
+//! a fence.
 
 /// A line that opens or closes a block of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +32,7 @@ impl<'a> CodeFence<'a> {
         is_fence.then_some(Self { mark, length, info: info.trim() })
     }
 
-    /// The words behind the marks, such as the language.
+    /// Returns the text after the marks, such as the language.
     #[must_use]
     pub const fn info(&self) -> &'a str {
         self.info
@@ -43,7 +44,7 @@ impl<'a> CodeFence<'a> {
         self.length
     }
 
-    /// The line that closes what it opens.
+    /// Returns the line that closes this fence.
     #[must_use]
     pub fn end(&self) -> String {
         String::from(self.mark).repeat(self.length)
@@ -78,7 +79,7 @@ fn inside(text: &str) -> Option<&str> {
     let (first, rest) = text.split_once('\n')?;
     let open = CodeFence::of(first)?;
     let end = open.end();
-    // Models forget the line end before the closing fence.
+    // Models forget the line break before the closing fence.
     let inner = rest.trim_end_matches(open.mark);
     let closes = rest.len() - inner.len() >= open.length;
     (closes && !inner.contains(&end)).then_some(inner)

@@ -1,7 +1,6 @@
 //! Numbers of things, as people write them.
 
-/// `1 file`, `0 files`, `12 files`: the number, and the noun in the form that goes with it. For nouns whose plural
-/// takes an `s`.
+/// Formats a count with its noun: `1 file`, `0 files`, `12 files`. Only for nouns whose plural adds an `s`.
 #[must_use]
 pub fn counted(number: u64, noun: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };

@@ -1,6 +1,6 @@
-//! SHA-256 digests: the only names Crucible trusts.
+//! SHA-256 digests, the only content names that Crucible trusts.
 //!
-//! A digest prints, parses and serializes as 64 lowercase hexadecimal digits, never in another way.
+//! A digest is always printed, parsed and serialized as 64 lowercase hexadecimal digits.
 
 use std::fmt;
 use std::io;
@@ -22,7 +22,7 @@ pub struct Digest([u8; 32]);
 pub struct DigestError;
 
 impl Digest {
-    /// The digest that stands before the first event of a chain: all zeroes, which no input is known to have.
+    /// The predecessor of a chain's first event: all zeroes, the digest of no known input.
     pub const ZERO: Self = Self([0; 32]);
 
     /// The digest of `bytes`.
@@ -109,7 +109,7 @@ impl DigestWriter {
         self.0.update(bytes);
     }
 
-    /// The digest of everything taken so far.
+    /// Returns the digest of all bytes added so far.
     #[must_use]
     pub fn finish(self) -> Digest {
         Digest(self.0.finalize().into())

@@ -1,8 +1,8 @@
-//! The forms in which a model can hand back a change of files.
+//! The formats in which a model can return a change.
 
 use serde::{Deserialize, Serialize};
 
-/// How a model is asked to write its change down; a property of the backend, chosen by evidence (D14).
+/// The format that a model is asked for. A property of the backend, chosen by measurements (D14).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EditFormat {

@@ -5,13 +5,13 @@
 
 use serde::Serialize;
 
-/// How a command ended, as its process exit code tells it.
+/// The result of a command, expressed by its process exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitStatus {
     /// 0: done.
     Success,
-    /// 1: a policy said no (patch, plan, gate, verify), or a general error.
+    /// 1: refused by a policy (patch, plan, gate, verify), or a general error.
     Refused,
     /// 2: the command line or the configuration is wrong; under `crawl` this is [`Self::Refused`].
     Usage,
@@ -27,7 +27,7 @@ pub enum ExitStatus {
     SecretDetected,
     /// 9: a lock is held by someone else.
     LockHeld,
-    /// 10: a phase, hook or gate ran out of time.
+    /// 10: a phase, hook or gate timed out.
     TimedOut,
     /// 70: the model provider failed, an exhausted budget included.
     Provider,
@@ -70,8 +70,8 @@ impl ExitStatus {
         }
     }
 
-    /// The same ending as the `crawl` family tells it, whose 2 means a rejected plan and which has neither 7 nor 10
-    /// (decision D3): what is wrong with the command line, too large or too slow is a general error there.
+    /// Maps to the codes of the `crawl` family, where 2 means a rejected plan and 7 and 10 do not exist
+    /// (decision D3). There, usage errors, size limits and timeouts are general errors.
     #[must_use]
     pub const fn under_crawl(self) -> Self {
         match self {

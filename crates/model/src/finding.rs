@@ -1,7 +1,7 @@
-//! What a judge returns: a list of findings, and whether they let the matter pass.
+//! The result of a judge: a list of findings and whether they allow the change.
 //!
-//! A verdict is data, not an error. Every code has a heading of its own name in `docs/codes/`, where
-//! a reader learns what it means and what to do.
+//! A verdict is data, not an error. `docs/codes/` has a heading for every code that explains it and what to
+//! do.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub struct Code(Cow<'static, str>);
 
 impl Code {
-    /// A code known when Crucible is compiled; `cargo xtask tidy` finds these and asks for their heading.
+    /// Creates a code from a literal. `cargo xtask tidy` finds these literals and requires their heading.
     #[must_use]
     pub const fn new(code: &'static str) -> Self {
         Self(Cow::Borrowed(code))
@@ -39,7 +39,7 @@ impl fmt::Display for Code {
 pub enum Level {
     /// Worth knowing; changes nothing.
     Info,
-    /// Deserves a look by a person; lets the matter pass.
+    /// A person should look at it, but it does not block.
     Warning,
     /// Refuses the matter.
     Error,
@@ -53,7 +53,7 @@ pub struct Finding {
     pub code: Code,
     /// How much it weighs.
     pub level: Level,
-    /// What it is about: a path, a line, a name, a value. Escaped for display by whoever prints it.
+    /// What the finding is about: a path, a line, a name or a value. The printer escapes it.
     pub subject: String,
     /// What the reader can do about it, one sentence.
     pub hint: String,
@@ -65,7 +65,7 @@ impl Finding {
         Self { code, level: Level::Error, subject: subject.into(), hint: hint.into() }
     }
 
-    /// A finding that lets the matter pass but deserves a look.
+    /// Creates a finding that does not block but deserves a look.
     pub fn warning(code: Code, subject: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { code, level: Level::Warning, subject: subject.into(), hint: hint.into() }
     }
@@ -93,7 +93,7 @@ pub enum Outcome {
     Fail,
 }
 
-/// The findings of one judgement, in the order they were made.
+/// The findings of one check, in order of creation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
     findings: Vec<Finding>,
@@ -116,7 +116,7 @@ impl Verdict {
         self.findings.extend(other.findings);
     }
 
-    /// The findings in the order they were made.
+    /// Returns the findings in order of creation.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings

@@ -15,13 +15,13 @@ pub struct RunId(String);
 
 /// The text is not a run id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a run id: {text:?}; `crucible run list` shows the ones there are")]
+#[error("invalid run id {text:?}; list runs with `crucible run list`")]
 pub struct IdError {
     text: String,
 }
 
 impl RunId {
-    /// A new id from the instant a run begins and the digest of what it begins with.
+    /// Creates an id from the start time of a run and the digest of its inputs.
     #[must_use]
     pub fn new(begun: Timestamp, of: Digest) -> Self {
         Self(format!("{}-{}", begun.compact().to_ascii_lowercase(), of.short()))

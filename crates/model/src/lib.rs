@@ -1,9 +1,9 @@
-//! The vocabulary that every other crate speaks.
+//! The vocabulary shared by all other crates.
 //!
-//! This crate owns the words and nothing else: digests, canonical JSON, paths inside a repository,
-//! text that came from outside, findings and verdicts, instants, ids and exit codes.
+//! This crate has digests, canonical JSON, repository paths, untrusted text, findings and verdicts,
+//! timestamps, ids and exit codes.
 //!
-//! What always holds: no I/O, no clock, no environment. Everything here is a value.
+//! Invariant: no I/O, no clock, no environment. Everything here is a value.
 
 mod canonical;
 mod code_fence;

@@ -1,9 +1,9 @@
-//! Limits as types, so that a count of files is never taken for a count of bytes.
+//! Limits as types, so that a number of files is never used as a number of bytes.
 
 use serde::{Deserialize, Serialize};
 
-/// How many bytes, from the first byte of a keyword on, decide whether a secret stands there. Who cuts a text and asks
-/// for secrets has to read so far beyond the cut.
+/// Number of bytes, from the first byte of a keyword, that decide whether it belongs to a secret. Code that
+/// truncates text and scans it must scan this many bytes past the cut.
 pub const SECRET_REACH: usize = 1024;
 
 /// A number of bytes that must not be exceeded.

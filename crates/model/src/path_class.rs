@@ -1,8 +1,9 @@
-//! What a path is, by its name alone: a test, a manifest, a lock file, text for people, made by a program.
+//! Classifies a path by its name: a test, a manifest, a lock file, a document, a generated file.
 //!
-//! One table says for each name what it stands for; who ranks files and who judges patches read the same rows, so they
-//! cannot disagree. Names with which a patch could grade itself are doubtful on purpose: such a name is taken for
-//! whatever it may be. Case is ignored, because some file systems ignore it. A path may have several roles.
+//! One table maps each name to its roles. Ranking and patch checks read the same rows, so they cannot
+//! disagree. A name with which a patch could influence its own check is classified pessimistically: it gets
+//! every role it might have. Case is ignored, because some file systems ignore it. A path may have several
+//! roles.
 
 mod table;
 
@@ -16,11 +17,11 @@ use table::TABLE;
 pub enum PathRole {
     /// Tests and their data.
     Test,
-    /// Tells a test runner what to run.
+    /// Configures a test runner.
     TestSettings,
     /// Names the project's parts, dependencies and commands.
     Project,
-    /// Tells a tool how to behave. Like a project's own file it can run commands or switch checks off.
+    /// Configures a tool. Like a project file it can run commands or disable checks.
     ToolSettings,
     /// Continuous integration, commit hooks, review rules.
     Ci,
@@ -41,9 +42,9 @@ pub struct PathRoles(u16);
 /// What may not be done in a place of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Denial {
-    /// No model is shown what lies there.
+    /// Models never see files in it.
     Shown,
-    /// No patch changes what lies there.
+    /// Patches never change files in it.
     Changed,
 }
 
@@ -92,7 +93,7 @@ impl PathRoles {
         self.0 & (1 << role as u16) != 0
     }
 
-    /// Whether nothing is known of the path but that it is there, as of the product's own source.
+    /// Returns whether the path has no known role, like ordinary source code.
     #[must_use]
     pub(crate) fn has_none(self) -> bool {
         self.0 == 0
@@ -103,9 +104,10 @@ impl PathRoles {
     }
 }
 
-/// The name of the first place on the way to `path` in which this is denied, if there is one. Case is ignored.
+/// Returns the first component of `path` that is denied in this way. Case is ignored.
 ///
-/// What is not shown are directories, so a file called `build` is none; what is not changed is the name itself.
+/// Only directories are hidden, so a file called `build` is shown; for changes the file's own name counts
+/// too.
 #[must_use]
 pub fn denied_place(path: &RepoPath, denial: Denial) -> Option<&'static str> {
     let mut segments = path.segments();
@@ -138,7 +140,7 @@ enum Reach {
     Nowhere,
 }
 
-/// Each place, where it is not shown (seed 003 B.2) and where it is not changed.
+/// Each name, where it is hidden (seed 003 B.2) and where it is protected.
 const PLACES: [(&str, Reach, Reach); 12] = {
     use Reach::{Anywhere, Nowhere, Top};
     [
@@ -162,11 +164,12 @@ const PLACES: [(&str, Reach, Reach); 12] = {
 enum Part {
     /// Any directory on the way.
     Directory,
-    /// A word of any directory on the way: `integration_tests` has two.
+    /// A word in any parent directory's name: `integration_tests` has two.
     DirectoryWord,
-    /// A word of any directory on the way to a file whose language may call its tests specs.
+    /// A word in a parent directory's name, for files whose language may call its tests specs.
     SpecWord,
-    /// A directory on the way that stands beside the product's own source: inside of it the same word is a part of the product.
+    /// A parent directory outside the product's own source; within the source the same word is part of the
+    /// product.
     Beside,
     /// The first directory.
     Top,
@@ -215,8 +218,8 @@ fn is_marked_test(name: &str) -> bool {
         .any(|infix| name.contains(infix))
 }
 
-/// `UserTest.java`, `UserTests.cs`, `UserSpec.scala`, `TestUser.java`, `AppUITests/`: a word of its own by its capital, which tells it
-/// from `latest` and `Testament`.
+/// Matches `UserTest.java`, `UserTests.cs`, `UserSpec.scala`, `TestUser.java`, `AppUITests/`: a capitalised
+/// word, unlike `latest` and `Testament`.
 fn has_capital_test_word(path: &RepoPath) -> bool {
     let directories = path.as_str().rsplit_once('/').map_or("", |(directories, _)| directories);
     let is_of_tests = |directory: &str| {
@@ -243,9 +246,9 @@ fn has_capital_test_word(path: &RepoPath) -> bool {
     ends.iter().any(|end| stem.ends_with(end))
 }
 
-/// Whether a listed directory stands where no product keeps its source: at the top, in one member of several (`crates/a/qa/`), beside helpers
-/// (`scripts/ci/`). What programs are expected to say is data, and counts wherever no directory of source is on its way:
-/// `contrib/a/expected/b.out`.
+/// Returns whether a listed directory is outside product source: at the top, in a workspace member
+/// (`crates/a/qa/`), or beside helpers (`scripts/ci/`). Expected output is data and counts wherever no source
+/// directory is above it: `contrib/a/expected/b.out`.
 fn is_beside_the_product(directories: &str, name: &str, is_listed: impl Fn(&str) -> bool) -> bool {
     let top = directories.split('/').next().unwrap_or_default();
     let outside = directories.split('/').take_while(|directory| !SOURCE.contains(directory));
@@ -261,11 +264,11 @@ fn is_beside_the_product(directories: &str, name: &str, is_listed: impl Fn(&str)
     })
 }
 
-/// Directories of what programs are expected to say.
+/// Directories with expected program output.
 const OUTPUT: [&str; 4] = ["expected", "expectations", "baselines", "regress"];
 /// Directories of several members.
 const MEMBERS: [&str; 6] = ["crates", "packages", "apps", "services", "libs", "projects"];
-/// Directories of what helps with the work.
+/// Directories with development helpers.
 const HELPERS: [&str; 12] =
     [".", "scripts", "script", "tools", "tool", "build", "dev", "hack", "contrib", "misc", "util", "infra"];
 /// Directories of a product's own source.
@@ -276,7 +279,7 @@ const DATA: [&str; 17] = [
     "svg", "sql", "dat",
 ];
 
-/// Whether git runs a file of this name when it lies where its hooks are.
+/// Returns whether git would run a file of this name from its hooks directory.
 fn is_git_hook(name: &str) -> bool {
     let bare = [".sh", ".bash", ".py", ".ps1", ".sample"].iter().find_map(|end| name.strip_suffix(end));
     matches!(

@@ -1,15 +1,15 @@
 //! Paths inside a repository.
 //!
-//! A [`RepoPath`] is relative, POSIX, normalised and never reaches `.git`, in whatever spelling a file
-//! system might take for it. Everything that names a file in a repository for reading into a pack or
-//! for changing goes through this type; a path that does not parse is refused, not repaired.
+//! A [`RepoPath`] is relative, POSIX and normalised, and never points into `.git` in any spelling that some
+//! file system accepts. All code that reads or changes repository files by name uses this type. An invalid
+//! path is refused, not repaired.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest path that is accepted, in bytes; Linux's own limit.
+/// Maximum length of a path in bytes, as on Linux.
 const MAX_BYTES: usize = 4096;
 
 /// A file or directory inside a repository, relative to its root.
@@ -35,11 +35,11 @@ pub enum RepoPathError {
     /// It holds a NUL byte.
     #[error("the path holds a NUL byte")]
     Nul,
-    /// It holds a backslash, and would leave the repository or reach git's directory where that separates.
-    #[error("the path holds a backslash as a separator; separate its parts by `/`")]
+    /// It has a backslash that would leave the repository or reach git's directory as a separator.
+    #[error("the path uses backslashes; separate its parts with `/`")]
     Backslash,
-    /// It reaches git's own directory, under any spelling.
-    #[error("the path reaches git's own directory")]
+    /// It is inside git's own directory, in any spelling.
+    #[error("the path is inside git's own directory")]
     GitDirectory,
     /// It is not UTF-8.
     #[error("the path is not UTF-8")]
@@ -65,7 +65,7 @@ impl RepoPath {
         &self.0
     }
 
-    /// The names on the way, from the root on.
+    /// Returns the components of the path, root first.
     pub fn segments(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.split('/')
     }
@@ -76,13 +76,13 @@ impl RepoPath {
         self.0.rsplit('/').next().unwrap_or(&self.0)
     }
 
-    /// Whether a name on the way holds a backslash, which whoever wrote it may have meant as a separator.
+    /// Returns whether a component has a backslash, which its author may have meant as a separator.
     #[must_use]
     pub fn has_backslash(&self) -> bool {
         self.0.contains('\\')
     }
 
-    /// What follows the last dot of the last name, where the name does not begin with that dot.
+    /// Returns the text after the last dot of the file name, unless the name begins with that dot.
     #[must_use]
     pub fn extension(&self) -> Option<&str> {
         let (stem, extension) = self.file_name().rsplit_once('.')?;
@@ -137,7 +137,7 @@ impl PathPrefix {
     /// The whole repository.
     pub const ALL: Self = Self(None);
 
-    /// Whether `path` is this place or lies below it.
+    /// Returns whether `path` is this place or below it.
     #[must_use]
     pub fn contains(&self, path: &RepoPath) -> bool {
         match &self.0 {
@@ -210,7 +210,7 @@ fn check(text: &str) -> Result<(), RepoPathError> {
     {
         return Err(RepoPathError::Drive);
     }
-    // A backslash is a character like any other here, and a separator elsewhere: it may stand in a name that means no harm there.
+    // A backslash is an ordinary character here and a separator elsewhere, so a harmless name may have one.
     let is_part = |part: &str| !matches!(part, "" | "." | "..") && !is_git_directory(part);
     if text.contains('\\') && !text.split(['/', '\\']).all(is_part) {
         return Err(RepoPathError::Backslash);
@@ -226,7 +226,7 @@ fn check(text: &str) -> Result<(), RepoPathError> {
     Ok(())
 }
 
-/// Whether some file system takes this name for `.git`: another case, the short names of FAT and NTFS,
+/// Returns whether some file system treats this name as `.git`: another case, short names of FAT and NTFS,
 /// trailing dots and spaces, a stream suffix, or code points that HFS+ ignores.
 fn is_git_directory(segment: &str) -> bool {
     let visible: String = segment.chars().filter(|c| !is_ignored_by_hfs(*c)).collect();

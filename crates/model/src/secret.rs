@@ -1,4 +1,4 @@
-//! A value that must not be seen: it has no `Display`, no serialization, and a `Debug` that tells nothing.
+//! A secret value. It has no `Display` and no serialization, and its `Debug` is redacted.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ impl Secret {
         Self(value)
     }
 
-    /// The value itself. Call this where the secret is used, and nowhere else.
+    /// Returns the value. Call this only where the secret is used.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0

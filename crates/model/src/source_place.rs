@@ -1,6 +1,6 @@
-//! Where the sources of a directory may change: `src/a/**`, or `src/a/*` without what lies below, or `*` for those at the top.
+//! A directory whose sources may change: `src/a/**`, `src/a/*` without subdirectories, or `*` for the top.
 //!
-//! A source here is a program's text and nothing else: by its name no test, no setting, not generated, no document, and in no hidden place.
+//! A source here is program text only. By name it is not a test, a setting, generated, a document or hidden.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,7 +23,7 @@ const LANGUAGES: [&str; 54] = [
 pub struct SourcePlace {
     /// The directory; [`PathPrefix::ALL`] is the top.
     directory: PathPrefix,
-    /// Whether what lies below its directories counts.
+    /// Whether subdirectories are included.
     is_deep: bool,
 }
 
@@ -31,10 +31,10 @@ pub struct SourcePlace {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SourcePlaceError {
     /// It does not end as one.
-    #[error("the sources of a directory are written as `src/**`, or as `src/*` without what lies below")]
+    #[error("write the sources of a directory as `src/**`, or as `src/*` without subdirectories")]
     NoPattern,
     /// It is everything.
-    #[error("name a directory: `**` is every source of the repository")]
+    #[error("name a directory; `**` is every source of the repository")]
     Everything,
     /// The directory is no path.
     #[error(transparent)]
@@ -48,7 +48,7 @@ impl SourcePlace {
         Self { directory: directory.into(), is_deep: true }
     }
 
-    /// The sources of a directory without what lies below it; of the top with `None`.
+    /// Creates the place for the sources directly in a directory; `None` is the top.
     #[must_use]
     pub fn directly_in(directory: Option<RepoPath>) -> Self {
         Self { directory: directory.map_or(PathPrefix::ALL, PathPrefix::from), is_deep: false }

@@ -1,8 +1,8 @@
-//! Reading a model's reply strictly: the whole text is one JSON object, its keys are unique and exactly those that are known,
-//! and every list and text is bounded. Nothing is repaired.
+//! Strict parsing of a model's reply: one JSON object with unique, known keys and bounded lists and strings.
+//! Nothing is repaired.
 //!
-//! What is no JSON is told apart from JSON of another shape: the first is a failure of the provider, the second one of the
-//! schema. No error holds more of a reply than one short piece of it, cleaned.
+//! Invalid JSON and JSON of the wrong shape are different errors: the first is a failure of the provider, the
+//! second of the schema. An error quotes at most one short, sanitized piece of the reply.
 
 use std::fmt;
 
@@ -15,13 +15,13 @@ use crate::unique_json::UniqueJson;
 /// The most of a name or message from outside that an error shows.
 const MOST_SHOWN: usize = 60;
 
-/// Up to here each whole number is a floating-point number of its own, so none stands for its neighbour.
+/// Every whole number up to here has an exact floating-point value.
 const MOST_EXACT: f64 = 9_007_199_254_740_991.0;
 
-/// Why a text is not the object that was asked for.
+/// Why a text is not the expected object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StrictFault {
-    /// It is longer than what is read.
+    /// It is longer than the limit.
     #[error("it has {bytes} bytes, at most {limit} are read")]
     TooLong {
         /// How many it has.
@@ -29,13 +29,13 @@ pub enum StrictFault {
         /// How many are read.
         limit: usize,
     },
-    /// It is no JSON, or ends in the middle of it, or goes on after it.
+    /// It is not JSON, is truncated, or has trailing data.
     #[error("it is not one JSON object and nothing else ({detail})")]
     NoJson {
         /// Where it stops being JSON.
         detail: String,
     },
-    /// It is JSON, but not of the shape that was asked for.
+    /// It is JSON, but not of the expected shape.
     #[error("it is JSON, but not the object that was asked for ({detail})")]
     WrongShape {
         /// Which place is wrong, and how.
@@ -43,7 +43,7 @@ pub enum StrictFault {
     },
 }
 
-/// Reads a text of at most `limit` bytes as one JSON object, which `from` takes apart.
+/// Reads a text of at most `limit` bytes as one JSON object, which `from` destructures.
 ///
 /// # Errors
 ///
@@ -65,7 +65,7 @@ pub fn read<T>(
     read.map_err(|misfit| wrong(misfit.0))
 }
 
-/// What models do most often instead of writing an object is told in words, anything else by its place.
+/// The most common mistakes of models get a description; others get their position.
 fn why_no_json(text: &str, error: &serde_json::Error) -> String {
     let begun = text.trim_start();
     if begun.is_empty() {
@@ -79,8 +79,8 @@ fn why_no_json(text: &str, error: &serde_json::Error) -> String {
     }
 }
 
-/// A closed object for a JSON Schema: all keys required, no others. A model that is held to it writes the keys in this order, so
-/// what a decision rests on comes before it.
+/// Returns a closed JSON Schema object: all keys required, no others. A model writes the keys in this order,
+/// so reasons come before the decision.
 #[must_use]
 pub fn closed<const KEYS: usize>(properties: [(&str, Value); KEYS]) -> Value {
     let required = properties.each_ref().map(|(key, _)| *key);
@@ -102,7 +102,7 @@ impl Misfit {
     }
 }
 
-/// An object that is taken apart, key by key.
+/// An object that is read key by key.
 pub struct Fields {
     place: String,
     map: Map<String, Value>,
@@ -257,7 +257,7 @@ impl Fields {
         })
     }
 
-    /// Makes sure that nothing is left.
+    /// Checks that no key is left.
     ///
     /// # Errors
     ///
@@ -273,7 +273,7 @@ impl Fields {
     }
 }
 
-/// The text that a value is.
+/// Returns the value as a string.
 ///
 /// # Errors
 ///
@@ -288,7 +288,7 @@ pub fn text(value: Value, place: &str, most: usize) -> Result<String, Misfit> {
     }
 }
 
-/// The list that a value is.
+/// Returns the value as a list.
 ///
 /// # Errors
 ///

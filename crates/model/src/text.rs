@@ -1,8 +1,8 @@
-//! Characters that are not seen as themselves, white space, and length: what everyone who shows text from outside asks about it.
+//! Hidden characters, white space and length of untrusted text.
 
-/// Whether a character is not seen as itself: control characters (C0, DEL, C1), marks and overrides of direction, line
-/// separators, and characters without a width that stand for nothing. Joiners are none of them: words and signs of many
-/// scripts need them.
+/// Returns whether a character is invisible or misleading: control characters (C0, DEL, C1), direction marks
+/// and overrides, line separators, and zero-width characters without meaning. Joiners are not hidden, because
+/// many scripts need them.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
@@ -22,14 +22,14 @@ pub fn is_hidden(c: char) -> bool {
         )
 }
 
-/// Whether a text holds nothing that anybody could read: it is empty, or made of white space, hidden characters and joiners, which
-/// mean something between other characters alone.
+/// Returns whether a text has nothing to read: it is empty or has only white space, hidden characters and
+/// joiners.
 #[must_use]
 pub fn says_nothing(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || is_hidden(c) || matches!(c, '\u{200c}' | '\u{200d}'))
 }
 
-/// The text on one line: every run of white space, newlines included, becomes one space, and none stands at the ends.
+/// Returns the text on one line: each run of white space becomes one space, and the ends are trimmed.
 #[must_use]
 pub fn single_spaced(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
@@ -42,8 +42,8 @@ pub fn single_spaced(text: &str) -> String {
     line
 }
 
-/// At most `longest` characters that stand for `text`: what nobody sees is escaped, so that two texts that differ look
-/// different, and what is cut ends in `…`.
+/// Returns at most `longest` characters of `text`. Hidden characters are escaped, so that different texts
+/// look different. A cut text ends in `…`.
 #[must_use]
 pub fn short_line(text: &str, longest: usize) -> String {
     let mut line = String::new();

@@ -1,7 +1,7 @@
-//! Instants, and the clock they come from.
+//! Timestamps and their clock.
 //!
-//! One command reads one [`Clock`]. A pinned clock (tests, reproducible exports) says so, and what was
-//! written under it never satisfies a gate.
+//! A command reads one [`Clock`]. A pinned clock (tests, reproducible exports) is marked as pinned, and what
+//! is written under it never satisfies a gate.
 
 use std::fmt;
 use std::str::FromStr;
@@ -83,13 +83,13 @@ impl From<Timestamp> for String {
     }
 }
 
-/// Where the instants of a command come from.
+/// The source of a command's timestamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClockSource {
     /// The machine's clock.
     System,
-    /// A fixed instant that somebody chose; nothing written under it satisfies a gate.
+    /// A fixed time chosen by a person; nothing written under it satisfies a gate.
     Pinned,
 }
 

@@ -5,17 +5,17 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// A value that was read so. The error of one that cannot be read tells the place, and no word of the document.
+/// A parsed value without duplicate keys. A parse error names the position and never quotes the document.
 #[derive(Debug)]
 pub struct UniqueJson(pub Value);
 
 impl UniqueJson {
-    /// Reads a document in which, besides, every whole number is what it says: one beyond 64 bits would become the floating-point number
-    /// next to it, and an account or an identifier would silently be another.
+    /// Reads a document with exact whole numbers. A number beyond 64 bits is an error, because rounding to a
+    /// floating-point number would silently change an account or an identifier.
     ///
     /// # Errors
     ///
-    /// What keeps it from being read, with its place.
+    /// Why it cannot be read, with the position.
     pub fn exact(document: &[u8]) -> Result<Value, serde_json::Error> {
         let Self(value) = serde_json::from_slice(document)?;
         match beyond_64_bits(document) {
@@ -122,7 +122,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             if map.contains_key(&key) {
-                return Err(A::Error::custom("a key stands twice in an object"));
+                return Err(A::Error::custom("an object has a duplicate key"));
             }
             let UniqueJson(value) = entries.next_value()?;
             map.insert(key, value);
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(value, serde_json::from_str::<Value>(text).unwrap());
         for twice in [r#"{"secret":1,"secret":1}"#, r#"[{"b":{"secret":1,"\u0073ecret":2}}]"#] {
             let error = serde_json::from_str::<UniqueJson>(twice).unwrap_err().to_string();
-            assert!(error.starts_with("a key stands twice in an object at line 1"), "{error}");
+            assert!(error.starts_with("an object has a duplicate key at line 1"), "{error}");
             assert!(!error.contains("secret"), "{error}");
         }
     }

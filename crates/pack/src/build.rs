@@ -1,9 +1,9 @@
 //! Turns a request into a pack (seed 003 B.1, B.2).
 //!
-//! Mandatory documents are placed first and consume the budget first. Then each requested path is judged
-//! in order: is it a path, is it allowed, does it exist, does the need make sense, is there budget left.
-//! Needs that name the same path are one need: the whole file if any of them wants it whole, else all
-//! their lines. A need that makes no sense takes nothing from the others: it has a row of its own. The budget counts the bytes of the contents as they stand in the pack.
+//! Mandatory documents come first and use the budget first. Then each requested path is checked in order: is
+//! it valid, allowed and present, does the need make sense, is there budget left. Needs for the same path are
+//! merged: the whole file if one of them wants it, else all their lines. An invalid need does not affect the
+//! others; it has its own row. The budget counts the bytes of the contents as they stand in the pack.
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,10 +25,10 @@ use summary::Tally;
 /// before the keyword that gives it away, and that decides within its reach.
 const LOOK_AHEAD: u64 = 2 * SECRET_REACH as u64;
 
-/// The first read of a file whose lines are wanted, in bytes; doubled until they are found.
+/// Bytes of the first read of a file for its lines; doubled until they are found.
 const FIRST_READ: u64 = 64 * 1024;
 
-/// How deep into a file its lines are looked for, in bytes.
+/// Maximum depth in bytes to which a file is searched for lines.
 const DEEPEST_READ: u64 = 16 * 1024 * 1024;
 
 /// How much is read in search of the lines of all needs together, in bytes: a request may name ten thousand huge files.
@@ -37,11 +37,11 @@ const SEARCHED_IN_ALL: u64 = 256 * 1024 * 1024;
 /// The longest omitted path that is repeated when it is no path at all, in characters.
 const MAX_BAD_PATH: usize = 200;
 
-/// Builds the pack that `request` asks for.
+/// Builds the requested pack.
 ///
-/// The result depends on the request, the mandatory documents, the slug and the content of the files, and
-/// on nothing else. Each distinct requested path has exactly one row in `files` or `omitted`, and one more in `omitted` where the file
-/// is shown and another need for it makes no sense.
+/// The result depends on the request, the mandatory documents, the slug and the content of the files, and on
+/// nothing else. Each distinct path has exactly one row in `files` or `omitted`. A shown file with another,
+/// invalid need has one more row in `omitted`.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ struct Wanted<'a> {
     path: &'a str,
     mode: Mode,
     ranges: Vec<LineRange>,
-    /// Whether a need for it makes no sense, beside those that are told here.
+    /// Whether another need for this path is invalid.
     has_odd_need: bool,
 }
 
@@ -102,7 +102,7 @@ fn fold(request: &FileRequest) -> Vec<Wanted<'_>> {
     folded
 }
 
-/// Why one path has no row in `files`, with a word for the summary where the reason alone does not tell.
+/// Why a path has no row in `files`, with a word for the summary if the reason is not enough.
 struct Refusal {
     reason: OmittedReason,
     detail: Option<String>,
@@ -117,7 +117,7 @@ impl Refusal {
         Self { reason: OmittedReason::Denied, detail: Some(detail) }
     }
 
-    /// Lines are asked for, and none that could be shown.
+    /// Lines are requested, but none exist.
     fn no_lines() -> Self {
         let detail = "asks for snippets without lines or with reversed lines".to_owned();
         Self { reason: OmittedReason::InvalidRequest, detail: Some(detail) }
@@ -134,7 +134,7 @@ impl From<SourceError> for Refusal {
     }
 }
 
-/// A file that may be shown, before anything of it has been read.
+/// A file that may be shown; nothing of it has been read yet.
 struct Allowed {
     /// Where it really lies.
     at: RepoPath,
@@ -269,7 +269,7 @@ impl<'a> Packing<'a> {
         }
     }
 
-    /// Decides by path and place alone; reads nothing.
+    /// Checks the path and its place only; reads nothing.
     fn judge(&self, path: &RepoPath) -> Result<Allowed, Refusal> {
         self.judge_name(path)?;
         match self.source.entry(path) {
@@ -431,7 +431,7 @@ fn lines_of(ranges: &[LineRange]) -> String {
     }
 }
 
-/// Something that is no path, made fit for a report.
+/// An invalid path, escaped for a report.
 fn printable(path: &str) -> String {
     let mut shown: String = path.chars().take(MAX_BAD_PATH).flat_map(|c| c.escape_debug()).collect();
     if path.chars().nth(MAX_BAD_PATH).is_some() {

@@ -1,9 +1,9 @@
-//! Which files of a repository a source file imports, as far as names tell: Python, JavaScript and TypeScript, Go, Rust, Java.
+//! Finds the files that a source file imports, by name: Python, JavaScript and TypeScript, Go, Rust, Java.
 //!
-//! Import lines are found by their shape and resolved against the paths of the repository alone: no build file is read. What
-//! does not resolve is foreign.
+//! Import lines are recognised by their shape and resolved against the repository's paths only; no build file
+//! is read. An unresolved import is treated as external.
 //!
-//! What always holds: the result is sorted and free of duplicates; the reading is bounded and never fails.
+//! Invariants: the result is sorted without duplicates; parsing is bounded and never fails.
 
 mod resolve;
 
@@ -105,7 +105,7 @@ impl<'p> ImportIndex<'p> {
     }
 }
 
-/// What stands in quotes behind `from`, `import`, `require(` and `import(`.
+/// Returns the quoted text after `from`, `import`, `require(` and `import(`.
 fn script_imports(text: &str) -> impl Iterator<Item = &str> {
     quoted_after(
         text,
@@ -113,7 +113,7 @@ fn script_imports(text: &str) -> impl Iterator<Item = &str> {
     )
 }
 
-/// What stands between each of these and the next quote of the same kind, on one line.
+/// Returns the text between each of these and the next matching quote on the line.
 fn quoted_after<'t>(text: &'t str, before: &'static [&'static str]) -> impl Iterator<Item = &'t str> {
     text.lines().filter_map(|line| {
         let at = before.iter().find_map(|before| line.find(before).map(|at| at + before.len()))?;
@@ -122,7 +122,7 @@ fn quoted_after<'t>(text: &'t str, before: &'static [&'static str]) -> impl Iter
     })
 }
 
-/// The paths behind `use` and the names behind `mod`, as lists of words; of a group in braces all words.
+/// Returns the paths after `use` and the names after `mod` as word lists; for a braced group, all words.
 fn rust_paths(text: &str) -> impl Iterator<Item = Vec<&str>> {
     text.split(';').filter_map(|statement| {
         let line = statement.trim_start();

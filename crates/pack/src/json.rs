@@ -1,7 +1,7 @@
-//! Reading JSON documents that others wrote, strictly.
+//! Strict parsing of JSON documents written by others.
 //!
-//! The size is checked before the first byte is parsed, unknown fields and doubled keys are refused by
-//! the types, nesting is bounded by the parser, and an error names the field it is about.
+//! The size is checked before parsing. The types refuse unknown and duplicate fields, the parser bounds
+//! nesting, and an error names its field.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -22,7 +22,7 @@ macro_rules! schema_id {
         }
 
         impl $name {
-            /// The id as it stands in a document.
+            /// The id as written in a document.
             pub const ID: &'static str = $id;
         }
     };
@@ -32,8 +32,8 @@ pub(crate) use schema_id;
 /// Why a document was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
-    /// The document is larger than anything that is parsed.
-    #[error("the document has {size} bytes; at most {limit} are read")]
+    /// The document exceeds the size limit.
+    #[error("the document has {size} bytes; the limit is {limit}")]
     TooLarge {
         /// Its size in bytes.
         size: u64,
@@ -73,7 +73,7 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], expected: &'static str) -
     parse_up_to(bytes, expected, MAX_DOCUMENT_BYTES)
 }
 
-/// As [`parse`], with a limit of its own.
+/// Like [`parse`], with its own limit.
 pub(crate) fn parse_up_to<T: DeserializeOwned>(
     bytes: &[u8],
     expected: &'static str,

@@ -1,14 +1,12 @@
-//! Deterministic, verbatim context packs: what a model may see of a repository.
+//! Deterministic, verbatim context packs: the part of a repository that a model may see.
 //!
-//! A [`FileRequest`] names files and a budget; [`build`] turns it into a [`ContextPack`]. The outside
-//! world is a [`Source`] that the caller passes in, so the same request on the same content gives the
-//! same bytes wherever the repository lies. [`rank`] chooses the files of a request when nobody has
-//! named them.
+//! A [`FileRequest`] names files and a budget; [`build`] turns it into a [`ContextPack`]. The caller passes
+//! the repository as a [`Source`], so the same request on the same content gives the same bytes at every
+//! location. [`rank`] chooses the files of a request if none are named.
 //!
-//! What always holds: mandatory documents come first and whole or the build fails; content is copied,
-//! never written; the contents of a pack never exceed its budget; every requested path ends in exactly
-//! one row, either a file or an omission with its reason; a file is read no further than the budget
-//! can use.
+//! Invariants: mandatory documents come first and whole or the build fails; content is copied, never written;
+//! the contents of a pack never exceed its budget; every requested path ends in exactly one row, either a
+//! file or an omission with its reason; a file is read no further than the budget can use.
 
 mod build;
 mod error;

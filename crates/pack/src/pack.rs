@@ -1,4 +1,4 @@
-//! The context pack: what a model gets to see, and what it does not (seed 003 C).
+//! The context pack: what a model sees and what was left out (seed 003 C).
 
 use std::borrow::Cow;
 
@@ -11,8 +11,8 @@ use crate::request::LineRange;
 /// The most bytes of content that a pack holds, whatever a request allows: 64 MiB.
 pub(crate) const MAX_CONTENT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The largest pack that is read back, in bytes. Packs are written by us within a budget, but a person may
-/// hand one in. JSON writes a byte of content as six at the most, so every pack that is built can be read.
+/// Maximum size of a pack to read, in bytes. Crucible writes packs within a budget, but a person may provide
+/// one. JSON writes a byte of content as at most six, so every built pack can be read.
 const MAX_PACK_BYTES: u64 = 8 * MAX_CONTENT_BYTES;
 
 /// `artifacts/context_pack.json`.
@@ -23,7 +23,7 @@ pub struct ContextPack {
     pub schema_version: PackVersion,
     /// The goal of the request.
     pub goal: String,
-    /// Which repository, by name; never where it lies.
+    /// The repository's name, never its location.
     pub repo_slug: String,
     /// What was left out and why, in a sentence or two.
     pub summary: String,
@@ -45,20 +45,20 @@ schema_id!(
 pub struct PackedFile {
     /// Its path in the repository.
     pub path: String,
-    /// Where the text is from: `mandatory_contract` or `requested:<reason>`, and what was done to it.
+    /// The source of the text: `mandatory_contract` or `requested:<reason>`, and how it was changed.
     pub why: String,
     /// Its text, copied.
     pub content: String,
     /// Whether the content is a prefix of the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// The lines that the content holds, where it is an excerpt.
+    /// The lines in the content, if it is an excerpt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<LineRange>,
 }
 
 impl PackedFile {
-    /// The content as a reader needs it: of an excerpt, each range follows a line that says where it stands.
+    /// Returns the content for a reader: in an excerpt, a line with its position precedes each range.
     #[must_use]
     pub fn shown(&self) -> Cow<'_, str> {
         if self.ranges.is_empty() {
@@ -81,11 +81,11 @@ impl PackedFile {
     }
 }
 
-/// One file that was asked for and is not in the pack.
+/// A requested file that is not in the pack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Omitted {
-    /// The path as requested; where it is no path at all, control characters escaped and cut short.
+    /// The requested path; an invalid path is escaped and truncated.
     pub path: String,
     /// Why it is not there.
     pub reason: OmittedReason,
@@ -95,15 +95,15 @@ pub struct Omitted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OmittedReason {
-    /// The wanted lines lie too deep in a huge file.
+    /// The requested lines are too deep in a huge file.
     TooLarge,
     /// The path is off limits, leaves the repository, holds a secret or cannot be read.
     Denied,
-    /// The file has nothing to do with the goal.
+    /// The file is unrelated to the goal.
     Irrelevant,
     /// There is nothing at this path.
     NotFound,
-    /// The need makes no sense: snippets without lines, reversed lines, or something that is no file.
+    /// The need is invalid: snippets without lines, reversed lines, or not a file.
     InvalidRequest,
     /// The budget is used up.
     BudgetExceeded,
@@ -125,7 +125,7 @@ impl OmittedReason {
 }
 
 impl ContextPack {
-    /// Reads a pack that somebody else may have written.
+    /// Parses a pack, possibly written by someone else.
     ///
     /// # Errors
     ///
@@ -134,11 +134,11 @@ impl ContextPack {
         json::parse_up_to(bytes, PackVersion::ID, MAX_PACK_BYTES)
     }
 
-    /// The pack as canonical JSON: the bytes of `artifacts/context_pack.json`.
+    /// Returns the pack as canonical JSON: the bytes of `artifacts/context_pack.json`.
     ///
     /// # Errors
     ///
-    /// Fails as [`to_canonical_json`] does, which this shape never makes it do.
+    /// Fails as [`to_canonical_json`] does, which cannot happen for this type.
     pub fn to_bytes(&self) -> Result<Vec<u8>, CanonicalError> {
         to_canonical_json(self)
     }

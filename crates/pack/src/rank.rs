@@ -1,13 +1,13 @@
 //! Chooses the files of a request for a goal, without a model.
 //!
-//! A [`Goal`] looks at one file at a time and notes what it shares with the goal's words: in its path, in
-//! its name, in its text. [`rank`] then weighs all of these notes together: a word that few files share
-//! counts more than one that all share, a definition more than a mention, a source more than its test,
-//! its test more than a document. Generated, locked and binary files come last. Earlier commits add a little
-//! (`history`). Equal scores are ordered by class and path.
+//! A [`Goal`] examines one file at a time and records what its path, name and text share with the goal's
+//! words. [`rank`] then scores all files together. A rare word counts more than a common one, a definition
+//! more than a mention, a source more than its test, and its test more than a document. Generated, locked and
+//! binary files come last. Earlier commits add a little (`history`). Equal scores are ordered by class and
+//! path.
 //!
-//! What always holds: whole numbers only, no randomness, one pass over each text; every file that was
-//! looked at is either chosen or left out, with a reason; its [`ScoreParts`] make up its score.
+//! What always holds: whole numbers only, no randomness, one pass over each text; every file that was looked
+//! at is either chosen or left out, with a reason; its [`ScoreParts`] make up its score.
 
 mod class;
 mod evidence;
@@ -42,7 +42,7 @@ pub struct RankLimits {
     pub max_files: FileLimit,
     /// The sum of their sizes in bytes.
     pub max_total_bytes: ByteLimit,
-    /// Whether a share of both is kept for outlines of the sources that lie beside the best one.
+    /// Whether part of each limit is reserved for outlines of the sources beside the best one.
     pub outlines: bool,
 }
 
@@ -53,16 +53,16 @@ pub struct Ranking {
     pub chosen: Vec<Choice>,
     /// The others, in the same order.
     pub left_out: Vec<LeftOut>,
-    /// What of the goal was not looked for.
+    /// The part of the goal that was not searched.
     pub goal_cut: GoalCut,
 }
 
-/// What of a goal is not looked for, because the goal is longer than any that a person writes.
+/// The part of a goal that is not searched because the goal is too long.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GoalCut {
-    /// The bytes behind the part that is read.
+    /// Bytes after the part that is read.
     pub bytes: u64,
-    /// The words, names and paths in the part that is read, behind as many as are looked for.
+    /// Words, names and paths beyond the maximum number.
     pub names: u64,
 }
 
@@ -73,7 +73,7 @@ pub struct Choice {
     pub need: Need,
     /// How many bytes of it may be shown: all of them, or fewer of a large file.
     pub allowance: u64,
-    /// Whether only its outline is worth showing: it lies beside the best source.
+    /// Whether only its outline is shown: it is beside the best source.
     pub is_outline: bool,
     /// What it scored; comparable within one ranking only.
     pub score: u64,
@@ -102,7 +102,7 @@ pub struct LeftOut {
     pub reason: &'static str,
 }
 
-/// A repository of no more bytes than this is shown whole where the limits allow.
+/// A repository up to this many bytes is shown completely if the limits allow.
 const MOST_OF_EVERYTHING: u64 = 24 * 1024;
 
 /// One candidate with what it scored.
@@ -114,14 +114,14 @@ struct Scored {
     told: Vec<String>,
 }
 
-/// What is known of a repository besides the texts of its files.
+/// Facts about a repository besides the texts of its files.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
     /// Earlier commits.
     pub history: &'a History,
     /// What failing gates say.
     pub evidence: &'a Evidence,
-    /// Which files a file imports; asked of the best files only.
+    /// Returns the files that a file imports; called for the best files only.
     pub imports: &'a dyn Fn(&RepoPath) -> BTreeSet<RepoPath>,
 }
 

@@ -1,7 +1,7 @@
-//! The file request: which files somebody wants to see, and how much of them (seed 003 B).
+//! The file request: the requested files and how much of each (seed 003 B).
 //!
-//! The schema is strict. What a need asks for is judged later, one need at a time, by `build`: a bad
-//! path is an omission with a reason, not a refused document.
+//! The schema is strict. `build` checks each need later: a bad path is an omission with a reason, not a
+//! refused document.
 
 use crucible_model::{ByteLimit, FileLimit};
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub struct FileRequest {
     pub schema_version: RequestVersion,
     /// What the change is to achieve.
     pub goal: String,
-    /// The files that are wanted, in the order of their weight.
+    /// The requested files, most important first.
     pub needs: Vec<Need>,
     /// How much of them may be given, mandatory documents included.
     pub budget: Budget,
@@ -46,7 +46,7 @@ pub struct Need {
     pub line_ranges: Vec<LineRange>,
 }
 
-/// How much of a file is wanted.
+/// How much of a file is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -56,7 +56,7 @@ pub enum Mode {
     Snippets,
 }
 
-/// Lines `start` to `end`, both included, counted from 1; in JSON `[start, end]`.
+/// The lines `start` to `end`, inclusive, counted from 1; in JSON `[start, end]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "[u64; 2]", into = "[u64; 2]")]
 pub struct LineRange {
@@ -84,7 +84,7 @@ impl From<LineRange> for [u64; 2] {
 pub struct Budget {
     /// The number of files.
     pub max_files: FileLimit,
-    /// The bytes of all contents together, as they stand in the pack.
+    /// Maximum bytes of all contents together, as written in the pack.
     pub max_total_bytes: ByteLimit,
 }
 

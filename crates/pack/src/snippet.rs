@@ -1,29 +1,30 @@
-//! Picks lines out of a file's bytes.
+//! Extracts lines from a file's bytes.
 //!
-//! A line ends after `\n`; what precedes it, `\r` included, belongs to it. Ranges are clamped to the
-//! file, sorted and joined where they overlap or touch, so a line is never given twice.
+//! A line ends after `\n`; a preceding `\r` belongs to it. Ranges are clamped to the file, sorted and merged
+//! if they overlap or touch, so no line appears twice.
 
 use crate::request::LineRange;
 
-/// What came of picking lines out of the first bytes of a file.
+/// The result of extracting lines from the first bytes of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Picked {
-    /// The lines, and where they stand.
+    /// The lines and their positions.
     Lines { bytes: Vec<u8>, ranges: Vec<LineRange> },
-    /// A wanted line lies further down.
+    /// A requested line is further down.
     NeedsMore,
-    /// The wanted lines have more bytes than allowed.
+    /// The requested lines exceed the limit.
     OverBudget,
 }
 
-/// Whether the bytes at hand are the whole file.
+/// Whether the given bytes are the whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Input {
     Whole,
     Prefix,
 }
 
-/// Sorted ranges without overlap, from line 1 on; ranges that touch are one. `None` when there is none or one runs backwards.
+/// Returns sorted ranges without overlaps, from line 1; touching ranges are merged. `None` if there is none
+/// or one is reversed.
 pub(crate) fn normalise(ranges: &[LineRange]) -> Option<Vec<LineRange>> {
     if ranges.is_empty() || ranges.iter().any(|range| range.start > range.end) {
         return None;
@@ -32,11 +33,11 @@ pub(crate) fn normalise(ranges: &[LineRange]) -> Option<Vec<LineRange>> {
     Some(join(ranges.iter().map(from_one).collect()))
 }
 
-/// Picks `ranges`, which [`normalise`] made, out of `bytes`; at most `max` bytes of lines.
+/// Extracts normalised `ranges` from `bytes`, at most `max` bytes of lines.
 pub(crate) fn pick(bytes: &[u8], input: Input, ranges: &[LineRange], max: u64) -> Picked {
     let ends = memchr::memchr_iter(b'\n', bytes).count() as u64;
     let unfinished = u64::from(bytes.last().is_some_and(|last| *last != b'\n'));
-    // Of a line that goes on behind a prefix it may be known already that it is over the budget.
+    // A line that continues after the prefix may already exceed the budget.
     let known = ends + unfinished;
     let clamped = match input {
         Input::Whole if known == 0 => Vec::new(),
@@ -68,7 +69,7 @@ fn join(mut ranges: Vec<LineRange>) -> Vec<LineRange> {
     joined
 }
 
-/// The bytes of the lines in `ranges`, which are sorted, apart and within the input; `None` when they are over `max`.
+/// Returns the bytes of sorted, separate `ranges` within the input; `None` if they exceed `max`.
 fn collect(bytes: &[u8], ranges: &[LineRange], max: u64) -> Option<Vec<u8>> {
     let mut lines = Vec::new();
     let mut wanted = ranges.iter();

@@ -12,9 +12,9 @@ pub enum Entry {
     },
     /// A regular file inside the repository, reached through at least one symbolic link.
     Linked {
-        /// Where the way leads after each link but the last, in order. Each is judged like a requested path.
+        /// The target after each link but the last, in order. Each is checked like a requested path.
         through: Vec<RepoPath>,
-        /// Where it really lies. Judged like a requested path.
+        /// Its real path, checked like a requested path.
         to: RepoPath,
         /// Its size in bytes.
         size: u64,
@@ -23,13 +23,13 @@ pub enum Entry {
     Missing,
     /// A directory, a device, a pipe or another thing without content.
     NotAFile,
-    /// A link on the way leads out of the repository or into git's own directory.
+    /// A link in the path leaves the repository or enters git's own directory.
     LeavesRepository,
-    /// Links on the way lead in circles, or over more of them than are followed.
+    /// Links in the path form a cycle or exceed the maximum number.
     LinkInCircles,
-    /// A link on the way leads to nothing.
+    /// A link in the path is broken.
     LinkToNothing,
-    /// Nobody can tell, because a place on the way cannot be looked into.
+    /// Unknown, because part of the path is not readable.
     Unreadable {
         /// What the system said.
         problem: String,
@@ -48,18 +48,18 @@ pub struct SourceError {
 
 /// Gives access to one repository's files.
 pub trait Source {
-    /// What lies at `path`. Must not read content.
+    /// Returns the entry at `path`. Must not read content.
     fn entry(&self, path: &RepoPath) -> Entry;
 
-    /// The first `max` bytes of a file, or all of it where it is shorter. `path` is where the file really lies, as
-    /// [`Source::entry`] told; what has become a link since, or no regular file, is not read.
+    /// Reads at most the first `max` bytes of a file. `path` is the real path from [`Source::entry`]. If it
+    /// has since become a link or is no longer a regular file, it is not read.
     ///
     /// # Errors
     ///
     /// Fails when the file cannot be read.
     fn read(&self, path: &RepoPath, max: u64) -> Result<Vec<u8>, SourceError>;
 
-    /// The name of the rule by which this file holds a secret, if one does. Asked with empty content first,
-    /// before anything is read: files that are secret by their name are never opened.
+    /// Returns the name of the rule by which this file holds a secret. Called with empty content first, so
+    /// files that are secret by name are never opened.
     fn is_secret(&self, path: &RepoPath, content: &[u8]) -> Option<String>;
 }

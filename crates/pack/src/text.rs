@@ -1,12 +1,12 @@
-//! Bytes of a file as text for a pack: copied where they are UTF-8, replaced and counted where not, cut at
-//! a character's boundary.
+//! Converts file bytes to text for a pack: UTF-8 is copied, invalid bytes are replaced and counted, and cuts
+//! respect character boundaries.
 
 /// Text made of a file's bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Decoded {
-    /// The text, never longer than was asked for.
+    /// The text, at most as long as requested.
     pub(crate) text: String,
-    /// How many bytes were no UTF-8 and stand in the text as U+FFFD.
+    /// Number of invalid bytes, replaced by U+FFFD.
     pub(crate) replaced: u64,
     /// Whether the text holds the whole input.
     pub(crate) extent: Extent,

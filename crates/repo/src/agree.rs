@@ -1,8 +1,8 @@
-//! Does the tree that a patch made say the same as the patch's text?
+//! Compares the tree that git made of a patch with the patch's text.
 //!
-//! The text is read by our own parser and applied by our own rules, each hunk exactly where it says it belongs. git is
-//! more generous: it looks for another place, follows settings, and knows forms of a patch that nobody reviews. Where
-//! the two come to different trees, the patch is refused, whichever of them is right.
+//! Crucible's own parser reads the text and applies each hunk exactly at its stated position. git is more
+//! generous: it tries other positions, follows settings, and accepts patch forms that no one reviews. If the
+//! resulting trees differ, the patch is refused, whichever is right.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -20,17 +20,17 @@ const CODE: Code = Code::new("repo-tree-differs");
 
 /// What a path should be after the patch.
 struct Expected<'a> {
-    /// The mode that the text says it had.
+    /// The previous mode in the text.
     old_mode: Option<FileMode>,
-    /// The mode the text states; nothing where it states none.
+    /// The mode in the text; `None` if not stated.
     mode: Option<FileMode>,
-    /// The content; nothing where the text does not show it.
+    /// The content; `None` if the text does not show it.
     content: Option<&'a [u8]>,
-    /// The names of its objects, where the text shows these and not the content.
+    /// The names of its objects, if the text shows these instead of the content.
     objects: Option<&'a ObjectNames>,
 }
 
-/// Compares `produced` with what `raw` says. `patch` is `raw` as parsed, and `before` holds the contents, before the patch,
+/// Compares `produced` with the patch `raw`. `patch` is `raw` parsed, and `before` has the previous contents
 /// of every file that it reads.
 #[must_use]
 pub fn agrees(
@@ -43,7 +43,7 @@ pub fn agrees(
     compare(raw, patch, before, &Made { changes, after, checked_out })
 }
 
-/// The same where only the changes are known.
+/// The same when only the changes are known.
 #[must_use]
 pub fn changes_agree(
     raw: &[u8],
@@ -68,7 +68,7 @@ fn compare(raw: &[u8], patch: &Patch, before: &BTreeMap<RepoPath, Vec<u8>>, prod
         Ok(after) => after,
         Err(error) => {
             let hint =
-                format!("git applies the patch and its own text does not: {error}; make the patch again");
+                format!("git can apply the patch but Crucible cannot: {error}; create the patch again");
             verdict.push(Finding::error(CODE, "the patch", hint));
             return verdict;
         }
@@ -78,7 +78,7 @@ fn compare(raw: &[u8], patch: &Patch, before: &BTreeMap<RepoPath, Vec<u8>>, prod
         verdict.push(Finding::error(
             Code::new("repo-tree-unverifiable"),
             file.path.to_string(),
-            "its content is binary and the patch does not name its objects whole; make it with `git diff --binary`",
+            "its content is binary and the patch does not give full object names; create it with `git diff --binary`",
         ));
     }
 
@@ -107,11 +107,7 @@ fn compare(raw: &[u8], patch: &Patch, before: &BTreeMap<RepoPath, Vec<u8>>, prod
     for change in produced.changes {
         if !named.contains(change.path.as_os_str().as_bytes()) {
             let subject = change.path.to_string_lossy().into_owned();
-            verdict.push(Finding::error(
-                CODE,
-                subject,
-                "the tree changes it and the patch's text does not name it",
-            ));
+            verdict.push(Finding::error(CODE, subject, "the tree changes it but the patch does not name it"));
         }
     }
     verdict.merge(attributes(produced));
@@ -124,33 +120,33 @@ fn attributes(produced: &Made<'_>) -> Verdict {
     let mut verdict = Verdict::default();
     for (path, attribute) in &produced.checked_out.refused {
         let hint = format!(
-            "git's attributes say {attribute}, so the work tree would hold other bytes than were judged; change \
-             this file by hand"
+            "git attributes set {attribute}, so the work tree would differ from the checked content; change this file by hand"
         );
         verdict.push(Finding::error(code(), path.to_string_lossy(), hint));
     }
     let says_attributes = |path: &Path| path.file_name() == Some(OsStr::new(".gitattributes"));
     let settings = produced.changes.iter().filter(|change| says_attributes(&change.path));
     for setting in settings.filter(|_| produced.changes.len() > 1) {
-        let hint = "it would change how the other files of this patch are checked out; change it in a patch of its own";
+        let hint =
+            "it would change how git checks out the other files of this patch; change it in a separate patch";
         verdict.push(Finding::error(code(), setting.path.to_string_lossy(), hint));
     }
     verdict
 }
 
-/// The names of a binary file's objects, where the patch holds its content and states them as git does for it.
+/// Returns the object names of a binary file, if the patch has its content and states full names as git does.
 fn whole_names(file: &FilePatch) -> Option<&ObjectNames> {
     let is_whole = |name: &str| matches!(name.len(), 40 | 64);
     let names = file.objects.as_ref().filter(|names| is_whole(&names.old) && is_whole(&names.new));
     names.filter(|_| file.content == Content::Binary)
 }
 
-/// A file that is made without a mode is a plain one.
+/// A file created without a mode is a regular file.
 fn stated_mode(file: &FilePatch) -> Option<FileMode> {
     (file.change == Change::Create).then_some(FileMode::Regular)
 }
 
-/// In which way the tree's change of `path` is not what the text says.
+/// Returns how the tree's change of `path` differs from the text.
 fn difference(
     path: &RepoPath,
     becomes: Option<&Expected<'_>>,
@@ -160,41 +156,38 @@ fn difference(
 ) -> Option<String> {
     let Some(becomes) = becomes else {
         let is_gone = change.is_some_and(|change| change.new_oid.is_none());
-        return (!is_gone).then(|| "the patch removes it and the tree still has it".to_owned());
+        return (!is_gone).then(|| "the patch removes it but the tree still has it".to_owned());
     };
     let Some(change) = change else {
-        // A patch may write what is there already; the tree then has nothing to show.
+        // A patch may write existing content; the tree then has no change.
         let has_content = |content| before.get(path).is_some_and(|old| old == content);
         let keeps_mode = becomes.mode.is_none() || becomes.mode == becomes.old_mode;
         let is_same = becomes.content.is_some_and(has_content) && keeps_mode;
-        return (!is_same).then(|| "the patch changes it and the tree does not".to_owned());
+        return (!is_same).then(|| "the patch changes it but the tree does not".to_owned());
     };
     let Some(new_oid) = &change.new_oid else {
-        return Some("the patch keeps it and the tree does not have it".to_owned());
+        return Some("the patch keeps it but the tree does not have it".to_owned());
     };
     if let Some(mode) = becomes.mode.filter(|mode| change.new_mode != Some(*mode)) {
-        return Some(format!(
-            "its mode is {:?} in the tree and {mode:?} in the patch's text",
-            change.new_mode
-        ));
+        return Some(format!("its mode is {:?} in the tree and {mode:?} in the patch", change.new_mode));
     }
     if becomes.old_mode.is_some() && change.old_mode.is_some() && becomes.old_mode != change.old_mode {
-        return Some(format!("its mode was {:?} and not what the patch's text says", change.old_mode));
+        return Some(format!("its mode was {:?}, unlike the patch says", change.old_mode));
     }
     if becomes.mode.is_none() && change.old_mode.is_some() && change.old_mode != change.new_mode {
-        return Some("its mode changes in the tree and not in the patch's text".to_owned());
+        return Some("its mode changes in the tree but not in the patch".to_owned());
     }
-    // A name that stands for nothing is all zeros.
+    // An object name of zeros means no object.
     let is = |name: &str, oid: Option<&Oid>| match oid {
         Some(oid) => oid.as_str() == name,
         None => name.bytes().all(|byte| byte == b'0'),
     };
     let was = |names: &ObjectNames| change.old_oid.is_none() || is(&names.old, change.old_oid.as_ref());
     if becomes.objects.is_some_and(|names| !is(&names.new, Some(new_oid)) || !was(names)) {
-        return Some("its object in the tree is not the one that the patch's text names".to_owned());
+        return Some("its object in the tree differs from the one the patch names".to_owned());
     }
     content_differs(becomes, new_oid, produced)
-        .then(|| "its content in the tree is not what the patch's text makes of it".to_owned())
+        .then(|| "its content in the tree differs from the result of the patch".to_owned())
 }
 
 fn content_differs(becomes: &Expected<'_>, new_oid: &Oid, produced: &Made<'_>) -> bool {

@@ -23,14 +23,14 @@ use crate::tree_edit::{
     RecoveredEdit, TreeEdit, TreeEditError, edit_tree, read_tree_file, recover_tree_edit,
 };
 
-/// A file that is as the patch makes it.
+/// A file that now matches the patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedFile {
     /// The file, from the top of the work tree.
     pub path: RepoPath,
     /// What happened to it.
     pub status: ChangeStatus,
-    /// The SHA-256 of what it holds now; nothing where it is gone.
+    /// The SHA-256 of its current content; `None` if it was removed.
     pub after: Option<Digest>,
     /// What deserves a look.
     pub notes: Vec<EditNote>,
@@ -49,12 +49,12 @@ pub struct AppliedTree {
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// Files are not as the commit has them. Nothing was changed.
-    #[error("these files have changes of your own: {}", names(files))]
+    #[error("these files have uncommitted changes: {}", names(files))]
     Dirty {
         /// Which, and how they differ.
         files: Vec<DirtyEntry>,
     },
-    /// A file cannot be changed, or the change could not be made whole.
+    /// A file cannot be changed, or the change could not be completed.
     #[error(transparent)]
     Edit(#[from] TreeEditError),
     /// The repository cannot be read.
@@ -62,12 +62,12 @@ pub enum ApplyError {
     Repo(#[from] RepoError),
 }
 
-/// One file of the change, in every form in which it may lie in a work tree.
+/// A file of the change, with every possible form of its content in a work tree.
 struct Touched {
     path: RepoPath,
     status: ChangeStatus,
     new_file: NewFile,
-    /// As the repository keeps it; then as it is checked out, where that is something else.
+    /// As stored in the repository, then as checked out, if different.
     forms: Vec<Form>,
 }
 
@@ -77,14 +77,15 @@ struct Form {
 }
 
 impl Git {
-    /// Brings the files that `produced` changes to the work tree, all of them or none. `journal` is a file outside of the work
-    /// tree in which the change is noted while it is under way; `purpose` tells this change from others there. What a
-    /// killed process left of the same change is finished or taken back first.
+    /// Writes the files that `produced` changes to the work tree, all of them or none. `journal` is a file
+    /// outside the work tree that records the change in progress; `purpose` identifies the change. An
+    /// interrupted attempt at the same change is first finished or undone.
     ///
     /// # Errors
     ///
-    /// [`ApplyError::Dirty`] names every file that is not as the commit has it; [`TreeEditError::Blocked`] one that is no plain file or
-    /// lies behind a link. After any error but [`TreeEditError::NotTakenBack`] every file is as it was.
+    /// [`ApplyError::Dirty`] names every file that is not as the commit has it; [`TreeEditError::Blocked`]
+    /// one that is no plain file or lies behind a link. After any error but [`TreeEditError::NotTakenBack`]
+    /// every file is as it was.
     pub async fn apply_to_work_tree(
         &self,
         produced: &ProducedChanges,
@@ -189,7 +190,7 @@ impl Git {
         Err(RepoError::Rewritten { paths: found.refused.into_keys().collect() })
     }
 
-    /// The files of the change of which git says that they are not as the commit has them.
+    /// Returns the changed files that git reports as different from the commit.
     async fn own_changes(&self, touched: &[Touched]) -> Result<Vec<DirtyEntry>, RepoError> {
         let mut entries = self.status().await?;
         entries.retain(|entry| touched.iter().any(|file| entry.path == Path::new(file.path.as_str())));
@@ -198,9 +199,9 @@ impl Git {
 }
 
 impl Touched {
-    /// What to do with the file as it lies there; nothing where it holds something else than the commit.
+    /// Returns the edit for the file in its current state; `None` if its content is not the commit's.
     fn edit(&self, top: &Path) -> Result<Option<TreeEdit>, TreeEditError> {
-        // Whatever stands at the place of a new file is found when the file is made.
+        // An obstacle at the path of a new file is found when the file is created.
         let is_new = self.status == ChangeStatus::Added;
         let found = if is_new { None } else { self.read(top)? };
         let is_there = |form: &&Form| form.before == found;
@@ -212,7 +213,7 @@ impl Touched {
         }))
     }
 
-    /// What is told of a file that an earlier process changed.
+    /// Describes a file that an earlier process changed.
     fn applied(&self, top: &Path) -> Result<AppliedFile, TreeEditError> {
         let after = self.read(top)?.as_deref().map(Digest::of);
         Ok(AppliedFile { path: self.path.clone(), status: self.status, after, notes: Vec::new() })
@@ -224,7 +225,7 @@ impl Touched {
     }
 }
 
-/// Whether a record is of nothing but files of this change, with the contents that they have in it.
+/// Returns whether a record names only files of this change with their contents in it.
 fn is_of(claim: &EditClaim, touched: &[Touched]) -> bool {
     let digest = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(Digest::of);
     claim.edits.iter().all(|edit| {

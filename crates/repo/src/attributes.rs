@@ -33,7 +33,7 @@ const REFUSED: usize = 2;
 pub(crate) struct CheckedOut {
     /// The contents of the files that git checks out with other bytes than the repository holds.
     pub(crate) contents: BTreeMap<PathBuf, Vec<u8>>,
-    /// The paths whose bytes nobody can foresee, with the attribute that says so.
+    /// Paths with unpredictable bytes, and the attribute that causes it.
     pub(crate) refused: BTreeMap<PathBuf, String>,
 }
 
@@ -105,12 +105,14 @@ impl Git {
         Ok(contents)
     }
 
-    /// Whether a work tree may hold other bytes than the repository for the files of `changes`; only where settings lie is looked at.
+    /// Returns whether files of `changes` may have other bytes in the work tree than in the repository. Only
+    /// the places of settings are examined.
     pub(crate) fn may_convert(&self, changes: &[TreeChange]) -> bool {
         self.has_attributes(&files_of(changes))
     }
 
-    /// Whether any attribute or setting could apply to these files. Only where the files lie is looked at.
+    /// Returns whether any attribute or setting could apply to these files. Only the places of the files are
+    /// examined.
     fn has_attributes(&self, files: &[&TreeChange]) -> bool {
         let exists = |path: PathBuf| path.symlink_metadata().is_ok();
         let in_directories = || {

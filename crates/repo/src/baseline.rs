@@ -1,7 +1,7 @@
-//! A repository of its own for a copy: one commit, no remotes, no hooks, nothing of the original's history.
+//! Makes a copy its own repository: one commit, no remotes, no hooks, no history of the original.
 //!
-//! Programs in the sandbox may ask git for the files it tracks or for what they changed. The commit's names and date are
-//! fixed, so the same files give the same commit.
+//! Programs in the sandbox may ask git for tracked or changed files. The commit's names and date are fixed,
+//! so the same files give the same commit.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ pub(crate) const WHO: [(&str, &str); 6] = [
     ("GIT_COMMITTER_DATE", "@946684800 +0000"),
 ];
 
-/// Makes `copy` a repository whose only commit holds every file that is there, ignored ones included.
+/// Makes `copy` a repository whose only commit has all of its files, ignored ones included.
 ///
 /// # Errors
 ///
-/// Fails when git does; a copy that holds a `.git` already is refused.
+/// Fails when git fails; a copy with a `.git` is refused.
 pub async fn baseline(sandbox: Arc<Sandbox>, env: &Environment, copy: &Path) -> Result<Oid, RepoError> {
     if copy.join(".git").symlink_metadata().is_ok() {
         return Err(RepoError::DestinationTaken { path: copy.join(".git") });
@@ -52,7 +52,7 @@ pub async fn baseline(sandbox: Arc<Sandbox>, env: &Environment, copy: &Path) -> 
         if output.code == 0 { Ok(output) } else { Err(output.failed()) }
     };
     run(&["init", "--quiet", "--template=", "--initial-branch=main"]).await?;
-    // Above every `.gitattributes`: what is committed are the bytes as they are.
+    // It overrides every `.gitattributes`: the bytes are committed unchanged.
     fs::create_dir_all(&copy.join(".git/info"))?;
     fs::write_atomic(&copy.join(".git/info/attributes"), b"* -text -ident -filter -working-tree-encoding\n")?;
     run(&["add", "--all", "--force", "."]).await?;

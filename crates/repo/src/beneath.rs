@@ -1,7 +1,8 @@
-//! Files below a directory, reached without following any link on the way.
+//! Accesses files below a directory without following links.
 //!
-//! A repository can hold a link where a directory was a moment ago. Every name is therefore resolved by the kernel from an
-//! open directory, with links refused in every part (`openat2`); on a kernel without that call, part by part.
+//! Another process may replace a directory by a link at any time. The kernel therefore resolves every name
+//! from an open directory and refuses links in every component (`openat2`). On a kernel without that call,
+//! components are opened one by one.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -27,7 +28,7 @@ pub(crate) type RenameCall =
     fn(BorrowedFd<'_>, &OsStr, BorrowedFd<'_>, &OsStr, RenameFlags) -> Result<(), Errno>;
 
 impl Root {
-    /// Opens the directory itself; links on the way to it are followed.
+    /// Opens the directory itself; links in its path are followed.
     pub(crate) fn open(path: &Path) -> Result<Self, RepoError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(CWD, path, flags, Mode::empty())
@@ -43,7 +44,7 @@ impl Root {
         Self { renaming, ..self }
     }
 
-    /// The directory at `path` as a root of its own. A link in any part of it is [`Errno::LOOP`].
+    /// Opens the directory at `path` as a new root. A link in any component gives [`Errno::LOOP`].
     pub(crate) fn below(&self, path: &Path) -> Result<Self, Errno> {
         Ok(Self { fd: self.open_dir(path)?, path: self.path.join(path), renaming: self.renaming })
     }
@@ -80,7 +81,7 @@ impl Root {
         }
     }
 
-    /// Makes the directory at `path`, where nothing is; its parent is there.
+    /// Creates the directory at `path`, which must not exist; its parent must exist.
     pub(crate) fn make_new_dir(&self, path: &Path) -> Result<(), Errno> {
         let (parent, name) = self.parent_of(path)?;
         rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755))
@@ -93,21 +94,21 @@ impl Root {
         rustix::fs::linkat(&from_parent, from, &to_parent, to, AtFlags::empty())
     }
 
-    /// Renames what stands at `from` itself, a link included.
+    /// Renames `from` itself, even if it is a link.
     pub(crate) fn rename(&self, from: &Path, to: &Path, how: RenameFlags) -> Result<(), Errno> {
         let (from_parent, from) = self.parent_of(from)?;
         let (to_parent, to) = self.parent_of(to)?;
         (self.renaming)(from_parent.as_fd(), from, to_parent.as_fd(), to, how)
     }
 
-    /// Renames as any file system can: what stands at `to` gives way.
+    /// Renames on any file system; an existing `to` is replaced.
     pub(crate) fn rename_over(&self, from: &Path, to: &Path) -> Result<(), Errno> {
         let (from_parent, from) = self.parent_of(from)?;
         let (to_parent, to) = self.parent_of(to)?;
         rustix::fs::renameat(&from_parent, from, &to_parent, to)
     }
 
-    /// Removes what stands at `path` itself, a link included, and no directory.
+    /// Removes `path` itself, even if it is a link, but not a directory.
     pub(crate) fn unlink(&self, path: &Path) -> Result<(), Errno> {
         let (parent, name) = self.parent_of(path)?;
         rustix::fs::unlinkat(&parent, name, AtFlags::empty())
@@ -124,7 +125,7 @@ impl Root {
         rustix::fs::fsync(&self.fd)
     }
 
-    /// What stands at `path` itself, a link included.
+    /// Returns the metadata of `path` itself, even if it is a link.
     pub(crate) fn stat(&self, path: &Path) -> Result<Stat, Errno> {
         let (parent, name) = self.parent_of(path)?;
         rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)
@@ -144,7 +145,7 @@ impl Root {
         rustix::fs::symlinkat(target, &parent, name)
     }
 
-    /// Whether `path`, with its links followed, stays below this directory. Nothing where it leads nowhere.
+    /// Returns whether `path`, with links followed, stays below this directory. `None` if it is broken.
     pub(crate) fn resolves_inside(&self, path: &Path) -> Option<bool> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
@@ -167,8 +168,8 @@ impl Root {
         opened.err() == Some(Errno::LOOP)
     }
 
-    /// Whether anything but a directory stands at `path`. Behind a link there is nothing: what is there belongs to
-    /// another place.
+    /// Returns whether something other than a directory exists at `path`. Files behind a link do not count:
+    /// they belong to another place.
     pub(crate) fn has_file(&self, path: &Path) -> Result<bool, RepoError> {
         match self.stat(path) {
             Ok(stat) => Ok(FileType::from_raw_mode(stat.st_mode) != FileType::Directory),
@@ -177,7 +178,7 @@ impl Root {
         }
     }
 
-    /// Whether nothing stands at `path`, or a file that holds the beginning of `content` and no more.
+    /// Returns whether `path` does not exist, or is a file with only a prefix of `content`.
     pub(crate) fn holds_beginning(&self, path: &Path, content: Option<&[u8]>) -> Result<bool, RepoError> {
         match self.stat(path) {
             Err(Errno::NOENT) => return Ok(true),
@@ -193,7 +194,7 @@ impl Root {
         Ok(content.starts_with(&found))
     }
 
-    /// Whether something keeps a new file from being made at `path`, apart from what `goes` away.
+    /// Returns whether something prevents creating a file at `path`, except what `goes` removes.
     pub(crate) fn stands_in_the_way(&self, path: &Path, goes: &BTreeSet<&Path>) -> Result<bool, RepoError> {
         let mut at = PathBuf::new();
         let parts = path.components().count();
@@ -277,7 +278,7 @@ impl Root {
             }
             let on_the_way = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             at = match rustix::fs::openat(at.as_fd(), name, on_the_way, Mode::empty()) {
-                // A link is no directory when it is not followed; `openat2` tells the two apart.
+                // An unfollowed link is not a directory; `openat2` distinguishes the two.
                 Err(Errno::NOTDIR) if self.is_link(&at, name) => return Err(Errno::LOOP),
                 other => other?,
             };

@@ -1,7 +1,8 @@
-//! A second work tree at a commit, for repeating a run: its own repository, which borrows the original's objects.
+//! A second work tree at a commit, for replaying a run: a separate repository that borrows the original's
+//! objects.
 //!
-//! Nothing is written to the original. The new repository has no hooks, no remotes and no configuration of the
-//! original's, and its index and files are the commit's.
+//! Nothing is written to the original. The new repository has none of the original's hooks, remotes and
+//! configuration; its index and files are the commit's.
 
 use std::path::Path;
 
@@ -12,11 +13,11 @@ use crate::git::{Call, Git};
 use crate::oid::Oid;
 
 impl Git {
-    /// Checks `commit` out into `dest`, a directory that is not there yet, as a repository of its own.
+    /// Checks `commit` out into the new directory `dest`, as a separate repository.
     ///
     /// # Errors
     ///
-    /// [`RepoError::DestinationTaken`] where something is there, [`RepoError::MissingObject`] where there is no such
+    /// [`RepoError::DestinationTaken`] if `dest` exists, [`RepoError::MissingObject`] if there is no such
     /// commit.
     pub async fn check_out(&self, commit: &Oid, dest: &Path) -> Result<(), RepoError> {
         if dest.symlink_metadata().is_ok() {

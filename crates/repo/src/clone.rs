@@ -1,12 +1,14 @@
-//! A shallow clone: the files of one commit of a repository elsewhere, and nothing else of it.
+//! A shallow clone: only the files of one commit of a remote repository.
 //!
-//! The clone has no work tree at first, so that what it would put there can be counted before a single file is made: a small
-//! pack can name more files than any disk holds. The files are then checked out as they are committed, whatever the
-//! repository's attributes say, and git's own directory is removed: what stays cannot be taken for a repository.
+//! The clone has no work tree at first, so that what it would put there can be counted before a single file
+//! is made: a small pack can name more files than any disk holds. The files are then checked out as they are
+//! committed, whatever the repository's attributes say, and git's own directory is removed: what stays cannot
+//! be taken for a repository.
 //!
-//! Addresses are `https://` and `file://` alone, and each call allows exactly its own of the two. No login, no redirect, no
-//! hook, no filter, no submodule. For `file://` git itself runs `git upload-pack` in the repository, where our settings do not
-//! reach; there it follows nothing that names a program unless the user's own configuration does, which it does not see.
+//! Addresses are `https://` and `file://` alone, and each call allows exactly its own of the two. No login,
+//! no redirect, no hook, no filter, no submodule. For `file://` git itself runs `git upload-pack` in the
+//! repository, where our settings do not reach; there it follows nothing that names a program unless the
+//! user's own configuration does, which it does not see.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -26,13 +28,13 @@ use crate::oid::Oid;
 use crate::percent::{Slash, encode};
 use crate::ref_name::RefName;
 
-/// How long between two looks at what has come so far.
+/// Interval between two checks of the received size.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The most that a list of files may take.
+/// Maximum bytes of a file list.
 const MAX_LISTING: u64 = 64 << 20;
 
-/// What git looks at to reach a server, besides the address: the user's own way through their network.
+/// User variables that git needs to reach a server: proxies and certificates.
 const WAY: [&str; 10] = [
     "HTTPS_PROXY",
     "https_proxy",
@@ -46,9 +48,9 @@ const WAY: [&str; 10] = [
     "GIT_SSL_CAPATH",
 ];
 
-/// How git serves a repository of this machine to us. It drops our settings on the way there, so the one that lets it open a
-/// repository of another owner is said again; and it may reach nobody itself: an old git would fetch what a partial clone
-/// lacks, by a program that the repository names.
+/// How git serves a local repository to us. The serving git drops our settings, so the one that allows a
+/// repository of another owner is repeated. It must not reach any server itself: an old git would fetch
+/// missing objects of a partial clone with a program that the repository names.
 pub(crate) const UPLOAD_PACK: &str =
     "--upload-pack=GIT_ALLOW_PROTOCOL=none git -c safe.directory='*' upload-pack";
 
@@ -81,7 +83,7 @@ pub enum CloneAt {
 /// What a clone may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CloneLimits {
-    /// Bytes that come from the other side.
+    /// Received bytes.
     pub received: ByteLimit,
     /// Files of the commit.
     pub files: u64,
@@ -108,7 +110,7 @@ pub struct Cloned {
     pub tree: PathBuf,
     /// Their commit, 40 digits.
     pub commit: Oid,
-    /// What the other side had checked out; nothing where it was no branch, or was not asked for.
+    /// The remote's checked-out branch; `None` if it has none or was not asked.
     pub head_branch: Option<String>,
     /// Submodules of the commit: their files are not there.
     pub submodules: u64,
@@ -118,7 +120,7 @@ pub struct Cloned {
 #[derive(Debug, thiserror::Error)]
 pub enum CloneError {
     /// The address is none of ours.
-    #[error("{text:?} is no address to clone from: {why}; write https://HOST/PATH or file:///PATH")]
+    #[error("cannot clone from {text:?}: {why}; write https://HOST/PATH or file:///PATH")]
     Address {
         /// What was written.
         text: String,
@@ -126,7 +128,7 @@ pub enum CloneError {
         why: &'static str,
     },
     /// The other side has no such branch and no such tag.
-    #[error("{url} has no branch and no tag {name:?}; look at `git ls-remote {url}` for those it has")]
+    #[error("{url} has no branch or tag {name:?}; list them with `git ls-remote {url}`")]
     NoSuchRef {
         /// The repository.
         url: String,
@@ -135,7 +137,7 @@ pub enum CloneError {
     },
     /// The ref is a tag of something else.
     #[error(
-        "{name:?} of {url} is no commit: the tag names a directory or a file alone; name a branch, or the tag of a commit"
+        "{name:?} of {url} is not a commit: the tag names a tree or a blob; name a branch, or the tag of a commit"
     )]
     NotACommit {
         /// The repository.
@@ -143,14 +145,14 @@ pub enum CloneError {
         /// What was asked for.
         name: String,
     },
-    /// The other side lets nobody in without a login, or has no such repository; servers do not tell the two apart.
+    /// The remote requires a login or has no such repository; servers do not distinguish the two.
     #[error("{url} does not exist, or is private; clone it yourself and name the directory, such as ./path")]
     NoAccess {
         /// The repository.
         url: String,
     },
     /// The other side was not reached.
-    #[error("{url} cannot be reached: {detail}; check the network and the proxy settings")]
+    #[error("cannot reach {url}: {detail}; check the network and the proxy settings")]
     Unreachable {
         /// The repository.
         url: String,
@@ -158,21 +160,20 @@ pub enum CloneError {
         detail: String,
     },
     /// There is no commit.
-    #[error("{url} has no commit yet; there is nothing to look at")]
+    #[error("{url} has no commit yet, so there is nothing to inspect")]
     Empty {
         /// The repository.
         url: String,
     },
     /// Its object names have 64 digits.
     #[error(
-        "{url} is a repository with SHA-256 object names, which the artifacts of a crawl have no room for; name a repository \
-         with SHA-1 names (`git rev-parse --show-object-format` tells which a clone has)"
+        "{url} uses SHA-256 object names, which crawl artifacts do not support; name a repository with SHA-1 names (check a clone with `git rev-parse --show-object-format`)"
     )]
     Sha256 {
         /// The repository.
         url: String,
     },
-    /// It is more than a clone may take.
+    /// It exceeds a limit of the clone.
     #[error("{url} is too large: more than {limit} {what}; inspect a smaller repository")]
     TooLarge {
         /// The repository.
@@ -183,7 +184,7 @@ pub enum CloneError {
         limit: u64,
     },
     /// It took too long.
-    #[error("{url} was not cloned within {} s; check the network, or try again later", after.as_secs())]
+    #[error("cloning {url} took longer than {} s; check the network, or try again later", after.as_secs())]
     TimedOut {
         /// The repository.
         url: String,
@@ -202,21 +203,21 @@ enum Scheme {
 }
 
 impl CloneUrl {
-    /// Reads an address.
+    /// Parses an address.
     ///
     /// # Errors
     ///
-    /// [`CloneError::Address`] for another scheme, for one with a user name or password, a query or a fragment, and for
-    /// characters that an address does not have.
+    /// [`CloneError::Address`] for another scheme, for one with a user name or password, a query or a
+    /// fragment, and for characters that an address does not have.
     pub fn parse(text: &str) -> Result<Self, CloneError> {
-        // The message is shown and kept; what stands before an `@` may be a password.
+        // The message is shown and saved; text before an `@` may be a password.
         let refuse = |why| CloneError::Address { text: without_user(text), why };
         if let Some(odd) = text.bytes().find(|byte| !byte.is_ascii_graphic() || b"\"<>\\^`{|}".contains(byte))
         {
             return Err(refuse(if odd == b' ' {
                 "it holds a space"
             } else {
-                "it holds a character of no address"
+                "it holds an invalid character"
             }));
         }
         if text.contains(['?', '#']) {
@@ -230,25 +231,25 @@ impl CloneUrl {
             };
         }
         let Some(rest) = text.strip_prefix("https://") else {
-            return Err(refuse("it begins neither with https:// nor with file://"));
+            return Err(refuse("it does not begin with https:// or file://"));
         };
         let host = rest.split('/').next().unwrap_or_default();
-        // A password may hold what seems to begin the path.
+        // A password may contain what looks like the path.
         if rest.contains('@') {
             return Err(refuse("it holds a user name"));
         }
         let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte);
         if host.is_empty() || host.starts_with('-') || !host.bytes().all(is_host) {
-            return Err(refuse("it names no host"));
+            return Err(refuse("it has no host"));
         }
         Ok(Self(text.to_owned()))
     }
 
-    /// The `file://` address of a directory on this machine, whatever bytes its name has.
+    /// Returns the `file://` address of a local directory, with any bytes in its name.
     ///
     /// # Errors
     ///
-    /// [`CloneError::Address`] where the path is relative.
+    /// [`CloneError::Address`] if the path is relative.
     pub fn of_directory(path: &Path) -> Result<Self, CloneError> {
         if path.is_absolute() {
             Ok(Self(format!("file://{}", encode(path.as_os_str().as_bytes(), Slash::Separates))))
@@ -264,16 +265,16 @@ impl CloneUrl {
         Self(format!("{}/{}", self.0.trim_end_matches('/'), encode(path.as_bytes(), Slash::Separates)))
     }
 
-    /// The address of a host over https.
+    /// Returns the https address of a host.
     ///
     /// # Errors
     ///
-    /// [`CloneError::Address`] where it is no host.
+    /// [`CloneError::Address`] if it is not a host.
     pub fn of_host(host: &str) -> Result<Self, CloneError> {
         Self::parse(&format!("https://{host}"))
     }
 
-    /// The host of an https address, without a port; nothing for `file://`.
+    /// Returns the host of an https address without a port; `None` for `file://`.
     #[must_use]
     pub fn host(&self) -> Option<&str> {
         let authority = self.0.strip_prefix("https://")?.split('/').next()?;
@@ -304,7 +305,7 @@ impl fmt::Display for CloneUrl {
 ///
 /// # Errors
 ///
-/// See [`CloneError`]. What was made until then is left for the owner of the directory to remove.
+/// See [`CloneError`]. Partial output is left for the owner of the directory to remove.
 pub async fn clone(
     sandbox: Arc<Sandbox>,
     env: &Environment,
@@ -369,7 +370,7 @@ async fn receive(
         output = running => Some(output),
         () = grows_over(&packs, limit) => None,
     };
-    // It may have ended between two looks.
+    // It may have ended between two checks.
     let Some(output) = output.filter(|_| size_of(&packs) <= limit.0) else {
         let url = request.url.to_string();
         return Err(CloneError::TooLarge { url, what: "bytes to receive", limit: limit.0 });
@@ -377,7 +378,7 @@ async fn receive(
     succeeded(output, request).map(|_| ())
 }
 
-/// The output of a call that reached the other side, if it did what it should.
+/// Returns the output of a call to the remote, if it succeeded.
 fn succeeded(output: Result<Output, RepoError>, request: &CloneRequest) -> Result<Output, CloneError> {
     match output {
         Ok(output) if output.code == 0 => Ok(output),
@@ -385,7 +386,7 @@ fn succeeded(output: Result<Output, RepoError>, request: &CloneRequest) -> Resul
         Err(RepoError::TimedOut { after, .. }) => {
             Err(CloneError::TimedOut { url: request.url.to_string(), after })
         }
-        // git tells what a tag names, and crashes over it.
+        // git reports what a tag names, and crashes on it.
         Err(RepoError::GitFailed { command, code, stderr }) => Err(not_a_commit(&stderr, request)
             .unwrap_or_else(|| RepoError::GitFailed { command, code, stderr: plain(&stderr) }.into())),
         Err(error) => Err(error.into()),
@@ -415,7 +416,7 @@ fn clone_call(env: &Environment, request: &CloneRequest, git_dir: &Path) -> Call
         .with_setting("clone.rejectShallow", "false")
 }
 
-/// A call that may reach the repository of the request and nothing else: `words`, its address, and what comes `after`.
+/// Creates a call that may reach only the repository of the request: `words`, its address, and then `after`.
 fn reaching(
     env: &Environment,
     request: &CloneRequest,
@@ -447,7 +448,7 @@ fn reaching(
                 call = call.with_env(name, value);
             }
         }
-        // Not every library below git knows the common variable.
+        // Not every library used by git knows the common variable.
         if let (None, Some(file)) = (env.get_os("GIT_SSL_CAINFO"), env.get_os("SSL_CERT_FILE")) {
             call = call.with_env("GIT_SSL_CAINFO", file);
         }
@@ -462,7 +463,7 @@ async fn grows_over(directory: &Path, limit: ByteLimit) {
     }
 }
 
-/// The bytes of the files directly in `directory`; none where it is not there.
+/// Returns the bytes of the files directly in `directory`; 0 if it does not exist.
 fn size_of(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.metadata().ok()).map(|meta| meta.len()).sum()
@@ -495,7 +496,8 @@ fn why_it_failed(mut output: Output, request: &CloneRequest) -> CloneError {
     CloneError::Repo(output.failed())
 }
 
-/// The error of a tag that names no commit, if git itself said so; the other side's lines begin otherwise.
+/// Returns the error for a tag that names no commit, if git itself reported it; lines of the remote have
+/// another prefix.
 fn not_a_commit(stderr: &str, request: &CloneRequest) -> Option<CloneError> {
     let CloneAt::Named(name) = &request.at else { return None };
     let is_it = |line: &str| line.starts_with("error: object ") && line.ends_with(", not a commit");
@@ -510,7 +512,7 @@ fn without_user(text: &str) -> String {
     [text.get(..start).unwrap_or_default(), "...", text.get(at..).unwrap_or_default()].concat()
 }
 
-/// What another side said, without anything that a terminal would follow.
+/// Returns text of the remote without terminal control sequences.
 fn plain(text: &str) -> String {
     text.chars().take(2000).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -541,7 +543,7 @@ impl Here<'_> {
         Ok(name.and_then(|name| name.strip_prefix("refs/heads/")).map(str::to_owned))
     }
 
-    /// Counts what a checkout would make, and the submodules that it leaves out.
+    /// Counts what a checkout would create, and the submodules that it omits.
     async fn weigh(&self, request: &CloneRequest) -> Result<u64, CloneError> {
         let limits = &request.limits;
         let too_large = |what, limit| Err(CloneError::TooLarge { url: request.url.to_string(), what, limit });

@@ -1,4 +1,4 @@
-//! Why a repository could not be used as asked, with what the reader can do about it.
+//! Errors of using a repository, with what the reader can do.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,17 +9,17 @@ use crucible_sandbox::SandboxError;
 
 use crate::oid::Oid;
 
-/// Why a repository could not be used as asked.
+/// Why a repository is not usable for a request.
 #[derive(Debug, thiserror::Error)]
 pub enum RepoError {
     /// There is no repository here or above.
     #[error("{} is not in a git repository; run `git init` and commit once, or name another directory", path.display())]
     NotARepository {
-        /// Where it was looked for, from here upwards.
+        /// Where the search began; it continued upwards.
         path: PathBuf,
     },
     /// Nothing of this name is there.
-    #[error("there is no {}; name a directory that lies in a git repository", path.display())]
+    #[error("{} does not exist; name a directory in a git repository", path.display())]
     NotThere {
         /// What was named.
         path: PathBuf,
@@ -31,12 +31,12 @@ pub enum RepoError {
         path: PathBuf,
     },
     /// The repository has no commit yet.
-    #[error("{} has no commit yet; commit once, so that there is something to change", path.display())]
+    #[error("{} has no commit yet; make an initial commit", path.display())]
     Empty {
         /// The work tree.
         path: PathBuf,
     },
-    /// git's own directory lies elsewhere, without that place saying that it belongs here.
+    /// git's own directory is elsewhere, and does not refer back to this place.
     #[error("the repository {} keeps its git directory elsewhere ({}): {why}; use the work tree that belongs to it", path.display(), target.display())]
     GitDirElsewhere {
         /// The work tree.
@@ -55,7 +55,7 @@ pub enum RepoError {
         target: PathBuf,
     },
     /// The configuration names more helper programs than any real one does.
-    #[error("the configuration of {} names {count} filters, drivers and hooks; remove what is not used", path.display())]
+    #[error("the configuration of {} names too many filters, drivers and hooks ({count}); remove unused ones", path.display())]
     TooManyDrivers {
         /// The work tree.
         path: PathBuf,
@@ -68,33 +68,33 @@ pub enum RepoError {
         /// The directories that were searched.
         searched: Vec<PathBuf>,
     },
-    /// The installed git cannot be told to ignore a repository's own programs.
+    /// The installed git cannot disable a repository's own programs.
     #[error("{found} is too old; install git 2.31 or later")]
     GitTooOld {
         /// What it says about itself.
         found: String,
     },
-    /// The branch is not where it was when the run began.
+    /// The branch moved since the run began.
     #[error(
         "the branch moved from {expected} to {found} since the change was verified; start a new run on the new state"
     )]
     Moved {
-        /// The commit the change was made for.
+        /// The base commit of the change.
         expected: Oid,
         /// The commit the branch is at.
         found: Oid,
     },
     /// Another branch is checked out.
-    #[error("the change belongs to {expected}, and {found} is checked out; switch back and land again")]
+    #[error("the change belongs to {expected}, but {found} is checked out; switch back and land again")]
     OtherBranch {
-        /// The branch the change was made for.
+        /// The branch of the change.
         expected: String,
         /// What is checked out.
         found: String,
     },
     /// There are changes that landing would lose or mix up.
     #[error(
-        "these paths have changes of your own: {}; commit or stash them, then land again",
+        "these paths have uncommitted changes: {}; commit or stash them, then land again",
         display(paths)
     )]
     Dirty {
@@ -102,47 +102,46 @@ pub enum RepoError {
         paths: Vec<PathBuf>,
     },
     /// Another git process is at work, or died at work.
-    #[error("git's index is locked by {}; let the other git process finish, or remove that file if there is none", path.display())]
+    #[error("git's index is locked by {}; wait for the other git process, or remove that file if none is running", path.display())]
     IndexLocked {
         /// The lock.
         path: PathBuf,
     },
     /// Neither the repository nor the user has a name to commit under.
     #[error(
-        "git knows no user.name and user.email here; set them with `git config user.name` and `git config user.email`"
+        "git's user.name and user.email are not set; set them with `git config user.name` and `git config user.email`"
     )]
     NoIdentity,
-    /// A commit that cannot be found again could be made twice.
-    #[error("the commit's message lacks its line {trailer:?}; add it as the last line of the message")]
+    /// A commit without it could not be found again, and might be made twice.
+    #[error("the commit message lacks the trailer {trailer:?}; add it as the last line")]
     NoTrailer {
         /// The line.
         trailer: String,
     },
     /// git does not take the patch.
-    #[error("git cannot apply the patch: {detail}; make it anew from the files as they are committed")]
+    #[error("git cannot apply the patch: {detail}; create it again from the committed files")]
     PatchRefused {
         /// What git said.
         detail: String,
     },
-    /// The patch makes another tree than the one that was verified.
-    #[error("the patch makes the tree {found}, verified was {expected}; verify again")]
+    /// The patch produces another tree than the verified one.
+    #[error("the patch produces tree {found}, but tree {expected} was verified; verify again")]
     TreeChanged {
         /// The verified tree.
         expected: Oid,
         /// The tree it makes.
         found: Oid,
     },
-    /// git would check files out with bytes that nobody has judged.
+    /// git would check out files with other bytes than the judged ones.
     #[error(
-        "git's attributes rewrite these paths when they are checked out: {}; change them by hand, or remove the attributes \
-         `filter` and `working-tree-encoding` from them",
+        "git attributes rewrite these paths on checkout: {}; change the files by hand, or remove their attributes `filter` and `working-tree-encoding`",
         display(paths)
     )]
     Rewritten {
         /// The paths.
         paths: Vec<PathBuf>,
     },
-    /// Something is larger than the caller can take.
+    /// Something exceeds the caller's limit.
     #[error("{what} is larger than {limit} bytes; make it smaller, or take it out of the repository")]
     TooLarge {
         /// What.
@@ -158,19 +157,19 @@ pub enum RepoError {
     },
     /// What is stored under the name of an object is something else.
     #[error(
-        "the object {oid} is damaged: what is stored under its name is something else; run `git fsck`, then fetch it again"
+        "the object {oid} is damaged: its content does not match its name; run `git fsck`, then fetch it again"
     )]
     DamagedObject {
         /// The object.
         oid: Oid,
     },
-    /// A copy is made in a directory of its own, and this one holds something.
+    /// A copy needs a new directory, and this one is not empty.
     #[error("{} already exists; a copy needs a new directory", path.display())]
     DestinationTaken {
         /// The directory.
         path: PathBuf,
     },
-    /// git failed in a way nothing above describes.
+    /// git failed in another way.
     #[error("`git {command}` failed ({code}): {stderr}")]
     GitFailed {
         /// The words of the call.
@@ -181,7 +180,7 @@ pub enum RepoError {
         stderr: String,
     },
     /// git did not end in time.
-    #[error("`git {command}` did not end within {} s; is the file system answering?", after.as_secs())]
+    #[error("`git {command}` did not finish within {} s; check that the file system responds", after.as_secs())]
     TimedOut {
         /// The words of the call.
         command: String,
@@ -189,7 +188,7 @@ pub enum RepoError {
         after: Duration,
     },
     /// git printed something that no version of it is known to print.
-    #[error("`git {command}` printed something unexpected; is the git on PATH the real one?")]
+    #[error("`git {command}` printed unexpected output; check that `git` on PATH is the real one")]
     Unreadable {
         /// The words of the call.
         command: String,
@@ -219,7 +218,7 @@ impl RepoError {
 }
 
 fn list(paths: &[PathBuf]) -> String {
-    if paths.is_empty() { "it holds no absolute directory".to_owned() } else { display(paths) }
+    if paths.is_empty() { "it has no absolute directory".to_owned() } else { display(paths) }
 }
 
 /// The first paths, each escaped so that it stays on its line.

@@ -28,14 +28,15 @@ use crate::tree::read_mode;
 
 /// The device of a file, which git does not compare.
 const NO_DEVICE: u32 = 0;
-/// The largest length of a path that has room among an entry's flags; a longer one ends with its NUL.
+/// Maximum path length that fits into an entry's flags; a longer one ends with its NUL.
 const LONGEST_TOLD: usize = 0xfff;
 /// Entries begin at multiples of it.
 const STEP: usize = 8;
-/// How many bytes the paths have together at most. In version 4 a byte can stand for a long path.
+/// Maximum bytes of all paths together. In version 4, one byte can expand to a long path.
 const MAX_NAMES: usize = 64 << 20;
 
-/// What git noted of a file when it last looked, as far as its index has room: seconds, sizes and numbers are cut to 32 bits.
+/// File metadata recorded by git, as far as its index has room: seconds, sizes and numbers are truncated to
+/// 32 bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) changed: (u32, u32),
@@ -52,7 +53,7 @@ impl Stat {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "git cuts these numbers to 32 bits"
+            reason = "git truncates these numbers to 32 bits"
         )]
         Self {
             changed: (meta.ctime() as u32, meta.ctime_nsec() as u32),
@@ -72,7 +73,7 @@ pub(crate) enum Watch {
     Looked,
     /// Look at it; it is to be added, and its content is not known yet.
     Intended,
-    /// Not look at it: it is taken for unchanged, or is not in the work tree.
+    /// git does not examine it: it counts as unchanged, or is not in the work tree.
     Hidden,
 }
 
@@ -92,11 +93,11 @@ pub(crate) struct FileEntry {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct IndexFile {
     pub(crate) entries: Vec<FileEntry>,
-    /// The tree that all entries make, where git noted it.
+    /// The tree of all entries, if git recorded it.
     pub(crate) tree: Option<Oid>,
 }
 
-/// Reads an index whose objects have names of this hash; nothing where git has to be asked.
+/// Parses an index with object names of this hash; `None` if git has to be asked.
 pub(crate) fn read(bytes: &[u8], hash: HashKind) -> Option<IndexFile> {
     let sum = hash.len_in_bytes();
     let mut rest = Bytes(bytes.get(..bytes.len().checked_sub(sum)?)?);
@@ -137,7 +138,7 @@ pub(crate) fn read(bytes: &[u8], hash: HashKind) -> Option<IndexFile> {
     Some(IndexFile { entries, tree })
 }
 
-/// Whether `entry` may stand after `before`: by its path, or by the side of an open merge.
+/// Returns whether `entry` may follow `before`: by its path, or by its merge stage.
 fn follows(before: &FileEntry, entry: &FileEntry) -> bool {
     match before.path.as_os_str().as_bytes().cmp(entry.path.as_os_str().as_bytes()) {
         Ordering::Less => true,
@@ -146,7 +147,7 @@ fn follows(before: &FileEntry, entry: &FileEntry) -> bool {
     }
 }
 
-/// The next entry; `path` holds the path of the one before it, and then its own.
+/// Parses the next entry; `path` has the previous path, and then its own.
 fn entry(rest: &mut Bytes<'_>, version: u32, sum: usize, path: &mut Vec<u8>) -> Option<FileEntry> {
     let begin = rest.0.len();
     let changed = (rest.u32()?, rest.u32()?);
@@ -205,7 +206,7 @@ fn entry(rest: &mut Bytes<'_>, version: u32, sum: usize, path: &mut Vec<u8>) -> 
     })
 }
 
-/// The root of the cached tree, where it stands for all entries: `NUL count SP subtrees LF id`.
+/// Returns the root of the cached tree, if it covers all entries: `NUL count SP subtrees LF id`.
 fn root(content: &[u8], entries: usize, sum: usize) -> Option<Oid> {
     let line = content.strip_prefix(b"\0")?;
     let end = line.iter().position(|byte| *byte == b'\n')?;
@@ -243,7 +244,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// What an index is to hold of one file; of a file that nobody looked at nothing is noted.
+/// The content of an index for one file; without metadata for a file that was not examined.
 pub(crate) type Written<'a> = (&'a Path, FileMode, &'a Oid, Stat);
 
 /// The bytes of an index with these entries. All names of objects have one length.

@@ -25,10 +25,10 @@ use crate::tree::{Aside, TreeChange};
 /// The key of the trailer by which the commit of a run is known.
 pub const RUN_TRAILER: &str = "Crucible-Run";
 
-/// How many commits behind the tip are searched for one that landed earlier.
+/// Maximum number of commits searched for an earlier landing.
 const SEARCHED: u64 = 200;
 
-/// How often, and with which pauses, a landing looks whether the lock of the index is gone: two seconds in all.
+/// Number of checks whether the index lock is gone; two seconds in all.
 const LOCK_LOOKS: u32 = 40;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
@@ -41,7 +41,7 @@ pub struct Identity {
     pub email: String,
 }
 
-/// What to land, where and as what.
+/// What to land, on which branch, and with which message.
 #[derive(Debug, Clone)]
 pub struct LandRequest<'a> {
     /// The run; the message must hold its `Crucible-Run:` trailer.
@@ -76,17 +76,17 @@ pub struct Commit {
 pub enum Landed {
     /// The branch moved now.
     Now,
-    /// The branch had it before; only what was missing in the work tree was done.
+    /// The branch had it already; only missing changes of the work tree were made.
     Before,
 }
 
 impl Git {
-    /// Commits a verified patch on the branch it was made for, and brings the work tree to it.
+    /// Commits a verified patch to its branch, and updates the work tree.
     ///
     /// # Errors
     ///
-    /// [`RepoError::Moved`], [`RepoError::OtherBranch`], [`RepoError::Dirty`] and [`RepoError::IndexLocked`] tell what
-    /// the user has to clear up; until the branch has moved, nothing that anyone can see was changed.
+    /// [`RepoError::Moved`], [`RepoError::OtherBranch`], [`RepoError::Dirty`] and [`RepoError::IndexLocked`]
+    /// name what the user has to fix; nothing visible changes until the branch has moved.
     pub async fn land(&self, request: &LandRequest<'_>) -> Result<Commit, RepoError> {
         let trailer = trailer(request);
         if !request.message.lines().any(|line| line == trailer) {
@@ -120,7 +120,7 @@ impl Git {
         Ok(Commit { oid: commit, landed: Landed::Now })
     }
 
-    /// Refuses what [`Git::land`] would refuse of the branch and the tracked files, before anything is begun. `touched` are the
+    /// Checks branch and tracked files as [`Git::land`] does, before anything is changed. `touched` are the
     /// paths of the change.
     ///
     /// # Errors
@@ -155,7 +155,7 @@ impl Git {
         Err(RepoError::IndexLocked { path })
     }
 
-    /// The commit between the base and the tip that this request made earlier.
+    /// Returns the commit between base and tip that this request made earlier.
     async fn find_landed(&self, request: &LandRequest<'_>) -> Result<Option<Oid>, RepoError> {
         let range = format!("{}..HEAD", request.base);
         let words = [
@@ -186,7 +186,7 @@ impl Git {
         Ok(None)
     }
 
-    /// Writes the objects into the repository itself. Until a branch names them, nobody sees them.
+    /// Writes the objects to the repository itself. They are invisible until a branch names them.
     async fn write_tree(&self, request: &LandRequest<'_>) -> Result<Vec<TreeChange>, RepoError> {
         let aside = Aside::new(self)?.in_repository();
         let found = self.apply_to_index(request.base, request.patch, &aside.env, Flush::Yes).await?;
@@ -258,8 +258,8 @@ fn require_branch(expected: &Branch, found: &Branch) -> Result<(), RepoError> {
     Err(RepoError::OtherBranch { expected: expected.to_string(), found: found.to_string() })
 }
 
-/// Of the files that the user changed, those that the change touches, holds or lies in. Attributes always count: they decide
-/// how other files are written.
+/// Returns the user's changed files that the change modifies, contains or is inside of. Attributes always
+/// count, because they affect how other files are written.
 fn in_the_way<'c>(changed: Vec<PathBuf>, touched: impl Iterator<Item = &'c Path> + Clone) -> Vec<PathBuf> {
     let meets = |path: &PathBuf| {
         path.file_name().is_some_and(|name| name == ".gitattributes")

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::sample::{FileKind, source_language};
 
-/// How many files are written in each language: the most frequent first, by name where two are equal. Files without a known
-/// extension count for none, and what a package manager wrote is in no language.
+/// Counts files per language: the most frequent first, ties by name. Files without a known extension and
+/// files written by a package manager are not counted.
 #[must_use]
 pub fn count_languages(listing: &[String]) -> Vec<(&'static str, u64)> {
     let mut counts: BTreeMap<&'static str, u64> = BTreeMap::new();

@@ -28,7 +28,7 @@ impl Oid {
         &self.0
     }
 
-    /// The name as git's files hold it: a byte for two digits.
+    /// Returns the name in binary form, as in git's files.
     pub(crate) fn raw(&self) -> Vec<u8> {
         let value = |digit: &u8| if digit.is_ascii_digit() { digit - b'0' } else { digit - b'a' + 10 };
         self.0
@@ -43,7 +43,7 @@ impl Oid {
         std::str::from_utf8(bytes).ok()?.parse().ok()
     }
 
-    /// Whether git means "no object" by it.
+    /// Returns whether git uses it for "no object".
     pub(crate) fn is_null(&self) -> bool {
         self.0.bytes().all(|digit| digit == b'0')
     }

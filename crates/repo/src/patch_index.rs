@@ -1,14 +1,16 @@
-//! What a patch changes, found without the whole tree.
+//! Finds the changes of a patch without the complete tree.
 //!
-//! An index of a large tree costs more than anything else of a check. So the patch is applied to an index that holds only what can
-//! matter to it: the entries that it names, files that stand where one of its directories is to be, and the settings of git on the
-//! way. Where the patch names a directory of the tree, all of it can matter, and the index holds everything.
+//! An index of a large tree costs more than anything else of a check. So the patch is applied to an index
+//! that holds only what can matter to it: the entries that it names, files that stand where one of its
+//! directories is to be, and the settings of git on the way. Where the patch names a directory of the tree,
+//! all of it can matter, and the index holds everything.
 //!
-//! We write that index ourselves and read it afterwards, for the few bytes of it cost less than a process; what the patch makes of it is
-//! git's to say.
+//! We write that index ourselves and read it afterwards, for the few bytes of it cost less than a process;
+//! what the patch makes of it is git's to say.
 //!
-//! What always holds: what git would refuse on the whole tree it refuses here. A path that the patch changes and that the
-//! reader of its text did not see has no entry, so git cannot change it; and it is found where git makes it.
+//! What always holds: what git would refuse on the whole tree it refuses here. A path that the patch changes
+//! and that the reader of its text did not see has no entry, so git cannot change it; and it is found where
+//! git makes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -28,7 +30,7 @@ use crate::index_file::{self, FileEntry, Stat};
 use crate::oid::Oid;
 use crate::tree::{Aside, ProducedChanges, TreeChange, read_mode};
 
-/// More paths than this are not asked for one by one.
+/// Maximum number of paths that are requested one by one.
 const MOST_PATHS: usize = 500;
 
 type Entries = BTreeMap<PathBuf, (FileMode, Oid)>;
@@ -42,12 +44,12 @@ pub struct PatchIndex {
 }
 
 impl Git {
-    /// Makes ready what a patch that names `paths` is applied to, in the commit `base`; and the contents of those that are files
-    /// there. The repository is only read.
+    /// Prepares an index of the commit `base` for a patch of `paths`, and reads the contents of those that
+    /// are files. The repository is only read.
     ///
     /// # Errors
     ///
-    /// [`RepoError::TooLarge`] when the contents together are over `limit`; fails when git does.
+    /// [`RepoError::TooLarge`] when the contents together are over `limit`; fails when git fails.
     pub async fn patch_index(
         &self,
         base: &Oid,
@@ -61,7 +63,7 @@ impl Git {
         Ok((files, PatchIndex { base: base.clone(), aside, before }))
     }
 
-    /// Fills the index, and tells with what.
+    /// Fills the index, and returns its source.
     async fn fill_from(&self, base: &Oid, paths: &[RepoPath], aside: &Aside) -> Result<Entries, RepoError> {
         if let Some(entries) = self.entries_for(base, paths).await? {
             fill(&entries, aside)?;
@@ -71,11 +73,11 @@ impl Git {
         self.entries(aside).await
     }
 
-    /// Applies `patch` there, and tells what it changed.
+    /// Applies `patch` to the index, and returns the changes.
     ///
     /// # Errors
     ///
-    /// [`RepoError::PatchRefused`] when git does not take the patch as a whole.
+    /// [`RepoError::PatchRefused`] when git does not accept the complete patch.
     pub async fn changes_after_patch(
         &self,
         index: PatchIndex,
@@ -87,7 +89,7 @@ impl Git {
         self.with_contents(&base, changes(&before, &after), &aside).await
     }
 
-    /// The entries of the commit that can matter to a patch of these paths; nothing where that may be any.
+    /// Returns the entries of the commit that can affect a patch of these paths; `None` if any entry may.
     async fn entries_for(&self, base: &Oid, paths: &[RepoPath]) -> Result<Option<Entries>, RepoError> {
         let named: BTreeSet<&Path> = paths.iter().map(|path| Path::new(path.as_str())).collect();
         let above: BTreeSet<&Path> = named.iter().flat_map(|path| path.ancestors().skip(1)).collect();
@@ -149,7 +151,7 @@ impl Git {
 const MAX_INDEX: ByteLimit = ByteLimit(64 << 20);
 
 impl Git {
-    /// What the index holds, read in this process; nothing where git has to be asked.
+    /// Returns the content of the index, read in this process; `None` if git has to be asked.
     fn entries_here(&self, aside: &Aside) -> Option<Entries> {
         let bytes = fs::read_regular_up_to(&aside.index(), MAX_INDEX).ok()?;
         let index = index_file::read(&bytes, self.hash()?)?;

@@ -9,8 +9,8 @@ pub(crate) enum Slash {
     IsEncoded,
 }
 
-/// Everything but letters, digits, `-`, `.`, `_` and `~` percent-encoded: so a colon makes no scheme and braces make no
-/// placeholder.
+/// Percent-encodes everything except letters, digits, `-`, `.`, `_` and `~`, so that a colon is no scheme and
+/// braces are no placeholder.
 pub(crate) fn encode(bytes: &[u8], slash: Slash) -> String {
     let is_kept = |byte: u8| {
         byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || (byte == b'/' && slash == Slash::Separates)

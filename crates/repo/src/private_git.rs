@@ -31,7 +31,7 @@ use index::Entry;
 /// How much history is packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryLimits {
-    /// Objects of a repository whose history comes whole.
+    /// Maximum objects of a repository whose complete history is included.
     pub objects: u64,
     /// Their bytes on the disk.
     pub bytes: ByteLimit,
@@ -48,7 +48,7 @@ const MAX_LIST: ByteLimit = ByteLimit(64 << 20);
 const TAGS: &[u8] = b" refs/tags/";
 /// Bytes of the pack.
 const MAX_PACK: ByteLimit = ByteLimit(128 << 20);
-/// How long listing and packing may take each.
+/// Time limit for listing and for packing.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A git directory that is ready to be given to copies.
@@ -56,7 +56,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct PrivateGit {
     template: PathBuf,
     files: Vec<PathBuf>,
-    /// The files of the commit; nothing where git wrote an index into the template.
+    /// The files of the commit; `None` if git wrote an index into the template.
     entries: Option<Arc<Vec<Entry>>>,
 }
 
@@ -137,7 +137,7 @@ impl Git {
             {
                 return Ok(());
             }
-            // A partial clone lacks objects; git tells which.
+            // A partial clone lacks objects; git reports which.
             if let Ok(ids) = self.whole_history(commit, tags, secret).await {
                 return self.pack(ids, room).await;
             }
@@ -152,7 +152,7 @@ impl Git {
         let words = ["pack-objects", "--quiet", "--window=0", "--delta-base-offset"].map(OsString::from);
         let name = objects.join("pack/pack").into_os_string();
         let call = Call::new(words.into_iter().chain([name])).reading(ids).within(PATIENCE);
-        // What git writes lies where its objects lie.
+        // git writes its output beside its objects.
         let call = call
             .with_env("GIT_OBJECT_DIRECTORY", &objects)
             .with_env("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(&self.objects_dir()));
@@ -161,7 +161,7 @@ impl Git {
 
     /// Packs objects of any size: no more than a limit is written to the disk.
     async fn pack(&self, ids: Vec<u8>, room: &Path) -> Result<(), RepoError> {
-        // Without a name for its file git writes nothing beside the objects that it reads.
+        // Without a file name git writes only the objects that it reads.
         let words = ["pack-objects", "--quiet", "--stdout", "--window=0", "--delta-base-offset"];
         let call = Call::new(words).reading(ids).at_most(MAX_PACK).within(PATIENCE);
         let pack = self.run_ok(call.with_setting("pack.compression", "1")).await?.stdout;
@@ -196,7 +196,7 @@ impl Git {
             .collect())
     }
 
-    /// Whether there is no tag at all, as far as that is seen without git.
+    /// Returns whether there is no tag, as far as visible without git.
     fn has_no_tags(&self) -> bool {
         let loose = std::fs::read_dir(self.common_dir().join("refs/tags"));
         let has_loose = match loose {
@@ -234,7 +234,7 @@ impl Git {
         tags: &[(Vec<u8>, Oid)],
         secret: &SecretCheck,
     ) -> Result<Vec<u8>, RepoError> {
-        // A partial clone lacks objects that nobody fetches for this.
+        // A partial clone lacks objects that are not fetched for this.
         let call = Call::new(["rev-list", "--objects", "--missing=print", "--stdin"]);
         let call = call.reading(starts(commit, tags)).at_most(MAX_LIST).within(PATIENCE);
         let output = self.run_ok(call).await?;
@@ -281,11 +281,11 @@ impl Git {
 }
 
 impl PrivateGit {
-    /// Puts it into `copy`, whose files are those of the commit, and notes in the index how they are.
+    /// Installs it in `copy`, whose files are those of the commit, and records their metadata in the index.
     ///
     /// # Errors
     ///
-    /// Fails when `copy` has a `.git` already, cannot be written, or git fails.
+    /// Fails when `copy` has a `.git`, is not writable, or git fails.
     pub async fn give_to(&self, git: &Git, copy: &Path) -> Result<(), RepoError> {
         let git_dir = copy.join(".git");
         if git_dir.symlink_metadata().is_ok() {
@@ -309,7 +309,7 @@ impl PrivateGit {
         let call = Call::new(["update-index", "-q", "--refresh"])
             .with_env("GIT_DIR", &git_dir)
             .with_env("GIT_WORK_TREE", copy);
-        // It tells with its exit code which files are not there; those that stay out are not.
+        // Its exit code reports missing files; omitted ones are missing.
         git.run_elsewhere(copy, call).await
     }
 }

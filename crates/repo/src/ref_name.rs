@@ -1,12 +1,12 @@
-//! Names of branches and tags, by git's own rules for them.
+//! Names of branches and tags, by git's own rules.
 //!
-//! What passes here is what `git check-ref-format` lets pass below `refs/heads/` and `refs/tags/`, begins with no dash and is
-//! not `HEAD`, so it can stand in a call of git without meaning anything else.
+//! A valid name is accepted by `git check-ref-format` below `refs/heads/` and `refs/tags/`, does not begin
+//! with a dash and is not `HEAD`. It is therefore unambiguous in a call of git.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The longest name, in bytes; git itself ends where file names do.
+/// Maximum bytes of a name; git's limit is that of file names.
 const MAX_BYTES: usize = 1000;
 
 /// The name of a branch or a tag, such as `main` or `release/1.0`.
@@ -22,22 +22,22 @@ pub enum RefNameError {
     /// It is longer than any name.
     #[error("it is longer than {MAX_BYTES} bytes")]
     TooLong,
-    /// git would take it for an option.
+    /// git would treat it as an option.
     #[error("it begins with a dash")]
     Dash,
     /// `HEAD` and `@` name whatever is checked out.
-    #[error("HEAD and @ are no branch and no tag")]
+    #[error("HEAD and @ are not branch or tag names")]
     Head,
     /// It holds a character that no name may have.
-    #[error("it holds {0:?}, which no name may")]
+    #[error("it holds the invalid character {0:?}")]
     Character(char),
-    /// It holds two dots, or ends with one.
+    /// It has two dots, or ends with one.
     #[error("it holds `..`, or ends with a dot")]
     Dots,
     /// It holds `@{`.
     #[error("it holds `@{{`")]
     Brace,
-    /// A part between slashes is empty, begins with a dot or ends with `.lock`.
+    /// A component is empty, begins with a dot or ends with `.lock`.
     #[error("a part of it is empty, begins with a dot or ends with `.lock`")]
     Part,
 }
@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    /// What `git check-ref-format` says of a name, as a branch and as any name.
+    /// Returns what `git check-ref-format` says about a name, as a branch and as any name.
     fn git_takes(name: &str) -> bool {
         let judge = |option: &str| {
             let mut git = Command::new("git");

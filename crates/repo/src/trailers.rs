@@ -4,11 +4,12 @@ use crate::error::RepoError;
 use crate::git::{Call, Git};
 
 impl Git {
-    /// The values of a trailer in the history of what is checked out, newest first; `key` is letters and `-` only.
+    /// Returns the values of a trailer in the history of `HEAD`, newest first; `key` has only letters and
+    /// `-`.
     ///
     /// # Errors
     ///
-    /// Fails when git does, or when the values together are longer than the output of any call may be.
+    /// Fails when git fails, or when the values exceed the output limit of a call.
     pub async fn trailers(&self, key: &'static str) -> Result<Vec<String>, RepoError> {
         let words = [
             "log".to_owned(),

@@ -1,7 +1,7 @@
-//! The tree that a patch really makes.
+//! The tree that a patch produces.
 //!
-//! The patch is applied to a temporary index by git itself, with a temporary place for the objects it makes: the
-//! repository is only read. What counts afterwards is the difference between two trees, not what the patch says.
+//! git itself applies the patch to a temporary index, with a temporary directory for new objects; the
+//! repository is only read. The difference of the two trees counts, not what the patch says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ use crate::git::store::{Difference, Found, TreeMode};
 use crate::git::{Call, Flush, Git, Output, as_path};
 use crate::oid::Oid;
 
-/// How much the touched files may hold together afterwards.
+/// Maximum bytes of the changed files afterwards, in total.
 pub const MAX_TOUCHED: ByteLimit = ByteLimit(256 << 20);
 
 /// What happened to one path between two trees.
@@ -29,13 +29,13 @@ pub struct TreeChange {
     pub path: PathBuf,
     /// The kind of change.
     pub status: ChangeStatus,
-    /// What it was; nothing where it is new.
+    /// The old mode; `None` if new.
     pub old_mode: Option<FileMode>,
-    /// What it is; nothing where it is gone.
+    /// The new mode; `None` if removed.
     pub new_mode: Option<FileMode>,
-    /// What it held; nothing where it is new.
+    /// The old content; `None` if new.
     pub old_oid: Option<Oid>,
-    /// What it holds; nothing where it is gone.
+    /// The new content; `None` if removed.
     pub new_oid: Option<Oid>,
 }
 
@@ -98,7 +98,7 @@ pub struct ProducedTree {
     pub(crate) checked_out: CheckedOut,
 }
 
-/// What a patch changes, without the tree that it makes.
+/// The changes of a patch, without the resulting tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProducedChanges {
     /// The commit it was made from.
@@ -122,7 +122,7 @@ impl ProducedTree {
         self.changes.iter().filter_map(file).collect()
     }
 
-    /// The same as they lie in a work tree: with the line ends and the `$Id$` that git's attributes ask for.
+    /// The same as checked out in a work tree: with the line endings and `$Id$` of git's attributes.
     #[must_use]
     pub fn files_checked_out(&self) -> BTreeMap<RepoPath, Vec<u8>> {
         let mut files = self.files_after();
@@ -136,11 +136,11 @@ impl ProducedTree {
 }
 
 impl Git {
-    /// Applies `patch` to the tree of `base` beside the repository, and tells what came out.
+    /// Applies `patch` to the tree of `base` outside the repository, and returns the result.
     ///
     /// # Errors
     ///
-    /// [`RepoError::PatchRefused`] when git does not take the patch as a whole.
+    /// [`RepoError::PatchRefused`] when git does not accept the complete patch.
     pub async fn tree_after_patch(&self, base: &Oid, patch: &[u8]) -> Result<ProducedTree, RepoError> {
         let aside = Aside::new(self)?;
         let tree = self.apply_to_index(base, patch, &aside.env, Flush::No).await?;
@@ -150,7 +150,7 @@ impl Git {
         Ok(ProducedTree { base, tree, changes, after, checked_out })
     }
 
-    /// Reads what the changed files hold afterwards.
+    /// Reads the new contents of the changed files.
     pub(crate) async fn with_contents(
         &self,
         base: &Oid,
@@ -187,7 +187,7 @@ impl Git {
         env: &[(OsString, OsString)],
         flush: Flush,
     ) -> Result<(), RepoError> {
-        // `git apply` takes a patch as a whole or not at all, so no separate check is needed before it.
+        // `git apply` accepts a patch completely or not at all, so no earlier check is needed.
         let words = ["apply", "--cached", "--whitespace=nowarn", "-p1", "-"];
         let output =
             self.run(Call::new(words).reading(patch.to_vec()).with_envs(env).flushing(flush)).await?;
@@ -265,7 +265,7 @@ fn index_in(dir: &tempfile::TempDir) -> PathBuf {
     dir.path().join("index")
 }
 
-/// A path as git's list of alternates takes it: quoted, so that a `:` in it separates nothing.
+/// Quotes a path for git's list of alternates, so that `:` is no separator.
 pub(crate) fn quoted(path: &Path) -> OsString {
     let mut text = vec![b'"'];
     for byte in path.as_os_str().as_bytes() {
@@ -279,7 +279,7 @@ pub(crate) fn quoted(path: &Path) -> OsString {
     OsString::from_vec(text)
 }
 
-/// Reads a mode as git writes it in six octal digits: nothing for "not there", a failure for a mode no tree has.
+/// Parses a mode of six octal digits: `None` for "missing", an error for an invalid mode.
 pub(crate) fn read_mode(digits: &[u8]) -> Option<Option<FileMode>> {
     match digits {
         b"000000" => Some(None),

@@ -1,8 +1,9 @@
-//! Reading files of a work tree that somebody else may be changing: what is judged is what is read.
+//! Reads files of a work tree that others may be changing, so that the checked file is the read one.
 //!
-//! A name is resolved by the kernel from the open top directory, with links refused in every part. Where there is a link,
-//! the way is walked part by part, and every place it leads over is told, so that whoever decides can judge each of them. A
-//! link that is absolute, climbs out or reaches git's own directory leaves the tree, even where it comes back. A file that becomes a link after it was looked at is not read.
+//! A name is resolved by the kernel from the open top directory, with links refused in every part. Where
+//! there is a link, the way is walked part by part, and every place it leads over is told, so that whoever
+//! decides can judge each of them. A link that is absolute, climbs out or reaches git's own directory leaves
+//! the tree, even where it comes back. A file that becomes a link after it was looked at is not read.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -14,13 +15,13 @@ use rustix::io::Errno;
 use crate::beneath::Root;
 use crate::error::RepoError;
 
-/// The most links on one way; the kernel's own limit.
+/// Maximum number of links in one path; the kernel's own limit.
 const MAX_LINKS: usize = 40;
 
-/// The largest buffer that a file's own word is believed for, in bytes.
+/// Maximum buffer allocated from a file's stated size, in bytes.
 const MOST_AT_ONCE: u64 = 1 << 20;
 
-/// How much is read at first of a file that is longer than it says, in bytes.
+/// Initial read of a file that is longer than stated, in bytes.
 const FIRST_STEP: usize = 1 << 16;
 
 /// A work tree that files are read from.
@@ -32,14 +33,14 @@ pub struct TreeReader {
 /// What stands at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundAt {
-    /// A regular file, without any link on the way.
+    /// A regular file, without any link in its path.
     File {
         /// Its size in bytes.
         size: u64,
     },
     /// A regular file behind links.
     Linked {
-        /// Where each link but the last leads, with the rest of the way.
+        /// The target of each link but the last, with the rest of the path.
         through: Vec<RepoPath>,
         /// Where it really lies.
         to: RepoPath,
@@ -50,7 +51,7 @@ pub enum FoundAt {
     Missing,
     /// A directory, a device, a pipe.
     NotAFile,
-    /// A link leads out of the tree or into git's own directory.
+    /// A link leaves the tree or enters git's own directory.
     Outside,
     /// Links lead in circles, or over more of them than are followed.
     Circle,
@@ -64,7 +65,7 @@ pub enum FoundAt {
 }
 
 impl TreeReader {
-    /// Opens the top directory of a work tree; links on the way to it are followed.
+    /// Opens the top directory of a work tree; links in its path are followed.
     ///
     /// # Errors
     ///
@@ -73,7 +74,7 @@ impl TreeReader {
         Ok(Self { root: Root::open(top)? })
     }
 
-    /// What stands at `path`. Reads no content.
+    /// Returns what exists at `path`, without reading content.
     #[must_use]
     pub fn look(&self, path: &RepoPath) -> FoundAt {
         match self.stat(path.as_ref()) {
@@ -83,12 +84,12 @@ impl TreeReader {
         }
     }
 
-    /// Reads the first `limit` bytes of a regular file into `bytes`, which is emptied first, and tells how long the whole
-    /// file is, in bytes. No link is followed and nothing is waited for.
+    /// Reads the first `limit` bytes of a regular file into `bytes`, which is cleared first, and returns the
+    /// file's length in bytes. Does not follow links and does not block.
     ///
     /// # Errors
     ///
-    /// Fails when the file cannot be read, is none, or lies behind a link.
+    /// Fails when the file cannot be read, is not regular, or is reached through a link.
     pub fn read_prefix(
         &self,
         path: &RepoPath,
@@ -105,7 +106,7 @@ impl TreeReader {
         }
         let size = u64::try_from(stat.st_size).unwrap_or_default();
         let limit = usize::try_from(limit.0).unwrap_or(usize::MAX);
-        // One byte more than there should be tells the end of the file without asking again.
+        // One extra byte reveals the end of the file without another call.
         let hint = usize::try_from(size.min(MOST_AT_ONCE)).unwrap_or_default().saturating_add(1).min(limit);
         bytes.reserve_exact(hint);
         while bytes.len() < limit {
@@ -129,7 +130,7 @@ impl TreeReader {
         Ok((FileType::from_raw_mode(stat.st_mode), u64::try_from(stat.st_size).unwrap_or_default()))
     }
 
-    /// What a look at a path says that has no link in it.
+    /// Converts the result for a path without links.
     fn plain(looked: Result<(FileType, u64), Errno>) -> FoundAt {
         match looked {
             Ok((FileType::RegularFile, size)) => FoundAt::File { size },
@@ -139,7 +140,7 @@ impl TreeReader {
         }
     }
 
-    /// Walks a way with links in it, part by part. `behind` has no link in it at any time.
+    /// Resolves a path with links component by component. `behind` never has a link in it.
     fn follow(&self, path: &RepoPath) -> FoundAt {
         let mut behind = PathBuf::new();
         let mut ahead: Vec<String> = path.segments().rev().map(str::to_owned).collect();
@@ -165,7 +166,7 @@ impl TreeReader {
                     over.push(place);
                 }
                 Ok((FileType::Directory, _)) if !ahead.is_empty() => {}
-                // The way ends here, or cannot go on.
+                // The path ends here, or cannot continue.
                 Ok((FileType::RegularFile, size)) if ahead.is_empty() => {
                     let Some(to) = over.pop() else { return FoundAt::File { size } };
                     return FoundAt::Linked { through: over, to, size };
@@ -180,7 +181,7 @@ impl TreeReader {
         FoundAt::NotAFile
     }
 
-    /// The parts of a link's target; nothing where it is absolute, or no text.
+    /// Returns the components of a link's target; `None` if it is absolute, or not UTF-8.
     fn target_of(&self, link: &Path) -> Option<Vec<String>> {
         let target = self.root.read_link(link).ok()?;
         let mut parts = Vec::new();
@@ -196,7 +197,8 @@ impl TreeReader {
     }
 }
 
-/// The place that a way leads to, as far as names tell it; nothing where it climbs out or reaches git's own directory.
+/// Returns the destination of a path by its names; `None` if it leaves the root or enters git's own
+/// directory.
 fn place(behind: &Path, ahead: &[String]) -> Option<RepoPath> {
     let mut parts: Vec<&str> = behind.components().filter_map(|part| part.as_os_str().to_str()).collect();
     for part in ahead.iter().rev() {

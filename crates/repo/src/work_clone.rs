@@ -21,7 +21,7 @@ use crate::error::RepoError;
 use crate::git::{Call, Flush, Output, Runner, as_path};
 use crate::oid::Oid;
 
-/// How long the objects of a source may take to arrive.
+/// Time limit for fetching the objects of a source.
 const FETCH_TIME: Duration = Duration::from_secs(600);
 
 /// A repository that belongs to us alone.
@@ -31,11 +31,12 @@ pub struct WorkClone {
 }
 
 impl WorkClone {
-    /// Clones `commit` of `source`, a repository on this machine or a bundle file, into a directory that does not exist yet.
+    /// Clones `commit` of `source`, a repository on this machine or a bundle file, into a directory that does
+    /// not exist yet.
     ///
     /// # Errors
     ///
-    /// Fails when the source is neither, has no such commit on any ref, or git fails. What was made until then stays.
+    /// Fails when the source is neither, has no such commit on any ref, or git fails. Partial output stays.
     pub async fn of(
         sandbox: Arc<Sandbox>,
         env: &Environment,
@@ -66,7 +67,7 @@ impl WorkClone {
         Ok(clone)
     }
 
-    /// Takes over a repository that [`crate::baseline`] made.
+    /// Wraps a repository created by [`crate::baseline`].
     ///
     /// # Errors
     ///
@@ -87,13 +88,13 @@ impl WorkClone {
     ///
     /// # Errors
     ///
-    /// [`RepoError::GitFailed`] when it does not apply; then nothing is changed.
+    /// [`RepoError::GitFailed`] if it does not apply; then nothing changes.
     pub async fn apply(&self, patch: &[u8]) -> Result<(), RepoError> {
         self.ok(Call::new(["apply", "--index", "-"]).reading(patch.to_vec())).await.map(drop)
     }
 
-    /// Applies a patch whose files count, whatever was done to them since `base`: each file that it touches is first put back to what it
-    /// was there.
+    /// Applies a patch to the files of `base`, discarding later changes: each touched file is first restored
+    /// to its version in `base`.
     ///
     /// # Errors
     ///
@@ -127,11 +128,11 @@ impl WorkClone {
         self.ok(Call::new(words)).await.map(drop)
     }
 
-    /// Commits what the index holds. The message is one line.
+    /// Commits the index. The message is one line.
     ///
     /// # Errors
     ///
-    /// Fails when git does.
+    /// Fails when git fails.
     pub async fn commit(&self, message: &str) -> Result<Oid, RepoError> {
         let message = format!("--message={message}");
         let words = ["commit", "--quiet", "--no-verify", "--allow-empty", &message];
@@ -174,7 +175,7 @@ impl WorkClone {
         })
     }
 
-    /// Names somebody who commits: the user may have configured nobody.
+    /// Sets a committer: the user may have none.
     fn identify(&self) -> Result<(), RepoError> {
         let config = self.top.join(".git/config");
         let mut text = fs::read_up_to(&config, crucible_model::ByteLimit(64 * 1024))?;

@@ -1,9 +1,9 @@
-//! A person widens what a run may change (D21): `crucible run advance RUN --allow PATH`.
+//! Widening the scope of a run by a person (D21): `crucible run advance RUN --allow PATH`.
 //!
-//! [`allow`] records who permits what, in one event. From then on the request for files, the pack, the plan, its reviews and its signature
-//! are made anew, under keys of their own ([`Allowances::key`]), with what was permitted in them; what the earlier ones said counts for
-//! nothing, and neither do the attempts that were judged by the earlier plan. The event stands in the ledger before any of these files is
-//! written, so a run that is cut off goes on with what was permitted.
+//! [`allow`] records in one event who allows which paths. The file request, the pack, the plan, its reviews
+//! and its signature are then created again under new keys ([`Allowances::key`]) and include these paths. The
+//! earlier versions become void, and so do attempts judged by the earlier plan. The event stands in the
+//! ledger before any of these files is written, so a run that is cut off goes on with what was permitted.
 //!
 //! What always holds: only [`allow`] makes such an event, and only a command of a person calls it.
 
@@ -43,12 +43,12 @@ const LIFTED: [&str; 6] = [
 /// How many paths one command is printed with.
 const MAX_PRINTED: usize = 8;
 
-/// Permits a run to change these places as well, and records who did.
+/// Allows a run to change these paths too, and records who allowed it.
 ///
 /// # Errors
 ///
-/// Fails when another process holds the run, when its files were edited, when it is verified or landed already, and when a place is
-/// none or cannot be shown to a model.
+/// Fails when another process holds the run, when its files were edited, when it is verified or landed
+/// already, and when a path is invalid or cannot be shown to a model.
 pub async fn allow(
     world: &World<'_>,
     dir: &RunDir,
@@ -73,7 +73,7 @@ pub async fn allow(
     if places.files.iter().all(|path| before.files.contains(path))
         && places.directories.iter().all(|place| before.directories.contains(place))
     {
-        return journal.note("  this was permitted already");
+        return journal.note("  already allowed");
     }
     let by = who(&git).await;
     let attempts = attempt::recorded(dir, journal.events()?)?.len();
@@ -89,11 +89,11 @@ pub async fn allow(
     journal.note(&format!("  {by} permits: {}", named.join(", ")))
 }
 
-/// The person at the keyboard, as git knows them.
+/// Returns the operator's name from git's configuration.
 async fn who(git: &Git) -> String {
     match git.identity().await {
         Ok(identity) => format!("{} <{}>", identity.name, identity.email),
-        Err(_) => "an operator without a name in git's settings".to_owned(),
+        Err(_) => "an operator without a user.name in git".to_owned(),
     }
 }
 
@@ -128,7 +128,7 @@ impl Allowances {
         *most = most.saturating_add(self.attempts as u64);
     }
 
-    /// The key of a step, which is done anew after each permission.
+    /// Returns the key of a step that is repeated after each permission.
     pub(crate) fn key(&self, step: &str) -> String {
         if self.count == 0 { step.to_owned() } else { format!("{step}-allowed-{}", self.count) }
     }
@@ -137,7 +137,7 @@ impl Allowances {
         self.count == 0
     }
 
-    /// The plan with what was permitted. Twice is as good as once.
+    /// Adds the allowed paths to the plan. Idempotent.
     pub(crate) fn widen(&self, plan: &mut Plan) {
         for path in &self.files {
             if !plan.names.contains(path) {
@@ -171,7 +171,8 @@ fn list<T: serde::de::DeserializeOwned>(event: &EventRecord, field: &str) -> Vec
     items.filter_map(|item| serde_json::from_value(item.clone()).ok()).collect()
 }
 
-/// The command that continues a run with what its last answer was refused for; nothing where no permission would help.
+/// Returns the command that continues the run and allows what the last answer was refused for; `None` if no
+/// permission would help.
 pub(crate) fn permission(run: &RunId, findings: &[Finding]) -> Option<String> {
     let is_error = |finding: &&Finding| finding.level == crucible_model::Level::Error;
     let mut paths: Vec<&str> = Vec::new();

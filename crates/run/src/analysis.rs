@@ -1,7 +1,7 @@
-//! `artifacts/analysis.json`: what the repository holds, and how its gates fare before any change.
+//! `artifacts/analysis.json`: the repository's contents and the gates' results before any change.
 //!
-//! The gates run once on a copy of the base, and once with broken sources ([`crate::canary`]). A change is asked for with what they print,
-//! and a reader later sees which failures are old and which gates count.
+//! The gates run once on a copy of the base, and once with broken sources ([`crate::canary`]). Their output
+//! is part of the request for a change. A reader sees which failures are old and which gates count.
 
 use std::collections::BTreeMap;
 
@@ -27,21 +27,22 @@ pub struct GateResult {
     pub passed: bool,
     /// How it ended, in words without durations.
     pub end: String,
-    /// The telling lines of what it printed, without instants, absolute paths and process ids.
+    /// The significant lines of its output, without times, absolute paths and process ids.
     pub excerpt: String,
-    /// How many tests it ran, by what their runners told; absent in documents of earlier versions.
+    /// The number of tests that ran, as their runners report; absent in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tally: Option<TestTally>,
-    /// Its results test by test; absent where it reports none, and in documents of earlier versions.
+    /// Its results per test; absent if it reports none, and in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub results: Option<TestResults>,
-    /// Where it failed: failing tests, stack frames and names; absent where it passed and in documents of earlier versions.
+    /// The location of its failures: tests, stack frames and names; absent if it passed, and in documents of
+    /// earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureEvidence>,
-    /// Whether each red test of it failed for what the sandbox lacks, such as a network.
+    /// Whether every failing test failed for lack of something in the sandbox, such as a network.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_environment: bool,
-    /// Why it could not run or does not compile, where that has nothing to do with the goal: then it does not count.
+    /// Why it could not run or does not compile, if that is unrelated to the goal. It then does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_aside: Option<String>,
 }
@@ -58,24 +59,24 @@ pub struct Analysis {
     pub tracked_files: u64,
     /// Their bytes.
     pub tracked_bytes: u64,
-    /// What was left out of the gates' copies, with the reason.
+    /// What was not copied for the gates, with the reason.
     pub left_out: Vec<String>,
     /// The gates of the repository.
     pub gates: Vec<GateSpec>,
     /// The files of the commit that a gate's command names. A patch may not change them unless the operator names them.
     pub gate_files: Vec<RepoPath>,
-    /// The same for each gate, where there are several; absent in documents of earlier versions.
+    /// The same per gate, if there are several; absent in documents of earlier versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub gate_files_of: BTreeMap<String, Vec<RepoPath>>,
     /// Whether the commit has a behaviour catalogue (`docs/behaviors/INDEX.md`).
     pub behaviors: BehaviorCatalogue,
     /// How they end before any change.
     pub baseline: Vec<GateResult>,
-    /// How they end on broken sources; absent in documents of earlier versions.
+    /// Their results on broken sources; absent in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<Canary>,
-    /// Gates that tested an installed copy of a Python package and run with `PYTHONPATH` now: its directories, from the top. Absent
-    /// where there is none, and in documents of earlier versions.
+    /// Gates that tested an installed copy of a Python package and now run with `PYTHONPATH`, with its
+    /// directories from the top. Absent if there is none, and in documents of earlier versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub python_paths: PythonPaths,
 }
@@ -104,7 +105,7 @@ impl Analysis {
 }
 
 impl GateResult {
-    /// As what a later run of the same gate is compared with; nothing where no tally was read.
+    /// Returns the baseline for later runs of this gate; `None` without a tally.
     pub(crate) fn before(&self) -> Option<GateBefore> {
         Some(GateBefore {
             id: self.id.clone(),
@@ -128,7 +129,7 @@ impl GateResult {
         self.failed_tests().next().is_some()
     }
 
-    /// Which tests failed, at most ten by name; how it ended where it names none.
+    /// Names at most ten failed tests, or the exit status if no test is named.
     pub(crate) fn failing(&self) -> String {
         let failed: Vec<&str> = self.failed_tests().collect();
         if failed.is_empty() {
@@ -146,8 +147,8 @@ impl GateResult {
 pub enum BehaviorCatalogue {
     /// It has none.
     Absent,
-    /// It has one. A document keeps the name that the first version gave it, which did not check catalogues: the verify
-    /// report tells how it fared.
+    /// A catalogue exists. The variant's name is from the first version, which did not check catalogues: the
+    /// verify report has the result.
     Unchecked,
 }
 

@@ -1,7 +1,7 @@
-//! One attempt at a patch: what the model answered, what the patch gate said, how the gates ended.
+//! An attempt at a patch: the model's answer, the patch gate's verdict and the gates' results.
 //!
-//! Each attempt has its own directory, `attempts/NNN/`; what `artifacts/`, `reviews/` and `logs/` hold is a copy of
-//! the last one. An attempt is over when the ledger has recorded its `outcome.json`.
+//! Each attempt has its own directory, `attempts/NNN/`; `artifacts/`, `reviews/` and `logs/` have copies of
+//! the last one. An attempt has ended when the ledger has recorded its `outcome.json`.
 
 use crucible_ledger::EventRecord;
 use crucible_llm::AnswerFault;
@@ -20,11 +20,11 @@ use crate::recorded::is_recorded;
 pub(crate) const ANSWER: &str = "answer.txt";
 /// The patch they amount to.
 pub(crate) const PATCH: &str = "diff.patch";
-/// What the patch gate said of it.
+/// The patch gate's verdict.
 pub(crate) const REVIEW: &str = "review_patch.md";
 /// How the attempt ended.
 pub(crate) const OUTCOME: &str = "outcome.json";
-/// The files that the answer asked for, as a context pack.
+/// The files that the answer requested, as a context pack.
 pub(crate) const PACK: &str = "context_pack.json";
 /// Standard output of the gates.
 pub(crate) const STDOUT: &str = "stdout.log";
@@ -33,7 +33,7 @@ pub(crate) const STDERR: &str = "stderr.log";
 /// The gates' report.
 pub(crate) const REPORT: &str = "verify_report.json";
 
-/// The finding about an answer that came and cannot be taken.
+/// Returns the finding for an answer that cannot be used.
 pub(crate) fn unusable(fault: AnswerFault) -> Finding {
     match fault {
         AnswerFault::Empty => AnswerError::Empty.finding(),
@@ -51,7 +51,7 @@ pub enum AttemptEnd {
     Malformed,
     /// The change is that of an earlier attempt.
     Repeated,
-    /// The answer asks for more files instead of proposing a change.
+    /// The answer requests more files instead of proposing a change.
     FilesRequested,
     /// A gate failed.
     VerifyFailed,
@@ -85,22 +85,22 @@ pub struct AttemptOutcome {
     pub number: u64,
     /// How it ended.
     pub end: AttemptEnd,
-    /// Which of the run's `max_iterations` it belongs to, counted from 1; absent where that is its own number.
+    /// Its round out of the run's `max_iterations`, from 1; absent if equal to its own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<u64>,
-    /// The edit format that was asked for; absent in documents of earlier versions.
+    /// The requested edit format; absent in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_for: Option<EditFormat>,
-    /// The edit format that the answer has; absent where none was read in it.
+    /// The edit format of the answer; absent if none was recognised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_as: Option<EditFormat>,
     /// The digest of the answer's text.
     pub answer: Digest,
-    /// The digest of the patch; absent where the answer amounts to none.
+    /// The digest of the patch; absent if the answer contains none.
     pub patch: Option<Digest>,
-    /// What the patch gate found, and what the gates did.
+    /// Findings of the patch gate and of the gates.
     pub findings: Vec<Finding>,
-    /// The telling lines of what the failing gates printed.
+    /// The significant lines of the failing gates' output.
     pub output: String,
 }
 
@@ -117,7 +117,7 @@ versions! {
     pub AttemptOutcome, AttemptVersion = "crucible-attempt-v1"
 }
 
-/// What lies outside of `attempts/` as a copy, with the name of its original in the attempt's directory.
+/// Copies outside `attempts/`, each with the name of its original in the attempt's directory.
 pub(crate) const COPIES: [(&str, &str); 5] = [
     (layout::PATCH, PATCH),
     (layout::REVIEW_PATCH, REVIEW),
@@ -131,7 +131,7 @@ pub(crate) fn original_of(path: &str) -> Option<&'static str> {
     COPIES.iter().find(|(copy, _)| *copy == path).map(|(_, original)| *original)
 }
 
-/// Makes sure that what lies outside of `attempts/` is still the copy of the verified attempt's files.
+/// Checks that the copies outside `attempts/` equal the verified attempt's files.
 pub(crate) fn check_copies(dir: &RunDir, events: &[EventRecord]) -> Result<(), RunError> {
     let verified = recorded(dir, events)?.pop().is_some_and(|last| last.end == AttemptEnd::Verified);
     match edited_copies(dir, events)?.first().filter(|_| verified) {
@@ -140,8 +140,8 @@ pub(crate) fn check_copies(dir: &RunDir, events: &[EventRecord]) -> Result<(), R
     }
 }
 
-/// What lies outside of `attempts/` and is no longer the copy of the last attempt's files. Means something once that attempt is
-/// the last one for good.
+/// Returns the copies outside `attempts/` that differ from the last attempt's files. Valid only once no
+/// further attempt can follow.
 pub(crate) fn edited_copies(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<&'static str>, RunError> {
     let Some(last) = recorded(dir, events)?.pop().filter(|last| last.end.is_tried()) else {
         return Ok(Vec::new());
@@ -160,8 +160,8 @@ pub(crate) fn count_written(dir: &RunDir) -> u64 {
     (1..).take_while(|number| dir.has(&attempt_file(*number, OUTCOME))).count() as u64
 }
 
-/// The attempts of a run whose end the ledger has recorded, in their order. Only that makes an end true: an outcome that is written and
-/// not recorded was cut off, is only a part of one, or is somebody else's; it is not read, and that attempt is judged and tried again.
+/// Returns the attempts whose end the ledger has recorded, in order. An outcome that is not recorded may be
+/// partial or foreign. It is not read, and that attempt is judged and tested again.
 pub(crate) fn recorded(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<AttemptOutcome>, RunError> {
     let mut outcomes = Vec::new();
     loop {
@@ -174,7 +174,7 @@ pub(crate) fn recorded(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<Attem
     }
 }
 
-/// Whether the ledger has recorded an attempt's patch, its end and its report, and each is still what it was.
+/// Returns whether an attempt's patch, end and report are recorded and unchanged.
 pub(crate) fn is_recorded_whole(dir: &RunDir, events: &[EventRecord], number: u64) -> Result<bool, RunError> {
     for (step, name) in
         [(AttemptStep::Proposed, PATCH), (AttemptStep::Ended, OUTCOME), (AttemptStep::Report, REPORT)]

@@ -1,7 +1,7 @@
-//! How many calls a run may make: as many as it was started with, or as its user allowed it since.
+//! The call limit of a run: the initial one, or a later one that its user allowed.
 //!
-//! A run whose budget is used up is not lost: its user allows more and lets it go on. What was allowed is an event, so
-//! the record tells it and a later command knows it.
+//! A run with an exhausted budget is not lost: its user can raise the limit and continue. The new limit is an
+//! event, so it is part of the record and later commands use it.
 
 use crucible_ledger::{EventRecord, Ledger};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::journal::{Entry, Journal, RunObserver};
 use crate::layout::{self, RunDir};
 use crate::world::World;
 
-/// Allows a run `calls` calls where that is more than it may make, and records it. A smaller number changes nothing.
+/// Raises the call limit of a run to `calls`, and records it. A smaller number changes nothing.
 ///
 /// # Errors
 ///
@@ -41,7 +41,7 @@ pub fn raise_budget(
         path: layout::RUN,
         body,
     })?;
-    journal.note(&format!("  the run may make {calls} calls now, instead of {before}"))
+    journal.note(&format!("  call limit raised from {before} to {calls}"))
 }
 
 /// The calls that a run of these events may make.

@@ -1,5 +1,5 @@
-//! A budget whose reservations stand in the ledger: what was reserved outlives the process, and binds every other one
-//! that goes on with the same run.
+//! Budget reservations in the ledger. They survive the process and bind every other process that continues
+//! the same run.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +17,7 @@ use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::receipt::LLM;
 
-/// The reservations of one run, through a connection of its own.
+/// The reservations of one run, with its own database connection.
 pub struct LedgerBook {
     ledger: Mutex<Ledger>,
     run: RunId,
@@ -31,7 +31,7 @@ impl LedgerBook {
         Self { ledger: Mutex::new(ledger), run, clock }
     }
 
-    /// Each use of the connection is one transaction, so a panic elsewhere leaves nothing half done.
+    /// Each use of the connection is one transaction, so a panic elsewhere leaves no partial state.
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -94,7 +94,7 @@ impl CallBook for LedgerBook {
 pub(crate) struct Booked {
     /// What is used.
     pub(crate) usage: Usage,
-    /// How many bookings are missing; nothing where none is.
+    /// Number of missing bookings; `None` if none is missing.
     pub(crate) lost: Option<u64>,
     /// The rows of the run that the chain does not confirm.
     pub(crate) row_faults: Vec<RowFault>,
@@ -110,7 +110,7 @@ impl Booked {
         })
     }
 
-    /// Why these bookings are no ground for a budget; nothing where they are.
+    /// Returns the error if the bookings cannot support a budget.
     pub(crate) fn fault(&self) -> Option<RunError> {
         let edited = self.row_faults.iter().find(|fault| fault.of == RowKind::Call);
         self.lost.map(|lost| RunError::BookingsLost { lost }).or_else(|| {
@@ -121,8 +121,8 @@ impl Booked {
     }
 }
 
-/// How many bookings of model calls are missing in the ledger, of those that these events and the numbers of the others tell of;
-/// nothing where none is. A call is booked before it is sent, so whatever was answered, or may have been worked at, has one.
+/// Returns how many bookings are missing, given the events and the numbers of the existing bookings. A call
+/// is booked before it is sent, so every answered or attempted call has a booking.
 fn lost_bookings(events: &[EventRecord], calls: &[CallRow]) -> Option<u64> {
     // They are numbered without gaps.
     let numbered = calls.iter().map(|call| call.seq).max().unwrap_or_default();
@@ -130,12 +130,12 @@ fn lost_bookings(events: &[EventRecord], calls: &[CallRow]) -> Option<u64> {
     (lost > 0).then_some(lost)
 }
 
-/// How many calls these events tell of that cannot have been made without a booking.
+/// Returns the number of calls in these events that require a booking.
 fn told_calls(events: &[EventRecord]) -> u64 {
     events.iter().filter(|event| was_booked(event)).count() as u64
 }
 
-/// Whether an event tells of a call that cannot have been made without a booking.
+/// Returns whether an event records a call that requires a booking.
 fn was_booked(event: &EventRecord) -> bool {
     match EventKind::of(&event.event) {
         Some(EventKind::ModelAnswered) => true,
@@ -201,7 +201,7 @@ mod tests {
             workers.into_iter().map(|worker| worker.join().unwrap()).sum()
         });
         assert_eq!(granted, 20);
-        // Whoever goes on later finds what was reserved and never settled.
+        // A later process finds reservations that were never settled.
         let later = book(&path);
         assert_eq!(later.used().unwrap(), Amount { calls: 20, tokens: 140, micro_dollars: 60 });
         let refused = reserve(&later, Amount { calls: 1, ..Amount::default() }, &limits).unwrap_err();

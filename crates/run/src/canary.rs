@@ -1,15 +1,16 @@
-//! The run of the gates on deliberately broken sources, before a model is asked.
+//! The canary run: the gates on deliberately broken sources, before a model is called.
 //!
-//! A gate proves a change only if it runs the changed files. Each gate of the attempts is run once on a copy in which every source file
-//! holds a line that no programming language accepts; a gate that ends as before tests something else, such as an installed copy of the
-//! package. The line is at the top, where no comment or string of the file can hold it. Where the repository has no source file in a
-//! known language, its text files hold nothing but that line.
+//! A gate verifies a change only if it uses the changed files. Each gate of the attempts therefore runs once
+//! on a copy in which every source file has a line that no programming language accepts. A gate with the same
+//! result tests something else, such as an installed copy of the package. The line is at the top, outside any
+//! comment or string. If the repository has no source file in a known language, its text files are replaced
+//! by that line.
 //!
-//! A gate of a Python runner that notices nothing is run once more with `PYTHONPATH` leading to the copy. If it then ends at least as well
-//! as before, and notices, it runs so from then on.
+//! A gate of a Python runner that notices nothing is run once more with `PYTHONPATH` leading to the copy. If
+//! it then ends at least as well as before, and notices, it runs so from then on.
 //!
-//! What always holds: tests, configuration and the files of gates stay as they are (`broken`); only a private copy is written to; a gate
-//! whose run can tell nothing is not run.
+//! What always holds: tests, configuration and the files of gates stay as they are (`broken`); only a private
+//! copy is written to; a gate whose run can tell nothing is not run.
 
 mod broken;
 
@@ -32,7 +33,7 @@ use crate::trial::{self, Copied, TrialBase, TrialResult};
 use crate::world::World;
 pub(crate) use broken::Broken;
 
-/// How much longer than before a gate may take on broken sources, beside twice its time.
+/// Additional time for a gate on broken sources, beyond twice its time.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// What the gates showed on broken sources; a part of `artifacts/analysis.json`.
@@ -53,10 +54,10 @@ pub struct Canary {
 pub enum BrokenFiles {
     /// Source files in a known language.
     Sources,
-    /// Text files, where there is no source file.
+    /// Text files, if there is no source file.
     Texts,
-    /// Source files that gates run by their names, where there is no other and broken texts made no difference. A gate that notices
-    /// counts for a change of such a file alone.
+    /// Source files that gates run by name, if there are no others and broken texts made no difference. A
+    /// gate that notices counts only for a change of such a file.
     Gates,
     /// None: everything is a test, configuration or a file of a gate.
     None,
@@ -97,18 +98,18 @@ pub(crate) struct Proof {
     pub(crate) canary: Option<Canary>,
     /// Which gates look in the copy for Python packages from now on.
     pub(crate) python_paths: PythonPaths,
-    /// What these gates came to before any change, in place of what they came to first.
+    /// New results of these gates before any change; they replace the first ones.
     pub(crate) again: Vec<GateResult>,
 }
 
 impl Proof {
-    /// A gate's state before the change, with what it showed.
+    /// Returns a gate's baseline with its canary result.
     pub(crate) fn judged(&self, before: GateBefore) -> GateBefore {
         let canary = self.canary.as_ref().map(|canary| canary.outcome(&before.id)).unwrap_or_default();
         GateBefore { canary, ..before }
     }
 
-    /// Tells which gates do not count; gives the first of them where none does.
+    /// Reports which gates do not count; returns the first of them if none counts.
     pub(crate) fn settle<'t>(
         &self,
         before: &'t TrialResult,
@@ -120,11 +121,11 @@ impl Proof {
         for run in before.runs() {
             match outcome(run) {
                 CanaryOutcome::Unnoticed => observer.note(&format!(
-                    "  note: gate {} ends on deliberately broken sources as it did before; it does not count for a change",
+                    "  note: gate {} has the same result on deliberately broken sources; it does not count for a change",
                     run.id
                 )),
                 CanaryOutcome::Off => observer.note(&format!(
-                    "  warning: gate {} counts without a run on broken sources: `canary = false` is set for it",
+                    "  warning: gate {} counts without a canary run, because `canary = false` is set",
                     run.id
                 )),
                 CanaryOutcome::Noticed | CanaryOutcome::Unknown => {}
@@ -136,12 +137,12 @@ impl Proof {
     }
 }
 
-/// The error of gates of which none counts.
+/// Returns the error if no gate counts.
 pub(crate) fn unaffected(run: &GateRun) -> RunError {
     RunError::GateUnaffected { gate: run.id.to_string(), command: run.command_line(), remedy: remedy(run) }
 }
 
-/// Runs the gates of `before` once more, on broken sources, and tells which of them count for a change.
+/// Runs the gates of `before` on broken sources, and returns which of them count for a change.
 ///
 /// # Errors
 ///
@@ -155,7 +156,9 @@ pub(crate) async fn run_canary(
     let tracked = on.git.tracked_files().await?;
     let mut broken = Broken::choose(&tracked, on.gate_files);
     if broken.kind == BrokenFiles::None {
-        observer.note("  note: no file but tests, configuration and files of gates; whether the gates test a change cannot be checked");
+        observer.note(
+            "  note: all files are tests, configuration or gate files, so the canary run is not possible",
+        );
     }
     let mut gates = outcomes(world, on, &broken, before, observer).await?;
     let has_noticed = |gates: &[CanaryGate]| gates.iter().any(|gate| gate.outcome == CanaryOutcome::Noticed);
@@ -176,7 +179,7 @@ pub(crate) async fn run_canary(
     for gate in gates.iter().filter(|gate| gate.outcome == CanaryOutcome::Unknown) {
         if broken.kind != BrokenFiles::None && !is_set_aside(gate) {
             observer.note(&format!(
-                "  note: no test of gate {} passes before any change, so broken sources tell nothing about it; it counts",
+                "  note: no test of gate {} passes before any change, so a canary run proves nothing; the gate counts",
                 gate.id
             ));
         }
@@ -214,10 +217,7 @@ async fn outcomes(
         return Ok(shown);
     }
     let files = counted(broken.files.len() as u64, "file");
-    observer.working(
-        "verifier",
-        &format!("running the gates with {files} broken on purpose, to see that they test them"),
-    );
+    observer.working("verifier", &format!("canary run: running the gates with {files} deliberately broken"));
     let base = TrialBase { gates: &gates, ..on.base };
     let trial = trial::run(world, on.git, base, on.level, on.room, Copied::Broken(broken), observer).await?;
     for after in trial.runs() {
@@ -229,7 +229,7 @@ async fn outcomes(
     Ok(shown)
 }
 
-/// Tries the Python gates that noticed nothing with the directories of the copy before installed packages.
+/// Runs the Python gates that noticed nothing again, with the copy's directories before installed packages.
 async fn look_in_copy(
     world: &World<'_>,
     on: CanaryBase<'_>,
@@ -253,12 +253,12 @@ async fn look_in_copy(
     let paths: PythonPaths = gates.iter().map(|gate| (gate.id.to_string(), places(gate, tracked))).collect();
     let on = CanaryBase { base: TrialBase { gates: &gates, python_paths: &paths, ..on.base }, ..on };
     observer
-        .working("verifier", "running Python gates again that test an installed copy, with PYTHONPATH set");
+        .working("verifier", "running Python gates that test an installed copy again, with PYTHONPATH set");
     let again = trial::run(world, on.git, on.base, on.level, on.room, Copied::Base, observer).await?;
     for gate in outcomes(world, on, broken, &again, observer).await? {
         let run_in = |trial: &'_ TrialResult| trial.runs().find(|run| run.id.as_str() == gate.id).cloned();
         let (Some(first), Some(second)) = (run_in(before), run_in(&again)) else { continue };
-        // As on broken sources: it must neither end otherwise nor lose a test.
+        // As on broken sources: its result must stay the same and no test may be lost.
         let is_as_good = judge_canary(&first, &second) == CanaryOutcome::Unnoticed;
         let Some(path) = paths.get(&gate.id).filter(|_| is_as_good && gate.outcome == CanaryOutcome::Noticed)
         else {
@@ -266,7 +266,7 @@ async fn look_in_copy(
         };
         shown.iter_mut().filter(|shown| shown.id == gate.id).for_each(|shown| shown.outcome = gate.outcome);
         observer.note(&format!(
-            "  note: gate {} tested an installed copy of the package; it runs with PYTHONPATH={} from now on",
+            "  note: gate {} tested an installed copy of the package; it now runs with PYTHONPATH={}",
             gate.id,
             path.join(":")
         ));
@@ -276,7 +276,7 @@ async fn look_in_copy(
     Ok(())
 }
 
-/// Where a gate's packages may lie, from the top.
+/// Returns the possible directories of a gate's packages, from the top.
 fn places(gate: &GateSpec, tracked: &[TrackedFile]) -> Vec<String> {
     let own = gate.cwd.as_ref().map(|cwd| (format!("{cwd}/src"), cwd.to_string()));
     let places = own.into_iter().flat_map(|(src, top)| [src, top]).chain(["src".into(), ".".into()]);
@@ -284,10 +284,10 @@ fn places(gate: &GateSpec, tracked: &[TrackedFile]) -> Vec<String> {
     places.filter(holds).collect()
 }
 
-/// What makes a gate test the sources.
+/// Returns what makes a gate test the sources.
 fn remedy(run: &GateRun) -> String {
     let own = format!(
-        "or name a command that reads the sources: `[gates.{}] command = [...]` in .crucible/config.toml",
+        "or set a command that uses the sources: `[gates.{}] command = [...]` in .crucible/config.toml",
         run.id
     );
     if is_python(run) {

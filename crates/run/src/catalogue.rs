@@ -1,8 +1,8 @@
-//! Reads a repository's catalogue of behaviours and the markers in its code, for [`check_behaviors`] to judge.
+//! Reads a repository's behaviour catalogue and the markers in its code for [`check_behaviors`].
 //!
-//! What is looked at is what git tracks, and nothing else: in the work tree, or on the copy that carries a change. No link
-//! is followed, in no part of a path; pipes and devices are not opened. Each file is read once and up to a limit, and what
-//! was not searched for that reason is told. Documents, generated files and files that hold secrets by their name are no code.
+//! Only files tracked by git are read, in the work tree or on the copy with a change. Links are not followed
+//! in any part of a path; pipes and devices are not opened. Each file is read once and up to a limit; files
+//! beyond it are reported. Documents, generated files and files that are secret by name are not code.
 
 use std::collections::HashMap;
 use std::fs;
@@ -31,17 +31,18 @@ const MAX_DOCUMENT: ByteLimit = ByteLimit(4 * 1024 * 1024);
 
 const TAKEN_AWAY: Code = Code::new("behaviors-taken-away");
 
-/// Judges the catalogue of a repository's work tree: `crucible behaviors check`.
+/// Checks the behaviour catalogue of a repository's work tree: `crucible behaviors check`.
 ///
 /// # Errors
 ///
-/// Fails when git cannot tell what it tracks.
+/// Fails when git cannot list the tracked files.
 pub async fn check_repository_behaviors(git: &Git) -> Result<Verdict, RunError> {
     let tracked = git.tracked_names().await?;
     Ok(check_behaviors(&read_behaviors(git.top(), tracked.into_iter())))
 }
 
-/// The behaviours that the index of the work tree at `root` lists; none where there is no index, or none that can be read.
+/// Returns the behaviours listed in the index of the work tree at `root`; empty if there is no readable
+/// index.
 #[must_use]
 pub fn listed_behaviors(root: &Path) -> Vec<String> {
     let mut places = Places::new(root);
@@ -49,8 +50,8 @@ pub fn listed_behaviors(root: &Path) -> Vec<String> {
     BehaviorFiles { index, ..BehaviorFiles::default() }.ids()
 }
 
-/// The catalogue on a copy of the repository, which carries a change where there is one. A repository that has no place for
-/// a catalogue is not searched.
+/// Reads the catalogue on a copy of the repository, with the change if there is one. A repository without a
+/// place for a catalogue is not searched.
 pub(crate) async fn read_copy(
     git: &Git,
     copy: &Path,
@@ -74,7 +75,7 @@ pub(crate) fn judge_changed(before: BehaviorCatalogue, after: &BehaviorFiles) ->
     let mut verdict = check_behaviors(after);
     if before != BehaviorCatalogue::Absent && after.index.is_none() {
         let hint =
-            "The repository had a catalogue of behaviours before the change; leave its index where it is.";
+            "The repository had a behaviour catalogue before the change; do not move or delete its index.";
         verdict.push(Finding::error(TAKEN_AWAY, BEHAVIOR_INDEX, hint));
     }
     verdict
@@ -99,7 +100,9 @@ fn read_behaviors(root: &Path, tracked: impl Iterator<Item = (PathBuf, FileMode)
         } else if matches!(mode, FileMode::Regular | FileMode::Executable) && is_code(path) {
             let Some(place) = places.plain_file(path) else { continue };
             if left == 0 {
-                found.unsearched.insert(shown.into_owned(), "too much was searched before it".to_owned());
+                found
+                    .unsearched
+                    .insert(shown.into_owned(), "the search limit was reached before it".to_owned());
                 continue;
             }
             let limit = ByteLimit(MAX_SEARCHED.0.min(left));
@@ -124,7 +127,7 @@ fn read_behaviors(root: &Path, tracked: impl Iterator<Item = (PathBuf, FileMode)
     found
 }
 
-/// Whether markers are looked for in the file at `path`.
+/// Returns whether the file at `path` is searched for markers.
 fn is_code(path: &Path) -> bool {
     // A name that no pack can hold may be code all the same.
     let Ok(known) = RepoPath::from_bytes(path.as_os_str().as_bytes()) else { return true };
@@ -137,7 +140,7 @@ fn is_code(path: &Path) -> bool {
 /// Files below a directory that are reached without any link.
 struct Places<'r> {
     root: &'r Path,
-    /// Whether a directory is one, and every directory on the way to it.
+    /// Whether each path is a directory reached without links.
     plain: HashMap<PathBuf, bool>,
 }
 
@@ -146,7 +149,7 @@ impl<'r> Places<'r> {
         Self { root, plain: HashMap::new() }
     }
 
-    /// Where the regular file at `path` lies; nothing where there is something else, or a link on the way.
+    /// Returns the location of the regular file at `path`; `None` for anything else, or behind a link.
     fn plain_file(&mut self, path: &Path) -> Option<PathBuf> {
         let place = self.root.join(path);
         let is_there = self.is_plain_directory(path.parent()?)
@@ -154,12 +157,12 @@ impl<'r> Places<'r> {
         is_there.then_some(place)
     }
 
-    /// The document at `path`; nothing where there is nothing.
+    /// Returns the document at `path`, if present.
     fn document(&mut self, path: &Path) -> Option<CatalogueText> {
         let unreadable = |reason: &str| Some(CatalogueText::Unreadable(reason.to_owned()));
         fs::symlink_metadata(self.root.join(path)).ok()?;
         let Some(place) = self.plain_file(path) else {
-            return unreadable("it is a link, behind a link, or no file");
+            return unreadable("it is a link, reached through a link, or not a file");
         };
         match read_regular_up_to(&place, MAX_DOCUMENT).map(String::from_utf8) {
             Ok(Ok(text)) => Some(CatalogueText::Read(text)),
@@ -269,7 +272,7 @@ mod tests {
         crucible_host::fs::write_atomic(&room.path().join("src/a.py"), text.as_bytes()).unwrap();
         let file = fs::OpenOptions::new().write(true).open(room.path().join("src/a.py")).unwrap();
         file.set_len(300 * 1024 * 1024).unwrap();
-        // What is behind the text is NUL: no source, so no marker is in it.
+        // NUL follows the text, so it is not source and has no marker.
         assert_eq!(codes(&read(&room, &PATHS)), ["behaviors-search-cut", "behaviors-entry-unmarked"]);
         crucible_host::fs::write_atomic(&room.path().join(BEHAVIOR_INDEX), b"\xff").unwrap();
         assert!(codes(&read(&room, &PATHS)).contains(&"behaviors-unreadable".to_owned()));
@@ -296,7 +299,7 @@ mod tests {
         let repo = crucible_testkit::RepoBuilder::new().files(WHOLE).build();
         let git =
             Git::open(Arc::new(crucible_sandbox::Sandbox::new(None, &env)), &env, repo.path()).await.unwrap();
-        // As in a partial clone, where the size of what is not there has to be fetched.
+        // In a partial clone, even the size of a missing object has to be fetched.
         let oid = repo.git(["rev-parse", "HEAD:src/a.py"]);
         let (directory, file) = oid.trim().split_at(2);
         fs::remove_file(repo.path().join(".git/objects").join(directory).join(file)).unwrap();

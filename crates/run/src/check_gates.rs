@@ -1,7 +1,7 @@
-//! Gates tried on their own: on a copy of the work tree as it is, without a run and without a model.
+//! Runs gates on their own, on a copy of the current work tree, without a run or a model.
 //!
-//! What always holds: nothing of the repository is changed, nothing is recorded, and a gate that could not run is reported separately from one
-//! that failed.
+//! Invariants: the repository does not change, nothing is recorded, and a gate that could not run is
+//! distinguished from one that failed.
 
 use std::time::Duration;
 
@@ -46,16 +46,16 @@ pub enum GateState {
     Fails {
         /// How it ended.
         end: String,
-        /// The tests that failed, where their runner names them; at most 200.
+        /// The failed tests if their runner names them; at most 200.
         tests: Vec<String>,
         /// What tells most in its output.
         excerpt: String,
     },
-    /// It says nothing about the code.
+    /// It could not run, which proves nothing about the code.
     CouldNotRun {
         /// Why.
         cause: String,
-        /// One step that helps; empty where the cause says it.
+        /// A step that helps; empty if the cause is enough.
         remedy: String,
     },
 }
@@ -78,7 +78,7 @@ pub async fn check_gates(
     let scratch = room.path().join("git");
     create_dir_all(&scratch)?;
     let git = git.with_scratch(scratch);
-    // All of them are run, whatever they are kept for in a run.
+    // All of them run, whatever their level in a run.
     let gates: Vec<GateSpec> =
         gates.iter().map(|gate| GateSpec { level: GateLevel::Lite, ..gate.clone() }).collect();
     let surveys = Surveys::default();
@@ -115,11 +115,11 @@ fn state(run: &GateRun, end: &str, excerpt: &str) -> GateState {
     GateState::Fails { end, tests: failed_tests(run), excerpt: excerpt.to_owned() }
 }
 
-/// The names of failed tests, where the runner reports test by test.
+/// Returns the names of failed tests, if the runner reports per test.
 fn failed_tests(run: &GateRun) -> Vec<String> {
     let failed = run.results.iter().flat_map(|results| results.with_status(TestStatus::Failed));
     let names: Vec<&str> = failed.collect();
-    // A group fails with a test in it, and is listed right before what it holds.
+    // A group fails with one of its tests, and precedes its members in the list.
     let holds = |group: &str, next: Option<&&str>| {
         next.and_then(|next| next.strip_prefix(group)).is_some_and(|rest| rest.starts_with(" > "))
     };

@@ -9,22 +9,22 @@ use crate::error::RunError;
 /// The clients of a run, by the name of their service: a model provider, [`crate::MANUAL_OUTBOX`], or
 /// [`crate::API_AGENT`]. All of them record into the same file and share one budget.
 pub trait Clients: Sync {
-    /// The client of this name.
+    /// Returns the client of this name.
     ///
     /// # Errors
     ///
-    /// Fails when there is none: whoever opened the run's clients did not expect it.
+    /// Fails when there is none: the run's clients were opened without it.
     fn client(&self, name: &str) -> Result<&ModelClient, RunError>;
 
-    /// When the event of this key was recorded in the run that these clients repeat; nothing where they repeat none. What was
-    /// judged by that instant then is judged by it again.
+    /// Returns the time of the event with this key in the replayed run; `None` outside a replay. Checks
+    /// against a time then use it again.
     fn recorded_at(&self, key: &str) -> Option<Timestamp> {
         let _now = key;
         None
     }
 }
 
-/// One client that answers whatever is asked, as a recording does.
+/// A single client that serves every name, as a recording does.
 impl Clients for ModelClient {
     fn client(&self, _: &str) -> Result<&ModelClient, RunError> {
         Ok(self)
@@ -38,7 +38,8 @@ impl Clients for &ModelClient {
     }
 }
 
-/// What stands where a model would be named, for a service that is no provider of models; nothing for one that is, and for code.
+/// Returns the placeholder for a model name if the service is not a model provider; `None` for a provider and
+/// for code.
 #[must_use]
 pub fn stand_in(service: &Service) -> Option<&'static str> {
     match service {

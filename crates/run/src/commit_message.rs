@@ -1,8 +1,8 @@
-//! The words of a commit: a subject that says what changes, and the goal below it. Pure.
+//! The text of a commit message: a subject, and the goal as its body. Pure.
 //!
-//! The subject is what a person gave, or else the goal's first sentence, shortened between two words. The body holds the goal as far as
-//! the subject does not say it all. What always holds: nothing stands in a message that is not seen as itself, and no line of the
-//! body can be taken for one of the trailers that follow it.
+//! The subject is what a person gave, or else the goal's first sentence, shortened at a word boundary. The
+//! body has the goal unless the subject already says it all. Invariants: a message has no hidden characters,
+//! and no line of the body can be taken for a trailer.
 
 use crucible_model::{is_hidden, single_spaced};
 use crucible_secrets::Scanner;
@@ -22,17 +22,17 @@ const TRAILER: &str = "Crucible-";
 /// Why a text is no subject of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SubjectError {
-    /// It says nothing.
+    /// It is empty.
     #[error("the subject is empty")]
     Empty,
     /// It is too long.
     #[error("the subject has more than {MAX_SUBJECT} characters")]
     TooLong,
-    /// It has several lines, or holds what nobody sees.
-    #[error("the subject holds a line end or a character that nobody sees")]
+    /// It has several lines, or hidden characters.
+    #[error("the subject holds a line break or an invisible character")]
     Hidden,
     /// It holds a secret, or could be taken for a trailer.
-    #[error("the subject holds what looks like a secret, or begins like a trailer of Crucible")]
+    #[error("the subject holds what looks like a secret, or begins like a Crucible trailer")]
     Refused,
 }
 
@@ -57,7 +57,7 @@ pub fn check_subject(text: &str) -> Result<(), SubjectError> {
     Ok(())
 }
 
-/// Subject and body of a commit, without trailers and without a line end behind them.
+/// Returns subject and body of a commit, without trailers and trailing line breaks.
 pub(crate) fn commit_message(subject: Option<&str>, goal: &str) -> String {
     let visible = |text: &str| text.chars().filter(|c| !is_hidden(*c)).collect::<String>();
     let told = visible(&single_spaced(goal));
@@ -99,7 +99,7 @@ fn shortened(goal: &str) -> String {
     format!("{}…", whole.trim_end_matches([' ', ',', ';', ':', '-', '(']))
 }
 
-/// Lines of whole words; none begins like a trailer.
+/// Wraps at words; no line begins like a trailer.
 fn wrapped(text: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {

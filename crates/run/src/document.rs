@@ -1,7 +1,7 @@
-//! The JSON documents of a run and their versions: a reader takes the version it knows and no other.
+//! The JSON documents of a run and their versions: a reader accepts only the version it knows.
 //!
-//! Each document has an enum of its versions, of which there is one each. A later version is told apart before anything else
-//! of it is read: what it calls by a known name may mean something else.
+//! Each document has an enum of its versions, currently one each. A later version is recognised first,
+//! because its known names may have another meaning.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -17,7 +17,7 @@ pub(crate) trait Document: DeserializeOwned {
 pub(crate) enum DocumentFault {
     /// Another version, or another document.
     #[error(
-        "its schema_version is {found:?} and this Crucible reads {expected:?}; use the Crucible that wrote it"
+        "unsupported schema_version {found:?}, this Crucible reads {expected:?}; use the version that wrote the file"
     )]
     Version {
         /// What it states, cut to 80 characters.
@@ -76,7 +76,8 @@ mod tests {
     use crate::land::Landing;
     use crate::role::chair::NotAsked;
 
-    /// What is said of a document of this kind that is one version later, with a field that only that version has.
+    /// Returns the error for a document of this kind of a later version, with a field that only that version
+    /// has.
     fn said_of_a_later_one<T: Document>() -> String {
         let mut fields = serde_json::Map::new();
         fields.insert("a_new_field".into(), Value::from(1));

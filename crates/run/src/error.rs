@@ -28,7 +28,7 @@ pub enum RunError {
     /// The context pack could not be built.
     #[error(transparent)]
     Pack(#[from] crucible_pack::PackError),
-    /// The model could not be asked, or did not answer.
+    /// The model could not be called, or did not answer.
     #[error(transparent)]
     Call(#[from] crucible_llm::CallError),
     /// A value has no canonical form.
@@ -37,36 +37,36 @@ pub enum RunError {
     /// The gates of the repository cannot be detected.
     #[error(transparent)]
     Detect(#[from] crucible_verify::DetectError),
-    /// The failure bundle could not be made.
+    /// The failure bundle could not be created.
     #[error(transparent)]
     Bundle(#[from] crucible_verify::BundleError),
-    /// The repository's own workflows cannot be used.
+    /// The repository's own workflows are not usable.
     #[error(transparent)]
     Workflows(#[from] crate::find::WorkflowsError),
-    /// A service is asked that was not made ready.
-    #[error("no client was made ready for {name:?}, which serves a role of this run")]
+    /// A service is called that was not prepared.
+    #[error("no client is available for {name:?}, which serves a role of this run")]
     NoClient {
         /// The service.
         name: String,
     },
     /// The goal holds a secret.
-    #[error("the goal holds what looks like a secret ({rule}); word it without")]
+    #[error("the goal holds what looks like a secret ({rule}); remove it")]
     SecretInGoal {
         /// The rule that matched.
         rule: String,
     },
     /// A file that the operator names is secret.
     #[error(
-        "{path} holds what looks like a secret ({rule}), so no model is shown it; name another file, or take the secret out"
+        "{path} holds what looks like a secret ({rule}), so no model may see it; name another file, or remove the secret"
     )]
     SecretInNamed {
         /// Which file.
         path: RepoPath,
-        /// The rule that matched; `secret-file` where the name says it.
+        /// The matching rule; `secret-file` if the name decides it.
         rule: String,
     },
     /// A file that the operator names cannot be shown whole.
-    #[error("no model can be shown {path} whole ({}); {}", reason.as_str(), way_to_show(*reason))]
+    #[error("{path} cannot be shown to a model in full ({}); {}", reason.as_str(), way_to_show(*reason))]
     NamedUnseen {
         /// Which file.
         path: RepoPath,
@@ -74,7 +74,7 @@ pub enum RunError {
         reason: OmittedReason,
     },
     /// A request for files holds a secret, which its pack would repeat.
-    #[error("{place} of the file request holds what looks like a secret ({rule}); word it without")]
+    #[error("{place} of the file request holds what looks like a secret ({rule}); remove it")]
     SecretInRequest {
         /// The rule that matched.
         rule: String,
@@ -89,26 +89,26 @@ pub enum RunError {
         /// Why it is no place.
         error: crate::scope::NamedPlaceError,
     },
-    /// A run that is verified has nothing left to change.
-    #[error("run {id} is {state}; nothing can be permitted to it any more")]
+    /// A verified run has nothing left to change.
+    #[error("run {id} is {state}; its scope can no longer be widened")]
     NothingToAllow {
         /// Which run.
         id: String,
         /// Where it stands.
         state: &'static str,
     },
-    /// The goal says nothing.
-    #[error("the goal is empty; say what is to be achieved")]
+    /// The goal is empty.
+    #[error("the goal is empty; describe what the change should achieve")]
     EmptyGoal,
-    /// A place of ours lies inside the repository.
-    #[error("Crucible's own directory {} lies inside the repository; set CRUCIBLE_RUNS_ROOT or CRUCIBLE_HOME to a place outside", path.display())]
+    /// One of Crucible's own directories is inside the repository.
+    #[error("Crucible's own directory {} is inside the repository; set CRUCIBLE_RUNS_ROOT or CRUCIBLE_HOME to a directory outside it", path.display())]
     RunInsideRepository {
-        /// Where runs or temporary copies would lie.
+        /// The place of runs or temporary copies.
         path: PathBuf,
     },
     /// Tracked files differ from the last commit.
     #[error(
-        "{} changed since the last commit, {first} among them; commit or stash them, so that the run has a base",
+        "{} changed since the last commit, including {first}; commit or stash them, then start the run",
         counted(*count as u64, "tracked file")
     )]
     DirtyRepository {
@@ -117,17 +117,17 @@ pub enum RunError {
         /// The first of them.
         first: String,
     },
-    /// Git is in the middle of something, which a commit of ours would end up in.
+    /// An unfinished git operation, which a commit of ours would become part of.
     #[error(
-        "a {what} is under way in this repository; finish it (`git {what} --continue`) or end it (`git {what} --abort`) first"
+        "a {what} is in progress in this repository; finish it (`git {what} --continue`) or abort it (`git {what} --abort`) first"
     )]
     UnderWay {
         /// The command of git.
         what: &'static str,
     },
-    /// The repository is not where the run started.
+    /// The repository is not at the commit where the run started.
     #[error(
-        "the repository is no longer at {base}, where the run started; go back there (commit or stash what differs), then `{then}`, or start a new run"
+        "the repository is no longer at {base}, where the run started; return to that commit (commit or stash your changes), then run `{then}`, or start a new run"
     )]
     RepositoryChanged {
         /// The run's base.
@@ -135,10 +135,9 @@ pub enum RunError {
         /// The command to call again.
         then: &'static str,
     },
-    /// The repository is not where a run started that has ended.
+    /// The repository is not at the base of an ended run.
     #[error(
-        "run {id} has ended, and the repository is no longer at {base}, where it started; `crucible run verify-record {id}` checks all that it recorded, \
-         and its gates run once more where {base} is checked out on the run's branch, as in a clone"
+        "run {id} has ended, and the repository is no longer at its base {base}; check its record with `crucible run verify-record {id}`; to run its gates again, check out {base} on the run's branch, for example in a clone"
     )]
     EndedElsewhere {
         /// The run.
@@ -146,7 +145,7 @@ pub enum RunError {
         /// The run's base.
         base: String,
     },
-    /// A gate could not run before any change, which says nothing about the code.
+    /// A gate could not run before any change, which proves nothing about the code.
     #[error("gate {gate} could not run `{command}`: {cause}")]
     GateCouldNotRun {
         /// Which gate.
@@ -160,8 +159,7 @@ pub enum RunError {
     },
     /// No gate tests the files that a change would touch.
     #[error(
-        "gate {gate} does not test the repository's sources: `{command}` ended on deliberately broken sources as it did before, so it \
-         probably tests an installed copy"
+        "gate {gate} does not test the repository's sources: `{command}` had the same result on deliberately broken sources, so it probably tests an installed copy"
     )]
     GateUnaffected {
         /// Which gate.
@@ -172,15 +170,13 @@ pub enum RunError {
         remedy: String,
     },
     /// The ledger does not hold together.
-    #[error("the ledger does not hold together ({first}); nothing lands on it: see `crucible ledger verify`")]
+    #[error("ledger verification failed: {first}; landing refused: see `crucible ledger verify`")]
     LedgerBroken {
         /// The first finding.
         first: String,
     },
     /// There is no gate to prove a change.
-    #[error(
-        "no gate was found in {looked_in}, so nothing could prove a change; Crucible looked for {looked_for}"
-    )]
+    #[error("no gate found in {looked_in}, so no change could be verified; Crucible looked for {looked_for}")]
     NoGates {
         /// The directories.
         looked_in: String,
@@ -188,14 +184,14 @@ pub enum RunError {
         looked_for: String,
     },
     /// A file that the run depends on was edited after it had been recorded.
-    #[error("{} was changed after it was recorded; put it back as it was recorded, or start a new run", path.display())]
+    #[error("{} was changed after it was recorded; restore the recorded version, or start a new run", path.display())]
     Edited {
         /// Which file.
         path: PathBuf,
     },
-    /// A recorded file was edited, and the ledger holds it as it was.
+    /// A recorded file was edited; the ledger has the recorded version.
     #[error(
-        "{} was changed after it was recorded; put it back with `{}`, or start a new run",
+        "{} was changed after it was recorded; restore it with `{}`, or start a new run",
         path.display(), restore_command(digest, path)
     )]
     EditedSince {
@@ -206,7 +202,7 @@ pub enum RunError {
     },
     /// The commit of a landed run is not on its branch any more.
     #[error(
-        "run {id} landed as commit {commit}, and {}, or start a new run on the present state",
+        "run {id} landed as commit {commit}, but {}, or start a new run on the current state",
         gone(commit, branch, *reach)
     )]
     CommitGone {
@@ -219,10 +215,9 @@ pub enum RunError {
         /// What has become of it there.
         reach: BranchReach,
     },
-    /// The repository is where the run started, and files of it are not.
+    /// The repository is at the run's base, but some files are not.
     #[error(
-        "these paths have changes of your own: {first}{}; the run needs its base as it was committed: stash or undo them, \
-         then `{then}`",
+        "these paths have uncommitted changes: {first}{}; the run needs an unchanged base: stash or undo them, then run `{then}`",
         more(*count)
     )]
     BaseDirty {
@@ -233,9 +228,9 @@ pub enum RunError {
         /// The command to call again.
         then: &'static str,
     },
-    /// The repository is not where the run was started.
+    /// The repository is not at the path where the run was started.
     #[error(
-        "the repository is no longer at {}, where the run was started; put it back there, or start a new run where it is now",
+        "the repository is no longer at {}, where the run was started; move it back, or start a new run at its new path",
         repo.display()
     )]
     RepositoryElsewhere {
@@ -243,7 +238,7 @@ pub enum RunError {
         repo: PathBuf,
     },
     /// A file of the run cannot be understood.
-    #[error("{} cannot be read: {problem}", path.display())]
+    #[error("cannot read {}: {problem}", path.display())]
     Malformed {
         /// Which file.
         path: PathBuf,
@@ -251,7 +246,7 @@ pub enum RunError {
         problem: String,
     },
     /// There is no such run.
-    #[error("there is no run {id} in {}; `crucible run list` shows the ones there are", root.display())]
+    #[error("no run {id} in {}; list runs with `crucible run list`", root.display())]
     NoSuchRun {
         /// What was asked for.
         id: String,
@@ -268,9 +263,9 @@ pub enum RunError {
         /// What to do.
         hint: String,
     },
-    /// A gate of level `full`, or another one beside it, refuses what the attempts' gates let through.
+    /// A gate of level `full`, or another one run with it, refuses what the attempts' gates accepted.
     #[error(
-        "run {id} does not land: {first}; see {report} in the run's directory, or `crucible verify --run {id} --gate full`; mend the gate or start a new run"
+        "cannot land run {id}: {first}; see {report} in the run's directory, or run `crucible verify --run {id} --gate full`; fix the gate or start a new run"
     )]
     FullGates {
         /// Which run.
@@ -280,9 +275,10 @@ pub enum RunError {
         /// Which file tells all.
         report: String,
     },
-    /// The patch gate refuses what it let through: attributes, submodules or settings of the repository changed since.
+    /// The patch gate refuses what it accepted before: attributes, submodules or settings of the repository
+    /// changed since.
     #[error(
-        "run {id} does not land: the patch gate refuses the verified patch on the repository as it is now: {first}; undo what changed there since, or start a new run"
+        "cannot land run {id}: the patch gate refuses the verified patch on the current repository: {first}; undo the later changes, or start a new run"
     )]
     NoLongerAccepted {
         /// Which run.
@@ -290,18 +286,18 @@ pub enum RunError {
         /// The first finding.
         first: String,
     },
-    /// Reservations of model calls are gone from the ledger, so what the run has used cannot be told.
+    /// Reservations of model calls are missing in the ledger, so the used budget is unknown.
     #[error(
-        "the ledger lacks {} that the run's events tell of, so its budget cannot be told; restore the ledger from a copy, or start a new run",
+        "the ledger lacks {} that the run's events record, so the remaining budget is unknown; restore the ledger from a copy, or start a new run",
         counted(*lost, "booked model call")
     )]
     BookingsLost {
         /// How many at least.
         lost: u64,
     },
-    /// A reservation or settlement of a model call is not what the chain tells of it.
+    /// A reservation or settlement of a model call differs from the chain.
     #[error(
-        "the ledger's row of a model call was edited ({first}), so the run's budget cannot be told; restore the ledger from a copy, or start a new run"
+        "the ledger's row of a model call was edited ({first}), so the remaining budget is unknown; restore the ledger from a copy, or start a new run"
     )]
     BookingsEdited {
         /// The first of them.
@@ -317,22 +313,22 @@ pub enum RunError {
     },
     /// What was recorded under a pinned clock cannot land.
     #[error(
-        "this run was recorded under a pinned clock ({}), or is to land under one, and satisfies no gate; unset it, and start a new run where `crucible run verify-record` tells of a pinned event",
+        "this run used a pinned clock ({}), or would land under one, and satisfies no gate; unset the variable, and start a new run if `crucible run verify-record` reports a pinned event",
         crucible_host::clock::CLOCK_VARIABLE
     )]
     PinnedClock,
 }
 
-/// What has become of a commit that its branch no longer leads to, and how it comes back.
+/// Describes why a commit is no longer on its branch, and how to restore it.
 fn gone(commit: &str, branch: &str, reach: BranchReach) -> String {
-    let back = format!("bring it back with `git cherry-pick {commit}`");
+    let back = format!("restore it with `git cherry-pick {commit}`");
     match reach {
-        BranchReach::NoBranch => format!("{branch} is no longer there; {back}"),
+        BranchReach::NoBranch => format!("{branch} no longer exists; {back}"),
         BranchReach::NoCommit => {
-            "the repository no longer holds it; fetch it from where it was pushed to".to_owned()
+            "the repository no longer has it; fetch it from the remote it was pushed to".to_owned()
         }
         BranchReach::Reached | BranchReach::Unreached => {
-            format!("{branch} no longer leads to it: it was reset, amended or taken back; {back}")
+            format!("{branch} no longer contains it: the branch was reset or the commit amended; {back}")
         }
     }
 }
@@ -345,7 +341,7 @@ fn more(count: usize) -> String {
     }
 }
 
-/// What helps where a file cannot be shown.
+/// Returns what helps if a file cannot be shown.
 fn way_to_show(reason: OmittedReason) -> &'static str {
     match reason {
         OmittedReason::BudgetExceeded | OmittedReason::TooLarge => {
@@ -355,12 +351,12 @@ fn way_to_show(reason: OmittedReason) -> &'static str {
         | OmittedReason::Irrelevant
         | OmittedReason::NotFound
         | OmittedReason::InvalidRequest => {
-            "what lies in this place is never shown, or it is no plain file of the repository; name another"
+            "this path is never shown, or it is not a regular file of the repository; name another file"
         }
     }
 }
 
-/// The command that puts a file back as the ledger holds it.
+/// Returns the command that restores a file from the ledger.
 pub(crate) fn restore_command(digest: &str, path: &Path) -> String {
     format!("crucible ledger show {digest} > {}", shell_word(&path.to_string_lossy()))
 }

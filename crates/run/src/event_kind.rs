@@ -3,7 +3,7 @@
 
 use crucible_ledger::EventRecord;
 
-/// What an event of a run tells.
+/// The kinds of events of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventKind {
     /// The run was made.
@@ -16,13 +16,13 @@ pub enum EventKind {
     GuardrailsWritten,
     /// Who serves which role is written down.
     DispatchWritten,
-    /// The repository was looked at, and its gates ran once.
+    /// The repository was inspected, and its gates ran once.
     RepositoryAnalysed,
-    /// What is known already was looked up: workflows and earlier runs.
+    /// Existing knowledge was looked up: workflows and earlier runs.
     WorkflowFound,
-    /// Pages that somebody fetched were taken.
+    /// Pages that a researcher fetched were accepted.
     PagesTaken,
-    /// What nobody asks for is written down.
+    /// Files that were left out are recorded.
     FilesLeftOut,
     /// The chair asked for files.
     FilesRequested,
@@ -42,7 +42,7 @@ pub enum EventKind {
     ContractReviewedAgain,
     /// A second opinion on the cost was given.
     CostReviewedAgain,
-    /// The plan stands as it is to be signed.
+    /// The plan is written as it will be signed.
     PlanWritten,
     /// The plan is signed.
     PlanSigned,
@@ -50,7 +50,7 @@ pub enum EventKind {
     BudgetRaised,
     /// A person permits the run to change more.
     ScopeAllowed,
-    /// A prompt for a person lies in `outbox/`.
+    /// A prompt for a person was written to `outbox/`.
     OutboxPrompted,
     /// The model is asked.
     ModelAsked,
@@ -68,7 +68,7 @@ pub enum EventKind {
     PatchRejected,
     /// The gates begin.
     VerifyStarted,
-    /// The answer asked for more files; the attempt is over.
+    /// The answer requested more files; the attempt is over.
     MoreFilesRequested,
     /// The attempt is over.
     AttemptEnded,
@@ -80,9 +80,9 @@ pub enum EventKind {
     BundleCreated,
     /// The run failed for good.
     RunFailed,
-    /// Before a landing every gate was run, those that were kept for it among them.
+    /// All gates ran before a landing, including those of level `full`.
     FullGatesRun,
-    /// The commit is fixed and about to be made.
+    /// The commit is determined and about to be made.
     LandingStarted,
     /// The commit is made.
     Landed,
@@ -137,7 +137,7 @@ impl EventKind {
     pub(crate) const REVIEWS: [Self; 4] =
         [Self::ContractReviewed, Self::CostReviewed, Self::ContractReviewedAgain, Self::CostReviewedAgain];
 
-    /// The name that stands in the ledger and in `events.jsonl`.
+    /// Returns the name used in the ledger and in `events.jsonl`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -184,14 +184,14 @@ impl EventKind {
         }
     }
 
-    /// The kind of this name; nothing where it is none of ours.
+    /// Returns the kind with this name, if it is a known one.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// The key under which it is recorded that the question of a step is put for the first time.
+/// Returns the key for the first time a step's question is asked.
 pub(crate) fn asked_key(step: &str) -> String {
     format!("{step}-asked")
 }
@@ -211,7 +211,7 @@ pub(crate) fn taken_key(step: &str) -> String {
     format!("{step}-taken")
 }
 
-/// The key under which it is recorded that a person is asked the question of a step.
+/// Returns the key for asking a person a step's question.
 pub(crate) fn prompted_key(step: &str) -> String {
     format!("{step}{PROMPTED}")
 }
@@ -227,7 +227,7 @@ const PROMPTED: &str = "-prompted";
 /// A step of an attempt that is recorded once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttemptStep {
-    /// What the answer asked for is packed.
+    /// The requested files are packed.
     Packed,
     /// The answer amounts to a patch.
     Proposed,
@@ -262,7 +262,7 @@ pub(crate) fn full_gates_key(number: u64) -> String {
     format!("full-gates-{number}")
 }
 
-/// How often these events tell that the gates were run for a landing.
+/// Returns how often these events record a run of the gates for a landing.
 pub(crate) fn full_gates_runs(events: &[EventRecord]) -> u64 {
     events.iter().filter(|event| event.event == EventKind::FullGatesRun.name()).count() as u64
 }

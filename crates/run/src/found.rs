@@ -1,7 +1,7 @@
-//! The gates that a repository's own build files name, where nobody configured any.
+//! Detects gates from a repository's build files if none is configured.
 //!
-//! The nearest directory decides: a run that is started in a package of a monorepo takes the gates of that package, and runs them there;
-//! where it has none, those of the directory above, and last those of the repository's top.
+//! The nearest directory decides. A run started in a package of a monorepo uses and runs the gates of that
+//! package; without any, those of the directory above, up to the repository's top.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use crucible_verify::{GateOrigin, GateSpec};
 
 use crate::error::RunError;
 
-/// Returns the gates of the directory `from` of the repository at `top`, or of the nearest one above it that has any; none where no
-/// directory has. Without `from` only the top is looked at.
+/// Returns the gates of the directory `from` of the repository at `top`, or of the nearest one above it that
+/// has any; empty if none has. Without `from`, only the top is examined.
 ///
 /// # Errors
 ///
@@ -44,7 +44,7 @@ pub fn found_gates(
     }
 }
 
-/// The error where no gate is configured and none was found.
+/// Returns the error if no gate is configured or detected.
 #[must_use]
 pub fn no_gates(from: Option<&RepoPath>) -> RunError {
     RunError::NoGates {
@@ -60,7 +60,7 @@ pub fn no_gates(from: Option<&RepoPath>) -> RunError {
     }
 }
 
-/// The path of the directory `start` inside the repository at `top`; nothing where it is the top.
+/// Returns the path of the directory `start` inside the repository at `top`; `None` if it is the top.
 #[must_use]
 pub fn directory_in(top: &Path, start: &Path) -> Option<RepoPath> {
     let real = |path: &Path| std::fs::canonicalize(path).ok();

@@ -1,14 +1,17 @@
-//! Which files of the repository a gate consists of: with them a change could grade itself.
+//! The files of the repository that a gate consists of. A change to them could influence its own check.
 //!
-//! A gate is a command; what it runs is followed through shell scripts, makefiles, settings of task runners and the scripts of a
-//! `package.json`, as far as words tell. A file counts when it stands where a program or a script stands, not
-//! when it is merely mentioned: what a gate compiles or reads is what it judges, but for the sources of a program whose exit code is the
-//! verdict ([`compiled`]). Programs in other languages count and are not followed, since what they import is usually the code under test.
+//! A gate is a command. What it runs is followed through shell scripts, makefiles, task runner settings and
+//! `package.json` scripts, as far as their text shows. A file counts if it is in the position of a program or
+//! script, not if it is merely mentioned. What a gate compiles or reads is what it checks, except the sources
+//! of a program whose exit code is the verdict ([`compiled`]). Programs in other languages count and are not
+//! followed, since what they import is usually the code under test.
 //!
-//! Words do not tell everything: a script changes its directory, keeps a name in a variable, starts a wrapper that nobody
-//! knows. So two rules ask for no reading. Where the directory or a part of a name is not known, every tracked file whose path
-//! ends like the name counts. And once a gate runs anything that can start other programs, every tracked script that a shell would run counts:
-//! by its ending, its name (makefiles and settings of task runners), its first line or its executable bit. Whoever wants one of them changed names it.
+//! Words do not tell everything: a script changes its directory, keeps a name in a variable, starts a wrapper
+//! that nobody knows. So two rules ask for no reading. Where the directory or a part of a name is not known,
+//! every tracked file whose path ends like the name counts. And once a gate runs anything that can start
+//! other programs, every tracked script that a shell would run counts: by its ending, its name (makefiles and
+//! settings of task runners), its first line or its executable bit. Whoever wants one of them changed names
+//! it.
 
 mod compiled;
 mod support;
@@ -17,13 +20,13 @@ mod targets;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::Path;
 
-use compiled::{Followed, compiled_by, is_compiler, is_makefile, is_source, test_sources};
+use compiled::{Followed, compiled_by, compilers, is_compiler, is_makefile, is_source, test_sources};
 use crucible_host::words::shell_word;
 use crucible_model::RepoPath;
 use crucible_verify::{GateSpec, Makefile, runners};
 pub(crate) use support::test_support;
 
-/// Programs whose first word that is no option is a script.
+/// Programs whose first non-option argument is a script.
 const INTERPRETERS: [&str; 27] = [
     ".", "bash", "bun", "busybox", "dash", "deno", "fish", "ksh", "lua", "node", "nodejs", "perl", "php",
     "pwsh", "py", "pypy3", "python", "python2", "python3", "ruby", "Rscript", "sh", "source", "ts-node",
@@ -34,7 +37,7 @@ const PREFIXES: [&str; 24] = [
     "!", "builtin", "command", "do", "elif", "else", "env", "exec", "if", "nice", "nohup", "poetry", "run",
     "setsid", "stdbuf", "sudo", "then", "time", "timeout", "until", "uv", "while", "xargs", "{",
 ];
-/// Programs besides the runners of tests that run what a file of theirs says.
+/// Programs other than test runners that run commands from a file of theirs.
 const OTHER_RUNNERS: [(&str, &[&str]); 5] = [
     ("hatch", &["pyproject.toml", "hatch.toml"]),
     ("invoke", &["tasks.py"]),
@@ -42,14 +45,14 @@ const OTHER_RUNNERS: [(&str, &[&str]); 5] = [
     ("prek", &[".pre-commit-config.yaml"]),
     ("task", &["Taskfile.yml", "Taskfile.yaml"]),
 ];
-/// Endings of files that a shell or a runner of recipes takes its commands from.
+/// Suffixes of files from which a shell or recipe runner reads commands.
 const SHELL_ENDINGS: [&str; 8] = ["sh", "bash", "zsh", "ksh", "dash", "fish", "bats", "mk"];
 /// Endings of programs in other languages.
 const OTHER_LANGUAGES: [&str; 24] = [
     "py", "rb", "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "pl", "pm", "lua", "php", "ps1", "r",
     "go", "rs", "c", "cc", "cpp", "h", "java", "cs",
 ];
-/// What moves the commands behind it to another directory.
+/// Commands that change the directory for those after them.
 const MOVES: [&str; 13] = [
     "cd",
     "pushd",
@@ -69,16 +72,16 @@ const MOVES: [&str; 13] = [
 const STARTS_PROGRAMS: [&str; 7] =
     ["subprocess", "os.system", "popen", "child_process", "os.exec", "system(", "spawn"];
 
-/// Programs for which what stands in quotes is text, and no command.
+/// Programs whose quoted arguments are text, not commands.
 const QUIET: [&str; 13] =
     ["[", "[[", "case", "echo", "egrep", "error", "exit", "fgrep", "grep", "printf", "return", "rg", "test"];
 
-/// What makes a word a pattern for names.
+/// Characters that make a word a name pattern.
 const GLOB: [char; 4] = ['*', '?', '[', '{'];
-/// Words with which a line hands names on to the program that it names.
+/// Options with which a line passes names to the program that follows.
 const SPREADERS: [&str; 6] = ["-exec", "-execdir", "entr", "parallel", "run-parts", "xargs"];
 
-/// How the text of a file is looked at.
+/// How the text of a file is parsed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Lines of commands: shell scripts, makefiles.
@@ -98,8 +101,8 @@ pub(crate) enum Mode {
     Plain,
 }
 
-/// The tracked files that the gates' commands run, sorted. `tracked` are all tracked files, `read` gives the beginning of a
-/// tracked regular file, and nothing for every other path. Pure.
+/// Returns the tracked files that the gates' commands run, sorted. `read` returns the beginning of a tracked
+/// regular file, and nothing for other paths. Pure.
 pub(crate) fn gate_files(
     gates: &[GateSpec],
     tracked: &[(&str, Mode)],
@@ -123,8 +126,8 @@ pub(crate) fn gate_files(
             asked.push((word.to_owned(), None));
         }
         for command in gate.setup.iter().chain([&gate.command]) {
-            // Every word of the command itself: some of them are scripts in a shape of their own, `sh -c` for one. What it compiles
-            // is built, and not run as it is.
+            // Every word of the command itself: some are scripts in another form, such as `sh -c`. What the
+            // command compiles is built, not run as is.
             let inputs = compiled_by(command);
             for word in command.iter().flat_map(|word| words(word)).filter(|word| !inputs.contains(*word)) {
                 asked.push((word.to_owned(), None));
@@ -160,7 +163,7 @@ pub(crate) fn gate_files(
                     text: text.clone(),
                     is_makefile,
                 });
-                if is_makefile { vec![made_from(&followed, &text)] } else { vec![text] }
+                if is_makefile { vec![made_from(&followed, &text, tracked)] } else { vec![text] }
             }
             Kind::Package => scripts(&text),
         };
@@ -171,7 +174,7 @@ pub(crate) fn gate_files(
             asked.extend(run_by(&text).into_iter().map(|candidate| (candidate, Some(path.clone()))));
         }
         if moves && !moved {
-            // What was asked for before may stand elsewhere, too.
+            // An earlier candidate may also be elsewhere.
             next = 0;
         }
     }
@@ -192,11 +195,12 @@ pub(crate) fn gate_files(
     search.found.into_iter().collect()
 }
 
-/// The text of a makefile with what its variables stand for, by all makefiles so far.
-fn made_from(followed: &[Followed], text: &str) -> String {
+/// Returns the text of a makefile with variables expanded, based on all makefiles so far.
+fn made_from(followed: &[Followed], text: &str, tracked: &[(&str, Mode)]) -> String {
     let makefiles = followed.iter().filter(|file| file.is_makefile);
     let made = Makefile::read(makefiles.map(|file| file.text.as_str()));
-    text.lines().map(|line| spaced(&made.expand(line))).collect::<Vec<_>>().join("\n")
+    let compilers = compilers(&made, |path| tracked.iter().any(|(known, _)| *known == path));
+    text.lines().map(|line| spaced(&made.expand_with(line, &compilers))).collect::<Vec<_>>().join("\n")
 }
 
 /// A line of a makefile with spaces around the sign of an assignment: to a shell `A=b c` would run `c`.
@@ -228,7 +232,7 @@ fn directory(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
-/// What was found, and what is still to be looked into.
+/// The result so far, and what is still to be examined.
 struct Search<'a> {
     tracked: &'a [(&'a str, Mode)],
     by_name: HashMap<&'a str, Vec<&'a str>>,
@@ -245,14 +249,14 @@ impl Search<'_> {
         read: &mut impl FnMut(&RepoPath) -> Option<Vec<u8>>,
     ) {
         let mut paths = places(candidate, beside);
-        // Behind a variable or another command stands the end of a path.
+        // After a variable or another command follows the end of a path.
         let is_end = moves || candidate.contains('$') || candidate.starts_with('/');
         let known = known_part(candidate);
         if known.contains(GLOB) {
             let start = known.split(GLOB).next().unwrap_or_default().trim_start_matches("./");
             let end = known.rsplit(['*', '?', ']', '}']).next().unwrap_or_default();
             let inner = format!("/{start}");
-            // A pattern that says nothing of any name would say every file.
+            // A pattern without any literal part would match every file.
             if start.is_empty() && end.is_empty() {
                 return;
             }
@@ -296,7 +300,7 @@ impl Search<'_> {
     }
 }
 
-/// The files that steer a program; nothing where it is no runner.
+/// Returns the files that control a program; `None` if it is not a runner.
 fn steered_by(program: &str) -> Option<Vec<&'static str>> {
     let influences = runners().iter().map(|runner| runner.influence());
     let of_tests = influences
@@ -349,7 +353,7 @@ fn scripts(text: &str) -> Vec<String> {
     scripts.into_iter().flatten().filter_map(|(_, script)| script.as_str().map(str::to_owned)).collect()
 }
 
-/// What stands where a program or a script stands in lines of shell commands.
+/// Returns the words in the position of a program or script in lines of shell commands.
 fn run_by(text: &str) -> Vec<String> {
     let mut reading = Reading::default();
     for line in text.lines() {
@@ -365,7 +369,7 @@ fn run_by(text: &str) -> Vec<String> {
 #[derive(Default)]
 struct Reading {
     found: Vec<String>,
-    /// The variables that stand where a program or a script stands.
+    /// Variables in the position of a program or script.
     run: BTreeSet<String>,
     /// What variables are set to or go through: names, patterns and other variables.
     values: Vec<(String, String)>,
@@ -384,7 +388,7 @@ impl Reading {
                 continue;
             }
             self.mentioned(&all);
-            // Where nothing else says so, a variable that stands behind a pipe is what a program is given.
+            // Unless something else shows it, a variable after a pipe is an argument of a program.
             let named = || all.iter().any(|word| is_interpreter(file_name(word)) && !word.starts_with('$'));
             if (spreads || pipes && named()) && hands_on(&all) {
                 self.found.extend(spread(line));
@@ -436,8 +440,8 @@ impl Reading {
         }
     }
 
-    /// Adds what is run wherever it stands: the script behind an interpreter that something unknown starts, every word that ends
-    /// like a shell script, and what a variable is set to where that is a path.
+    /// Adds what runs anywhere in the words: the script of an interpreter started by something unknown, every
+    /// word with a shell script suffix, and the value of a variable if it is a path.
     fn mentioned(&mut self, words: &[&str]) {
         for (at, word) in words.iter().enumerate() {
             let value = word.split_once('=').map_or(*word, |(_, value)| value).trim_matches(['[', ']', ',']);
@@ -456,7 +460,7 @@ impl Reading {
         }
     }
 
-    /// Notes what variables are set to, and what loops go through.
+    /// Records the values of variables and loops.
     fn assigned(&mut self, words: &[&str]) {
         let mut note = |name: &str, values: &[&str]| {
             self.values.extend(values.iter().map(|value| (name.to_owned(), (*value).to_owned())));
@@ -474,12 +478,12 @@ impl Reading {
         }
     }
 
-    /// Something stands where a program or a script does.
+    /// Records a word in the position of a program or script.
     fn runs(&mut self, word: &str) {
         if let Some(name) = variable(word) {
             self.run.insert(name.to_owned());
         } else if let Some((known, _)) = word.split_once('$').filter(|(known, _)| known.contains('/')) {
-            // Whatever stands for the variable within the name.
+            // Any value of the variable within the name.
             let end = word.rsplit_once('.').map_or("", |(_, ending)| ending);
             let end = if end.contains(['$', '/', '}']) { "" } else { end };
             self.found.push(format!("{known}*{}{end}", if end.is_empty() { "" } else { "." }));
@@ -487,7 +491,7 @@ impl Reading {
         self.found.push(word.to_owned());
     }
 
-    /// All that is run: what a variable stands for as well, where the variable is run.
+    /// Returns all that runs, including the values of variables that run.
     fn found(mut self) -> Vec<String> {
         let mut open: Vec<String> = self.run.iter().cloned().collect();
         while let Some(name) = open.pop() {
@@ -515,7 +519,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// The variable that a word is, and nothing else.
+/// Returns the variable that is the whole word.
 fn variable(word: &str) -> Option<&str> {
     let name = word.strip_prefix('$')?;
     let name = name.strip_prefix('$').unwrap_or(name);
@@ -524,7 +528,8 @@ fn variable(word: &str) -> Option<&str> {
     is_name(name).then_some(name)
 }
 
-/// Whether a command ends with an interpreter that gets its scripts from elsewhere: `xargs sh`, `-exec python3 {} +`.
+/// Returns whether a command ends with an interpreter that gets its scripts from elsewhere: `xargs sh`,
+/// `-exec python3 {} +`.
 fn hands_on(words: &[&str]) -> bool {
     let first = words.iter().position(|word| is_interpreter(file_name(word)));
     let scripts =
@@ -534,7 +539,7 @@ fn hands_on(words: &[&str]) -> bool {
     is_open || words.first().is_some_and(|word| *word == "run-parts")
 }
 
-/// The names that a line can hand on, by its words: files, patterns, and what lies in the directories that it names.
+/// Returns the names that a line can pass on: files, patterns, and the contents of named directories.
 fn spread(line: &str) -> impl Iterator<Item = String> {
     // In which directory a name is found is not known.
     words(line).filter(|word| !word.is_empty() && !word.starts_with(['-', '$'])).map(|word| {
@@ -545,7 +550,7 @@ fn spread(line: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// The variable that a loop reads names into, where there is one: `while read -r file`.
+/// Returns the variable of a reading loop, if any: `while read -r file`.
 fn read_into(line: &str) -> Option<&str> {
     let mut words = words(line).skip_while(|word| *word != "read");
     words.next()?;
@@ -562,9 +567,9 @@ fn is_compiled(words: &[&str]) -> bool {
 /// What stands between two commands.
 const SEPARATORS: [char; 7] = [';', '|', '&', '(', ')', '`', '\n'];
 
-/// The line without the quoted words of programs that only print, compare or search: a message may name a file in parentheses. What a
-/// shell would run within such a word stays, and so does everything where the words go on into another program or cannot be told
-/// apart.
+/// Removes the quoted words of programs that only print, compare or search, because a message may name a file
+/// in parentheses. Shell substitutions in such a word stay, and so does everything if the words go to another
+/// program or are ambiguous.
 fn without_texts(line: &str) -> String {
     let mut kept = String::with_capacity(line.len());
     let mut letters = line.char_indices().peekable();
@@ -599,7 +604,7 @@ fn without_texts(line: &str) -> String {
     kept
 }
 
-/// How many bytes a quoted word has before the quote that ends it; nothing where it goes on in the next line.
+/// Returns the length of a quoted word up to its closing quote; `None` if it continues on the next line.
 fn quoted(text: &str, quote: char) -> Option<usize> {
     let mut escaped = false;
     for (at, letter) in text.char_indices() {
@@ -613,7 +618,7 @@ fn quoted(text: &str, quote: char) -> Option<usize> {
     None
 }
 
-/// A program of this name, or one that only its variable knows, runs the script that it is given.
+/// A program of this name, or one known only by its variable, runs the script it is given.
 fn is_interpreter(name: &str) -> bool {
     INTERPRETERS.contains(&name)
         || name.starts_with('$') && name.len() > 1
@@ -637,8 +642,8 @@ fn words(command: &str) -> impl Iterator<Item = &str> {
     command.split(|c: char| c.is_whitespace() || "\"'<>;&|()`".contains(c))
 }
 
-/// Where a candidate may lie: below the root, or beside the file that names it. What a variable stands for is not
-/// known; the rest of such a path is looked for in both.
+/// Returns the possible places of a candidate: below the root, or beside the file that names it. Variables
+/// have unknown values; the rest of such a path is searched in both.
 fn places(candidate: &str, beside: Option<&RepoPath>) -> Vec<RepoPath> {
     let known = known_part(candidate);
     let directory = beside.and_then(|path| path.as_str().rsplit_once('/')).map(|(directory, _)| directory);
@@ -646,7 +651,8 @@ fn places(candidate: &str, beside: Option<&RepoPath>) -> Vec<RepoPath> {
     [Some(known.to_owned()), beside].into_iter().flatten().filter_map(|path| normal(&path)).collect()
 }
 
-/// What stands behind the last variable of a candidate. What stands in its braces is its own business: `${0%/*}` names no file.
+/// Returns the text after the last variable of a candidate. The braces of a variable are skipped: `${0%/*}`
+/// names no file.
 fn known_part(candidate: &str) -> &str {
     let known = match candidate.rfind('$') {
         Some(at) => {

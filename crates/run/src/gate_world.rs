@@ -1,12 +1,14 @@
-//! The world of a gate: what the repository's own commands find beside the tracked files.
+//! The environment of a gate: what the repository's own commands find besides the tracked files.
 //!
-//! How it works: a [`Survey`] looks at what git ignores and packs the history, once for all trials of a session ([`Surveys`]). For each
-//! gate [`GateWorld::furnish`] completes the copy of the tracked files, and [`GateWorld::setting`] says how the command runs: the copy stands at the path of the original, packages
-//! are shown in it read-only, and a virtual environment of the repository is active. Absolute paths in scripts, editable installs and
-//! build caches then lead to the copy, which is what is tested.
+//! A [`Survey`] lists the ignored files and packs the history, once for all trials of a session
+//! ([`Surveys`]). For each gate, [`GateWorld::furnish`] completes the copy of the tracked files, and
+//! [`GateWorld::setting`] says how the command runs: the copy is mounted at the path of the original,
+//! packages are shown in it read-only, and a virtual environment of the repository is active. Absolute paths
+//! in scripts, editable installs and build caches then lead to the copy, which is what is tested.
 //!
-//! What always holds: behind walls nothing of the original can be written, and nothing of it is seen but packages and tools. Where nothing can be mounted
-//! the command runs in the copy at its own path, Python looks there first, and the receipt and a note say so.
+//! What always holds: behind walls nothing of the original can be written, and nothing of it is seen but
+//! packages and tools. Where nothing can be mounted the command runs in the copy at its own path, Python
+//! looks there first, and the receipt and a note say so.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -38,15 +40,14 @@ const ENVIRONMENTS: [&str; 3] = [".venv", "venv", "env"];
 pub(crate) const PYTHON_PATH: &str = "PYTHONPATH";
 /// The most omissions listed.
 const MAX_LEFT_OUT: usize = 200;
-/// How far a text is looked into for a NUL byte, as git does.
+/// Bytes searched for NUL to detect binary content, as git does.
 const TEXT_HEAD: usize = 8000;
 
 /// The longest `pyvenv.cfg` that is read.
 const MAX_SETTINGS: ByteLimit = ByteLimit(64 << 10);
 
-/// The note printed where nothing can be mounted.
-pub(crate) const AT_ITS_OWN_PATH: &str = "  note: nothing can be mounted here, so the gates run in a copy at another path than the repository's. Absolute paths in \
-     virtual environments and build caches lead to the repository itself, without the change. `crucible sandbox status` tells why.";
+/// The note printed if mounts are not available.
+pub(crate) const AT_ITS_OWN_PATH: &str = "  note: mounts are not available, so the gates run in a copy at a different path. Absolute paths in virtual environments and build caches point to the unchanged repository. See `crucible sandbox status`.";
 
 /// Gates that look for Python packages in the copy first, with the directories from the top.
 pub(crate) type PythonPaths = BTreeMap<String, Vec<String>>;
@@ -56,7 +57,7 @@ pub(crate) type PythonPaths = BTreeMap<String, Vec<String>>;
 pub(crate) struct Surveys(Mutex<Option<Arc<Survey>>>);
 
 impl Surveys {
-    /// The survey of what is checked out now, which is `base.commit` where that is given.
+    /// Surveys the current checkout, which is `base.commit` if given.
     async fn of(&self, world: &World<'_>, git: &Git, base: &TrialBase<'_>) -> Result<Arc<Survey>, RunError> {
         let commit = match base.commit {
             Some(commit) => commit.clone(),
@@ -71,7 +72,7 @@ impl Surveys {
     }
 }
 
-/// What gates need of the repository beside its tracked files.
+/// What gates need of the repository besides its tracked files.
 struct Survey {
     commit: Oid,
     top: PathBuf,
@@ -79,7 +80,7 @@ struct Survey {
     ignored: IgnoredFiles,
     private_git: Result<PrivateGit, String>,
     env: Vec<(OsString, OsString)>,
-    /// Where the private git directory lies, until the session is over.
+    /// The directory of the private git directory, until the session is over.
     _room: WorkDir,
 }
 
@@ -114,7 +115,7 @@ pub(crate) struct GateWorld<'w> {
 }
 
 impl<'w> GateWorld<'w> {
-    /// Looks at what the gates need, unless an earlier trial of the session did.
+    /// Surveys what the gates need, unless an earlier trial of the session did.
     pub(crate) async fn survey(
         world: &'w World<'w>,
         git: &Git,
@@ -124,12 +125,12 @@ impl<'w> GateWorld<'w> {
         Ok(Self { world, base, survey })
     }
 
-    /// Whether the copy stands at the path of the original.
+    /// Returns whether the copy is mounted at the original's path.
     pub(crate) fn is_mounted(&self) -> bool {
         self.survey.is_mounted
     }
 
-    /// Completes a copy of the tracked files, before any change is written to it. Tells what was left out.
+    /// Completes a copy of the tracked files before any change is written to it. Returns what was left out.
     pub(crate) async fn furnish(&self, git: &Git, copy: &Path) -> Result<Vec<String>, RunError> {
         let mut omitted = self.survey.ignored.omitted.clone();
         omitted.extend(self.survey.ignored.copy_to(copy).await?);
@@ -207,8 +208,8 @@ impl<'w> GateWorld<'w> {
         })
     }
 
-    /// Installed tools of the original that the gates' variables name and that neither a tree nor the copy has, with an empty directory
-    /// in the copy for each.
+    /// Returns installed tools that the gates' variables name and that neither a tree nor the copy has;
+    /// creates an empty directory in the copy for each.
     fn missing_tools(&self, copy: &Path, trees: &[PathBuf]) -> Result<Vec<PathBuf>, RunError> {
         let mut missing: Vec<PathBuf> = Vec::new();
         for place in tools(&self.survey.top, &self.survey.env, self.base.gates) {
@@ -226,7 +227,7 @@ impl<'w> GateWorld<'w> {
     }
 }
 
-/// Whether the copy stands at the path of the original.
+/// Returns whether the copy is mounted at the original's path.
 pub(crate) fn is_mounted(world: &World<'_>, sandbox: Strength) -> bool {
     match sandbox {
         Strength::Off => false,
@@ -250,8 +251,8 @@ fn told(omitted: &[Omission]) -> Vec<String> {
     lines
 }
 
-/// The variables of gates, with the repository's own virtual environment where no other is active. cargo asks no network, and programs
-/// of `node_modules` are found last.
+/// Returns the variables of gates, with the repository's virtual environment if no other is active. Cargo is
+/// offline, and programs of `node_modules` are found last.
 fn activated(
     top: &Path,
     ignored: &IgnoredFiles,
@@ -270,7 +271,7 @@ fn activated(
         let mut places: Vec<PathBuf> = own.iter().map(|place| place.join("bin")).collect();
         places.extend(std::env::split_paths(path));
         last.retain(|place| !places.contains(place));
-        // A path with a separator in it cannot be said.
+        // A path with a separator in it cannot be expressed.
         if let Ok(joined) = std::env::join_paths(places.into_iter().chain(last)) {
             *path = joined;
         }
@@ -279,7 +280,7 @@ fn activated(
     env
 }
 
-/// The environments that tox or nox made to run tests in, those of the newest Python first.
+/// Returns the environments that tox or nox made for tests, newest Python first.
 fn made_for_tests(top: &Path, ignored: &IgnoredFiles) -> impl Iterator<Item = PathBuf> {
     let mut found: Vec<(&str, PathBuf)> = Vec::new();
     for tree in &ignored.trees {
@@ -298,7 +299,8 @@ fn made_for_tests(top: &Path, ignored: &IgnoredFiles) -> impl Iterator<Item = Pa
     found.into_iter().map(|(_, place)| place)
 }
 
-/// Where the interpreter of a virtual environment is installed: the sandbox shows what is on the `PATH`.
+/// Returns the directory where the interpreter of a virtual environment is installed; the sandbox shows what
+/// is on `PATH`.
 fn interpreter(place: &Path) -> Option<PathBuf> {
     let settings = fs::read_up_to(&place.join("pyvenv.cfg"), MAX_SETTINGS).ok()?;
     let settings = String::from_utf8_lossy(&settings).into_owned();
@@ -308,8 +310,8 @@ fn interpreter(place: &Path) -> Option<PathBuf> {
     is_one.then_some(home)
 }
 
-/// The variables with which Python finds the packages in these places before those that are installed, and writes nothing beside the
-/// latter.
+/// Returns the variables that make Python find packages in these places before installed ones, and write
+/// nothing beside the latter.
 fn looking_in(
     places: impl IntoIterator<Item = PathBuf>,
     env: &[(OsString, OsString)],
@@ -322,7 +324,8 @@ fn looking_in(
     env.iter().cloned().chain(path).chain([written]).collect()
 }
 
-/// The same for a tracked path. A key or a certificate among tests is made for them, and they fail without it.
+/// The same for a tracked path. Keys and certificates among tests are made for tests, which fail without
+/// them.
 pub(crate) fn by_tracked_path(path: &Path) -> Option<String> {
     let text = path.to_string_lossy();
     let is_fixture = |path: RepoPath| {
@@ -332,19 +335,19 @@ pub(crate) fn by_tracked_path(path: &Path) -> Option<String> {
     by_path(path).filter(|_| !text.parse().is_ok_and(is_fixture))
 }
 
-/// Why a path must not reach a gate; that of a directory ends with a `/`.
+/// Returns why a path must not reach a gate; a directory's path ends with `/`.
 pub(crate) fn by_path(path: &Path) -> Option<String> {
     let text = path.to_string_lossy();
     let why = if text.ends_with('/') {
-        is_secret_directory(&text).then_some("programs keep secrets there")
+        is_secret_directory(&text).then_some("programs keep secrets at this path")
     } else {
         is_secret_file(&text).then_some("its name says that it holds secrets")
     };
     why.map(str::to_owned)
 }
 
-/// Why an ignored file must not reach a gate: a text in which the scanner finds a secret. What is no text, or longer than a megabyte, is what
-/// a build made.
+/// Returns why an ignored file must not reach a gate: the scanner finds a secret in its text. Binary files
+/// and texts over a megabyte are build output.
 fn by_content(content: FileContent<'_>) -> io::Result<Option<OmitReason>> {
     let FileContent::Whole(bytes) = content else { return Ok(None) };
     if bytes.iter().take(TEXT_HEAD).any(|byte| *byte == 0) {

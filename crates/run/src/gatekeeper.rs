@@ -1,8 +1,8 @@
-//! From an answer to a patch that may be tried: the patch gate of a run.
+//! The patch gate of a run: from an answer to a patch that may be tested.
 //!
-//! The answer becomes a proposal, the proposal becomes bytes of files, the bytes become the canonical patch. The
-//! patch is judged twice: as text against the policy, and on the tree it makes in a temporary index, which must be
-//! the very change the text states. Only a change that passes both is handed on, and only its bytes are tried.
+//! The answer becomes a proposal, then file contents, then the canonical patch. The patch is judged twice: as
+//! text against the policy, and by the tree it produces in a temporary index, which must match the text. Only
+//! a change that passes both is tested, byte for byte.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -44,24 +44,24 @@ const TOO_MUCH_CONTENT: Code = Code::new("patch-files-too-large");
 const GUARDED: Code = Code::new("patch-guarded-place");
 const SECRET_IN_ANSWER: Code = Code::new("run-secret-in-answer");
 
-/// How much is read of the files of a proposal that is refused already, so that one verdict names what else is wrong with it.
+/// Bytes read of the files of an already refused proposal, so that one verdict names its other problems too.
 const READ_OF_REFUSED: ByteLimit = ByteLimit(4 << 20);
 
-/// How long the names of the files that git is asked for may be together, in bytes; they are the words of one call.
+/// Maximum total length in bytes of the file names in one call of git.
 const MOST_NAMES: usize = 256 << 10;
 
 /// How much of a marker's rule is compared, in characters; no rule has a longer name.
 const MAX_RULE_NAME: usize = 64;
 
-/// What the patch gate made of an answer.
+/// The patch gate's result for an answer.
 pub(crate) struct Judged {
-    /// The patch, where the answer amounts to one.
+    /// The patch, if the answer contains one.
     pub(crate) patch: Option<Vec<u8>>,
     /// What was found.
     pub(crate) verdict: Verdict,
     /// What to try; there only when the verdict passes.
     pub(crate) change: Option<Change>,
-    /// The edit format that the answer has, where it was read.
+    /// The edit format of the answer, if recognised.
     pub(crate) read_as: Option<EditFormat>,
     /// Whether only the form of the answer is at fault.
     pub(crate) is_malformed: bool,
@@ -121,7 +121,7 @@ fn brings_marker(before: &Files, after: &Files) -> bool {
     })
 }
 
-/// The markers in a text, with how often each stands there.
+/// Returns the markers in a text with their counts.
 fn markers(bytes: &[u8]) -> BTreeMap<String, usize> {
     let text = String::from_utf8_lossy(bytes);
     let mut markers = BTreeMap::new();
@@ -173,7 +173,7 @@ pub fn plan_policy(plan: &Plan, limits: PatchLimits) -> Policy {
 ///
 /// # Errors
 ///
-/// Only what keeps the judge from judging; a bad answer is a verdict.
+/// Fails only if judging is impossible; a bad answer is a verdict.
 pub(crate) async fn judge(
     ground: &PatchContext<'_>,
     answer: &Untrusted,
@@ -234,8 +234,8 @@ async fn judge_reading(
     Ok(judged)
 }
 
-/// What a proposal makes of the files, and what was carried out: the hunks of a diff that do not stand where its headers
-/// say are placed by their lines, where there is only one place for each.
+/// Applies a proposal to the files, and returns what was applied: hunks at wrong positions are placed by
+/// their lines, if there is only one place for each.
 fn applied(proposal: Proposal, before: &Files) -> Result<(Proposal, Files), (Proposal, AnswerError)> {
     let error = match apply(&proposal, before) {
         Ok(after) => return Ok((proposal, after)),
@@ -249,7 +249,7 @@ fn applied(proposal: Proposal, before: &Files) -> Result<(Proposal, Files), (Pro
     }
 }
 
-/// Judges what an answer makes of the files.
+/// Judges the file contents that an answer produces.
 async fn judge_files(
     ground: &PatchContext<'_>,
     proposal: &Proposal,
@@ -288,7 +288,7 @@ async fn judge_files(
     Ok(Judged { verdict: naming_gate_files(&judged.verdict, ground), ..judged })
 }
 
-/// Says of each refused file that a gate consists of it, where that and nothing of the plan keeps it closed.
+/// Adds to each refused file that it is part of a gate, if that is the only reason.
 fn naming_gate_files(verdict: &Verdict, ground: &PatchContext<'_>) -> Verdict {
     let is_gate_file = |path: &RepoPath| {
         ground.gate_files.contains(path) && !ground.plan.scope_deny.iter().any(|place| place.contains(path))
@@ -301,7 +301,7 @@ fn naming_gate_files(verdict: &Verdict, ground: &PatchContext<'_>) -> Verdict {
     Verdict::new(verdict.findings().iter().map(named).collect())
 }
 
-/// Judges a patch that was let through before, in the same way.
+/// Judges a previously accepted patch again, in the same way.
 pub(crate) async fn judge_again(ground: &PatchContext<'_>, patch: &[u8]) -> Result<Judged, RunError> {
     judge_diff(ground.git, &ground.record.base_commit, &policy(ground), patch).await
 }
@@ -327,7 +327,7 @@ async fn judge_diff(git: &Git, base: &Oid, policy: &Policy, patch: &[u8]) -> Res
     }
 }
 
-/// Judges a patch as text and on the tree it makes from `base`.
+/// Judges a patch as text and by the tree it produces from `base`.
 pub(crate) async fn judge_patch(
     git: &Git,
     base: &Oid,
@@ -369,8 +369,8 @@ pub(crate) async fn judge_patch(
     Ok(Judged { patch: Some(bytes), change, ..Judged::of(verdict) })
 }
 
-/// How much may be read of these files, whose places were judged; or why none of them is read. A proposal that names more of them
-/// than may be touched is refused unread, and so is one whose names come to more than git can be asked for.
+/// Returns how much of these files may be read, or why none is. A proposal with more files than allowed is
+/// refused without reading, and so is one with more names than fit into a call of git.
 fn may_read(places: &Verdict, paths: &[RepoPath]) -> Result<ByteLimit, Verdict> {
     let is_too_many = |finding: &Finding| finding.code == TOO_MANY_FILES;
     if places.errors().any(is_too_many) {
@@ -386,11 +386,11 @@ fn may_read(places: &Verdict, paths: &[RepoPath]) -> Result<ByteLimit, Verdict> 
     Ok(if places.passes() { MAX_TOUCHED } else { READ_OF_REFUSED })
 }
 
-/// The refusal of a patch whose files are too large to be judged, beside what was found before; any other error keeps the judge from
-/// judging.
+/// Returns the refusal of a patch whose files are too large, with earlier findings; any other error makes
+/// judging impossible.
 fn too_large(mut found: Verdict, error: RepoError) -> Result<Verdict, RunError> {
     match error {
-        // What is refused already is read only a little, and its size is nothing to speak of.
+        // Already refused content is read only a little, so its size does not matter.
         RepoError::TooLarge { .. } if !found.passes() => {}
         RepoError::TooLarge { limit, .. } => {
             let hint = format!("the files have more than {limit} bytes together; change smaller ones");
@@ -401,7 +401,8 @@ fn too_large(mut found: Verdict, error: RepoError) -> Result<Verdict, RunError> 
     Ok(found)
 }
 
-/// Whether a patch leaves alone what decides what git runs, but for the files that the policy names.
+/// Checks that a patch does not change what decides which programs git runs, except files named by the
+/// policy.
 async fn spares_guarded(git: &Git, policy: &Policy, patch: &Patch) -> Verdict {
     let mut verdict = Verdict::default();
     if patch.files.is_empty() {
@@ -422,7 +423,7 @@ async fn spares_guarded(git: &Git, policy: &Policy, patch: &Patch) -> Verdict {
     verdict
 }
 
-/// Whether every system can hold the names that a patch makes beside those that are there.
+/// Checks that every file system can hold the patch's new names besides the existing ones.
 async fn names_apart(git: &Git, base: &Oid, patch: &Patch) -> Result<Verdict, RunError> {
     if !makes_names(patch) {
         return Ok(Verdict::default());
@@ -431,8 +432,8 @@ async fn names_apart(git: &Git, base: &Oid, patch: &Patch) -> Result<Verdict, Ru
     Ok(collisions(patch, standing.iter().map(String::as_str)))
 }
 
-/// A patch need not state the mode of what it changes: only the trees show that it turns a link to another place. Binary content is
-/// looked at here, for the patch's text does not show it.
+/// A patch may omit the mode of a changed file, so only the trees show a changed link target. Binary content
+/// is checked here, because the patch's text does not show it.
 async fn judge_trees(
     git: &Git,
     base: &Oid,
@@ -442,7 +443,7 @@ async fn judge_trees(
     after: &BTreeMap<Oid, Vec<u8>>,
 ) -> Result<Verdict, RunError> {
     let entry = |change: &TreeChange| {
-        // A path that is none of ours is one that the patch's text does not name, and refused for that.
+        // A path outside our types is not named by the patch's text, and refused for that.
         let path = RepoPath::from_bytes(change.path.as_os_str().as_bytes()).ok()?;
         let content = change.new_oid.as_ref().and_then(|oid| after.get(oid)).map(Vec::as_slice);
         Some(TreeEntry { path, old: change.old_mode, new: change.new_mode, content })
@@ -463,8 +464,8 @@ async fn judge_trees(
     Ok(verdict)
 }
 
-/// The finding of a patch that does not apply to the files. What stands at a path need not be a file: a patch of a submodule may not
-/// say what it is.
+/// Returns the finding for a patch that does not apply. The path may not be a file: a submodule's patch may
+/// omit its kind.
 async fn not_applied(git: &Git, base: &Oid, error: &AnswerError) -> Result<Finding, RunError> {
     if let AnswerError::UnknownFile { path } = error {
         let modes = git.modes_at(base, std::slice::from_ref(path)).await?;
@@ -475,7 +476,7 @@ async fn not_applied(git: &Git, base: &Oid, error: &AnswerError) -> Result<Findi
     Ok(error.finding())
 }
 
-/// What git says of a patch that it does not take.
+/// Converts git's message on a refused patch.
 fn not_applicable(detail: &str) -> Finding {
     let detail: String = single_spaced(detail).chars().take(300).collect();
     Finding::error(NOT_APPLICABLE, detail, "git does not take this patch on the base of the run.")

@@ -1,10 +1,10 @@
-//! What a gate must not see: the repository that its copy was made of, and every run.
+//! The paths hidden from a gate: the original repository and every run.
 //!
-//! A gate runs the repository's own commands, and after a patch they are the model's. Their copy is all they need, so
-//! the run directories and the temporary ones are covered: no gate reads another run, or a file
-//! that was kept from its copy. The original is out of sight because the copy stands at its path. Where nothing can be mounted it is covered,
-//! but for its packages and tools (a virtual environment that is on the `PATH`, say). Of a linked work tree or a submodule the repository
-//! that it belongs to is covered as well.
+//! A gate runs the repository's own commands, which a patch may have changed. They need only their copy, so
+//! run directories and temporary directories are hidden: no gate reads another run, or a file left out of its
+//! copy. The original is hidden because the copy is mounted at its path. Without mounts it is covered, except
+//! its packages and tools (a virtual environment that is on the `PATH`, say). Of a linked work tree or a
+//! submodule the repository that it belongs to is covered as well.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -17,8 +17,8 @@ use crucible_verify::GateSpec;
 
 use crate::world::World;
 
-/// The paths to cover for these gates of the repository at `repo`, which get the variables `env`. The copy stands at the path `mounted`,
-/// where there is one, and `shown` stays in sight.
+/// Returns the paths to hide from these gates of the repository at `repo`. The gates get the variables `env`.
+/// The copy is mounted at `mounted`, if any, and `shown` stays visible.
 pub(crate) fn hidden(
     world: &World<'_>,
     repo: &Path,
@@ -33,7 +33,7 @@ pub(crate) fn hidden(
         let mut tools = tools(&place, env, gates);
         tools.extend(shown.iter().filter(|shown| shown.starts_with(&place)).cloned());
         tools.retain(|tool| !is_copy(tool));
-        // The copy lies there, and a cover over it would be a contradiction.
+        // The copy is there, so hiding it would be a contradiction.
         tools.extend(
             [world.runs_root.clone(), world.tmp.clone()].into_iter().filter(|own| own.starts_with(&place)),
         );
@@ -42,11 +42,11 @@ pub(crate) fn hidden(
     hidden
 }
 
-/// Git's own files that say where something lies hold a path and no more.
+/// Git's own pointer files hold only a path.
 const POINTER: ByteLimit = ByteLimit(64 * 1024);
 
-/// The repository, and where it is a linked work tree or a submodule: its git directory, the main work tree, the other
-/// linked ones, and every repository around it.
+/// Returns the repository; for a linked work tree or a submodule also its git directory, the main work tree,
+/// the other linked ones, and every enclosing repository.
 fn kin(repo: &Path) -> Vec<PathBuf> {
     let mut kin = vec![repo.to_owned()];
     let dot_git = repo.join(".git");
@@ -70,7 +70,7 @@ fn kin(repo: &Path) -> Vec<PathBuf> {
     kin
 }
 
-/// The path that such a file holds after `mark`, from where it is relative to.
+/// Returns the path after `mark` in such a file, resolved from its base.
 fn pointed(file: &Path, mark: &[u8], from: &Path) -> Option<PathBuf> {
     let bytes = read_up_to(file, POINTER).ok()?;
     let path = bytes.strip_prefix(mark)?.trim_ascii();
@@ -84,7 +84,7 @@ pub(crate) fn tools(repo: &Path, env: &[(OsString, OsString)], gates: &[GateSpec
     let commands = gates.iter().flat_map(|gate| gate.setup.iter().chain([&gate.command]));
     let named = commands.filter_map(|command| Path::new(command.first()?).parent());
     let programs = programs.into_iter().chain(named.map(Path::to_owned));
-    // A directory of programs stands beside its libraries: the directory above is the installation.
+    // A directory of programs is beside its libraries: its parent is the installation.
     let installations = programs.filter_map(|programs| {
         let above = programs.parent()?;
         Some(if above == repo { programs } else { above.to_owned() })
@@ -93,7 +93,7 @@ pub(crate) fn tools(repo: &Path, env: &[(OsString, OsString)], gates: &[GateSpec
     installations.chain(variables).filter(|place| place.starts_with(repo) && place != repo).collect()
 }
 
-/// Covers `place` where it leads to none of the tools, else what lies in it. Links show nothing by themselves.
+/// Hides `place` if it contains none of the tools, else its other entries. Links alone show nothing.
 fn cover(place: &Path, tools: &[PathBuf], hidden: &mut Vec<PathBuf>) {
     if tools.iter().any(|tool| place.starts_with(tool)) {
         return;

@@ -1,13 +1,15 @@
-//! The events of a run: in the ledger's chain first, then in `events.jsonl` and `TRACE.md`, which are derived.
+//! The events of a run: first in the ledger's chain, then in the derived files `events.jsonl` and `TRACE.md`.
 //!
-//! Every event has a key that is unique in its run, so a step that is done again after a crash appends
-//! nothing. Steps that follow one another at once go into the ledger in one transaction ([`Journal::commit`]), with the bytes of the files
-//! they are about. Nothing is recorded and left lying: what stands is in the ledger before a long step begins, before anybody is told
-//! anything, before an event is read and before the ledger is, so before a model is asked, a gate is run or a commit is made. A process that
-//! ends before that has made files of which no event tells; they are made again.
+//! Every event has a key that is unique in its run, so a step repeated after a crash appends nothing.
+//! Consecutive steps go into the ledger in one transaction ([`Journal::commit`]), with the bytes of their
+//! files. Nothing is recorded and left lying: what stands is in the ledger before a long step begins, before
+//! anybody is told anything, before an event is read and before the ledger is, so before a model is asked, a
+//! gate is run or a commit is made. A process that ends before that has made files of which no event tells;
+//! they are made again.
 //!
-//! `events.jsonl` is only ever added to, and not flushed: what it holds must be the beginning of what the ledger says,
-//! and whatever is missing, half a line included, is added. A file that says something else was edited.
+//! `events.jsonl` is only ever added to, and not flushed: what it holds must be the beginning of what the
+//! ledger says, and whatever is missing, half a line included, is added. A file that says something else was
+//! edited.
 
 use crucible_host::fs::append_unflushed;
 use crucible_ledger::{EventRecord, Ledger, LedgerError, NewEvent, RunRow};
@@ -23,24 +25,24 @@ use crate::layout::{self, RunDir};
 use crate::recorded::recorded_files;
 use crate::restore::{is_torn, restore};
 
-/// What is told whenever an event stands in the ledger: for a progress display, and for tests that end the
-/// process at this very point.
+/// Called after each event is committed to the ledger: for a progress display, and for tests that end the
+/// process at that point.
 pub trait RunObserver: Send {
-    /// A long step begins; `what` is one line for a person.
+    /// Called when a long step begins; `what` is one line for a person.
     fn working(&mut self, role: &str, what: &str);
 
-    /// A line that tells a result, without being an event.
+    /// Called with a result line that is not an event.
     fn note(&mut self, line: &str);
 
     /// An event has been appended, or found to be there already.
     fn event(&mut self, event: &EventRecord);
 }
 
-/// The field of an event that says where its instant comes from, and what it says of one that somebody chose.
+/// The event field with the source of its time, and its value for a pinned one.
 const CLOCK: &str = "clock";
 const PINNED: &str = "pinned";
 
-/// Recorded files whose bytes the ledger does not hold: a copy of what lies elsewhere, and what is derived.
+/// Recorded files whose bytes the ledger does not hold: a copy of an external file, and a derived file.
 pub(crate) const NOT_KEPT: [&str; 2] = [layout::BUNDLE, layout::SOURCE];
 
 /// The journal of one run.
@@ -53,14 +55,14 @@ pub(crate) struct Journal<'a> {
     events: Vec<EventRecord>,
     /// What was recorded and is not in the ledger yet.
     pending: Vec<Pending>,
-    /// What the list of runs is to say, where it does not yet.
+    /// The pending change of the run's row in the list of runs.
     listed: Option<RunRow>,
 }
 
 /// A step that was recorded and is not in the ledger yet.
 struct Pending {
     event: NewEvent,
-    /// The bytes of the file that it is about, where the ledger is to hold them.
+    /// The bytes of the event's file, if the ledger should hold them.
     bytes: Option<Vec<u8>>,
 }
 
@@ -86,19 +88,19 @@ pub(crate) struct EventLine {
 }
 
 impl EventLine {
-    /// What it tells; nothing where that is none of our events.
+    /// Returns the kind of the event, if it is a known one.
     pub(crate) fn kind(&self) -> Option<EventKind> {
         EventKind::of(&self.event)
     }
 }
 
-/// The events of a file `events.jsonl`. A line that was cut off, or that is none, tells of no event.
+/// Parses the events of an `events.jsonl`. A truncated or invalid line gives no event.
 pub(crate) fn read_lines(bytes: &[u8]) -> impl Iterator<Item = EventLine> {
     bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }
 
 impl<'a> Journal<'a> {
-    /// Opens the journal, brings `events.jsonl` up to what the ledger says, and puts back what a crash took of the run's files.
+    /// Opens the journal, completes `events.jsonl` from the ledger, and restores files that a crash damaged.
     pub(crate) fn open(
         run: RunId,
         dir: RunDir,
@@ -122,12 +124,12 @@ impl<'a> Journal<'a> {
             None => return Err(RunError::Edited { path }),
         }
         for path in restore(&dir, ledger, &events)? {
-            observer.note(&format!("  put back from the ledger: {path}"));
+            observer.note(&format!("  restored from the ledger: {path}"));
         }
         Ok(Self { run, dir, ledger, clock, observer, events, pending: Vec::new(), listed: None })
     }
 
-    /// Records a step at most once. It stands in the ledger with the next [`Journal::commit`].
+    /// Records a step at most once. The next [`Journal::commit`] writes it to the ledger.
     pub(crate) fn record(&mut self, entry: Entry<'_>) -> Result<(), RunError> {
         self.record_with(entry, None)
     }
@@ -153,8 +155,8 @@ impl<'a> Journal<'a> {
         Ok(())
     }
 
-    /// Writes what was recorded since the last time into the ledger, in one transaction: files' bytes and events together. Then, and not
-    /// before, `events.jsonl` and the observer are told.
+    /// Writes the pending records to the ledger in one transaction: file contents and events. Only then
+    /// `events.jsonl` is written and the observer is called.
     pub(crate) fn commit(&mut self) -> Result<(), RunError> {
         let (pending, listed) = (std::mem::take(&mut self.pending), self.listed.take());
         if pending.is_empty() && listed.is_none() {
@@ -192,8 +194,8 @@ impl<'a> Journal<'a> {
         self.listed = Some(run);
     }
 
-    /// Records that a file stands in the run directory, with its digest; the file's bytes go into the ledger, too.
-    /// A file that was recorded before must still be the same.
+    /// Records a file of the run directory with its digest and, in the ledger, its bytes. A file that was
+    /// recorded before must be unchanged.
     pub(crate) fn record_file(
         &mut self,
         role: &str,
@@ -205,7 +207,7 @@ impl<'a> Journal<'a> {
         self.record_file_with(Entry { role, event, key: key.to_owned(), path, body })
     }
 
-    /// The same with more to tell of the file: the digest is added to the body.
+    /// Like `record_file`, with more in the event's body; the digest is added to it.
     pub(crate) fn record_file_with(&mut self, mut entry: Entry<'_>) -> Result<Digest, RunError> {
         let path = entry.path;
         let bytes = self.dir.read(path)?;
@@ -223,8 +225,8 @@ impl<'a> Journal<'a> {
         }
     }
 
-    /// Records the recording that answers the run, where the run keeps one. Its bytes are not put into the ledger, too: it is
-    /// large, and a copy of what lies elsewhere.
+    /// Records the recording that answers the run, if there is one. Its bytes are not put into the ledger: it
+    /// is large, and a copy of an external file.
     pub(crate) fn record_source(&mut self) -> Result<(), RunError> {
         let path = layout::SOURCE;
         if self.has("source") || !self.dir.has(path) {
@@ -235,8 +237,8 @@ impl<'a> Journal<'a> {
         self.record(Entry { role: "operator", event: EventKind::RecordingTaken, key, path, body })
     }
 
-    /// Makes sure that every recorded file is still what it was when it was last recorded. The failure bundle is left
-    /// out: it is derived from the others and can be made again.
+    /// Checks that every recorded file is unchanged since it was last recorded. The failure bundle is exempt:
+    /// it is derived and can be created again.
     pub(crate) fn check_files(&mut self) -> Result<(), RunError> {
         self.commit()?;
         match edited(&self.dir, &self.events)?.first() {
@@ -266,13 +268,13 @@ impl<'a> Journal<'a> {
         self.pending.iter().map(|pending| &pending.event).find(|event| event.key.as_deref() == Some(key))
     }
 
-    /// Every event of the run so far, in order. All of them stand in the ledger.
+    /// Returns every event of the run so far, in order. All of them are in the ledger.
     pub(crate) fn events(&mut self) -> Result<&[EventRecord], RunError> {
         self.commit()?;
         Ok(&self.events)
     }
 
-    /// The events that stand in the ledger by now, for what only the events of earlier commits tell.
+    /// Returns the committed events, without committing pending ones.
     pub(crate) fn committed(&self) -> &[EventRecord] {
         &self.events
     }
@@ -283,14 +285,14 @@ impl<'a> Journal<'a> {
         Ok(Booked::read(self.ledger, &self.run, &self.events)?)
     }
 
-    /// The ledger, in which everything that was recorded stands.
+    /// Returns the ledger, after committing pending records.
     pub(crate) fn ledger(&mut self) -> Result<&mut Ledger, RunError> {
         self.commit()?;
         Ok(self.ledger)
     }
 
-    /// The observer of progress. Every event is reported to it before anything that follows, so each of them is in the ledger
-    /// when a long step begins.
+    /// Returns the observer of progress. Every event is reported to it before later ones, so each is in the
+    /// ledger when a long step begins.
     pub(crate) fn observer(&mut self) -> Result<&mut dyn RunObserver, RunError> {
         self.commit()?;
         Ok(self.observer)
@@ -330,7 +332,7 @@ pub(crate) fn trace(events: &[EventRecord]) -> String {
     text
 }
 
-/// The recorded files that are no longer what they were when they were last recorded.
+/// Returns the recorded files that changed since they were last recorded.
 pub(crate) fn edited(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<String>, RunError> {
     let mut recorded = recorded_files(events);
     recorded.remove(layout::BUNDLE);
@@ -344,7 +346,7 @@ pub(crate) fn edited(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<String>
     Ok(edited)
 }
 
-/// The refusal because of a file that was edited: with the way back, where the ledger has recorded what it was.
+/// Returns the error for an edited file, with the restore command if the ledger recorded it.
 pub(crate) fn edited_since(dir: &RunDir, events: &[EventRecord], path: &str) -> RunError {
     match recorded_digest(events, path) {
         Some(digest) => RunError::EditedSince { path: dir.path(path), digest },
@@ -352,18 +354,18 @@ pub(crate) fn edited_since(dir: &RunDir, events: &[EventRecord], path: &str) -> 
     }
 }
 
-/// How a file that was edited is put back, in one sentence; as what was recorded of it allows.
+/// Returns one sentence on how to restore an edited file, depending on what was recorded.
 pub(crate) fn way_back(dir: &RunDir, events: &[EventRecord], path: &str) -> String {
     match recorded_digest(events, path) {
         Some(digest) => {
-            format!("Put {path} back as it was recorded: `{}`.", restore_command(&digest, &dir.path(path)))
+            format!("Restore {path} with `{}`.", restore_command(&digest, &dir.path(path)))
         }
-        None => format!("Put {path} back as it was recorded, or start a new run."),
+        None => format!("Restore the recorded version of {path}, or start a new run."),
     }
 }
 
-/// What a file was when it was last recorded; of a copy, what the file of the last attempt was that it is the copy of. A log is
-/// recorded by its digest alone, and so is what is not kept: nothing is said of what the ledger does not hold.
+/// Returns the digest of a file when it was last recorded; for a copy, that of the last attempt's original.
+/// Logs and unkept files have only a digest in the ledger and are skipped.
 fn recorded_digest(events: &[EventRecord], path: &str) -> Option<String> {
     if NOT_KEPT.contains(&path) {
         return None;
@@ -384,7 +386,7 @@ fn is_of_attempt(path: &str, name: &str) -> bool {
     path.starts_with("attempts/") && path.rsplit('/').next() == Some(name)
 }
 
-/// The line of `events.jsonl` that tells of an event.
+/// Returns the line of an event in `events.jsonl`.
 pub(crate) fn line(event: &EventRecord) -> Result<Vec<u8>, CanonicalError> {
     let mut line = to_canonical_json(&EventLine {
         ts: event.ts,

@@ -1,8 +1,8 @@
-//! Landing: exactly the verified bytes become a commit on the branch the run started from.
+//! Landing: exactly the verified bytes become a commit on the branch where the run started.
 //!
-//! Everything that the commit consists of (its parent, tree, message and dates) is written down before the first
-//! side effect, so a landing that was cut off is finished with the very same commit, and never made twice. The
-//! trailers tie the commit to the run: its id, the digests of plan and verify report, and the head of the ledger.
+//! The parent, tree, message and dates of the commit are recorded before the first side effect. An
+//! interrupted landing is therefore finished with the same commit and never repeated. The trailers link the
+//! commit to the run: its id, the digests of plan and verify report, and the head of the ledger.
 
 use std::path::Path;
 
@@ -64,13 +64,14 @@ versions! {
     pub Landing, LandingVersion = "crucible-landing-v1"
 }
 
-/// Commits a verified run, under `subject` where there is one. A landing that was cut off goes on with the message it began with. Where gates of its configuration are kept for the landing (level `full`), all of them run first, on a
-/// copy.
+/// Commits a verified run, with `subject` if given. An interrupted landing continues with its original
+/// message. If gates of level `full` are configured, all gates run first, on a copy.
 ///
 /// # Errors
 ///
-/// Fails without touching the repository when the run is not verified, when a gate refuses it, when its files were edited since, when the
-/// branch has moved or tracked files have changed, or when anything of the run was recorded under a pinned clock, or is now.
+/// Fails without touching the repository when the run is not verified, when a gate refuses it, when its files
+/// were edited since, when the branch has moved or tracked files have changed, or when anything of the run
+/// was recorded under a pinned clock, or is now.
 pub async fn land(
     world: &World<'_>,
     dir: &RunDir,
@@ -91,13 +92,13 @@ pub async fn land(
                 other => other,
             },
         );
-    // What was recorded stands, whatever stopped the landing.
+    // Recorded events stay, whatever stopped the landing.
     let committed = journal.commit();
     let landed = landed.and_then(|landing| committed.map(|()| landing));
     if landed.is_err()
         && (journal.has(BEGUN) || journal.events().is_ok_and(|events| full_gates_runs(events) > 0))
     {
-        // What stopped the landing is the error to tell, not that its story could not be written.
+        // Report the error that stopped the landing, not that its trace could not be written.
         let _derived = journal.write_trace();
     }
     landed
@@ -138,20 +139,21 @@ async fn land_recorded(
     if let Some(broken) = journal.ledger()?.verify(&[])?.errors().next() {
         return Err(RunError::LedgerBroken { first: format!("{} {}", broken.code, broken.subject) });
     }
-    // What the model answered belongs to what is vouched for; its recording is no recorded file, for it grows.
+    // The model's answers are part of what the commit vouches for; the recording is not a recorded file,
+    // because it grows.
     if !check_recording(dir, &record.run_id, journal.ledger()?)?.passes() {
         return Err(RunError::Edited { path: dir.path(layout::CASSETTE) });
     }
     if let Some(first) = verify_before_landing(dir, journal.ledger()?)?.errors().next() {
         return Err(RunError::RecordBroken { id: record.run_id.to_string(), first: first.to_string() });
     }
-    // Landing records nothing about the patch: only what the ledger already knows as verified comes this far.
+    // Landing records nothing about the patch: only what the ledger knows as verified gets here.
     let patch = dir.read(layout::PATCH)?;
     let beginning = if journal.has(BEGUN) {
         // The gates passed before the landing began, and who commits was settled.
         None
     } else {
-        // Before gates that may take long: what is refused in any case is refused at once.
+        // Before gates that may take long: certain refusals come first.
         let parsed =
             crucible_patch::parse(&patch).map_err(|_| RunError::Edited { path: dir.path(layout::PATCH) })?;
         let touched: Vec<&Path> = parsed.paths().into_iter().map(|path| Path::new(path.as_str())).collect();
@@ -160,12 +162,12 @@ async fn land_recorded(
         landable?;
         let identity = identity?;
         let passed = Box::pin(pass_full_gates(world, dir, record, journal)).await?;
-        // They may have taken long: what the commit will vouch for is looked at once more.
+        // They may have taken long: check again what the commit vouches for.
         journal.check_files()?;
         attempt::check_copies(dir, journal.events()?)?;
         Some((identity, passed))
     };
-    // What is refused here is refused before anything is recorded of a landing, or said of it.
+    // A refusal here comes before anything is recorded or shown of a landing.
     let tree = Box::pin(verified_tree(dir, &git, record, &patch)).await?;
     journal.working("crucible", "committing the verified change")?;
     if let Some((identity, full)) = beginning {
@@ -184,7 +186,7 @@ async fn land_recorded(
         identity: &begun.identity,
         at: begun.date,
     };
-    // What the commit is made of is in the ledger before anything is made of it.
+    // The commit's contents are in the ledger before anything is created.
     journal.commit()?;
     let commit = git.land(&request).await?;
     let landing = Landing {
@@ -201,11 +203,11 @@ async fn land_recorded(
     Ok(landing)
 }
 
-/// What landed, where the branch that it landed on still leads to it.
+/// Returns the landed commit, if its branch still contains it.
 async fn still_there(git: &Git, record: &RunRecord, landing: Landing) -> Result<Landing, RunError> {
     let reach = match &record.branch {
         Branch::Named(name) => git.branch_reach(&landing.commit, name).await?,
-        // What landed on no branch is on none.
+        // A commit that landed on no branch is on none.
         Branch::Detached if git.commit_object(&landing.commit).await?.is_some() => BranchReach::Reached,
         Branch::Detached => BranchReach::NoCommit,
     };
@@ -216,8 +218,8 @@ async fn still_there(git: &Git, record: &RunRecord, landing: Landing) -> Result<
     Err(RunError::CommitGone { id: record.run_id.to_string(), commit, branch, reach })
 }
 
-/// Runs every gate on a copy with the change, where some of them were kept for the landing, and tells which ran. What was
-/// verified with the others alone does not land without these.
+/// Runs every gate on a copy with the change if some have level `full`, and returns which ran. A change
+/// verified by the others alone does not land without these.
 async fn pass_full_gates(
     world: &World<'_>,
     dir: &RunDir,
@@ -241,7 +243,7 @@ async fn pass_full_gates(
     };
     let id = record.run_id.to_string();
     let first = again.verdict.errors().next().map(|first| match failed_before(first) {
-        true => format!("{first}; this gate fails without the change, too"),
+        true => format!("{first}; this gate also fails without the change"),
         false => first.to_string(),
     });
     let (Some(report), Some(trial)) = (again.report, trial) else {
@@ -254,8 +256,8 @@ async fn pass_full_gates(
     }
 }
 
-/// Keeps what the gates of a landing said and printed, whether they let the change through or not: recorded in one event, as an
-/// attempt's end is. Gives the path of the report.
+/// Saves verdict and output of a landing's gates, whether they accept the change or not, in one event like an
+/// attempt's end. Returns the path of the report.
 fn keep_full_gates(
     dir: &RunDir,
     report: &VerifyReport,
@@ -289,7 +291,7 @@ struct Begun {
     date: Timestamp,
 }
 
-/// Fixes the commit's message, identity and date, once: what a first try wrote down, a second one uses.
+/// Determines the commit's message, identity and date once; a later try uses what the first recorded.
 fn begin(
     dir: &RunDir,
     record: &RunRecord,
@@ -322,19 +324,19 @@ fn begin(
     })
 }
 
-/// What the beginning of the landing says.
+/// Returns the recorded start of the landing.
 fn begun(dir: &RunDir, journal: &Journal<'_>) -> Result<Begun, RunError> {
-    let torn = || dir.malformed(layout::EVENTS, "the beginning of the landing is not recorded whole");
+    let torn = || dir.malformed(layout::EVENTS, "the start of the landing is not recorded completely");
     let (body, date) = journal.body_of(BEGUN).zip(journal.instant_of(BEGUN)).ok_or_else(torn)?;
     let text = |field: &str| body.get(field).and_then(Value::as_str).map(str::to_owned).ok_or_else(torn);
     let identity = Identity { name: text("name")?, email: text("email")? };
     Ok(Begun { message: text("message")?, identity, date })
 }
 
-/// Judges the verified patch once more, on the repository as it is now, and gives the tree it makes.
+/// Judges the verified patch again on the current repository, and returns the tree it produces.
 async fn verified_tree(dir: &RunDir, git: &Git, record: &RunRecord, patch: &[u8]) -> Result<Oid, RunError> {
     let plan = Plan::parse(&dir.read_text(layout::PLAN)?)
-        .map_err(|_| dir.malformed(layout::PLAN, "it is no plan"))?;
+        .map_err(|_| dir.malformed(layout::PLAN, "it is not a valid plan"))?;
     let analysis: Analysis = dir.read_document(layout::ANALYSIS)?;
     let format = crucible_model::EditFormat::UnifiedDiff;
     let ground = PatchContext { git, record, format, plan: &plan, gate_files: &analysis.gate_files };

@@ -1,9 +1,9 @@
-//! The run directory: which file lies where, and how it is read and written.
+//! The run directory: its files, and how they are read and written.
 //!
-//! Paths in it are relative and fixed; the only names that vary are attempt numbers and gate ids. Everything
-//! is written whole, so no process ever sees a part of a file. What the ledger holds, too, is not flushed a second time
-//! ([`RunDir::write_recorded`], and `restore.rs`); everything else is on the disk before anything relies on it. No link in the directory is followed,
-//! wherever it stands: nothing of another place becomes part of a run, and nothing is written to one.
+//! Paths in it are relative and fixed; the only names that vary are attempt numbers and gate ids. Files are
+//! written atomically, so no process sees a partial file. Content that the ledger also holds is not flushed
+//! again ([`RunDir::write_recorded`], and `restore.rs`); everything else is on disk before anything relies on
+//! it. Links in the directory are never followed, for reading or writing.
 
 use std::path::{Path, PathBuf};
 
@@ -38,9 +38,9 @@ pub(crate) const DISPATCH: &str = "artifacts/dispatch_config.json";
 pub(crate) const ANALYSIS: &str = "artifacts/analysis.json";
 /// Which workflow fits the goal, of those that are known.
 pub(crate) const FIND_RESULT: &str = "artifacts/find_result.json";
-/// Pages that somebody fetched for the run.
+/// Pages that a researcher fetched for the run.
 pub(crate) const FIND_WEB: &str = "artifacts/find_web.json";
-/// What the chair asks the librarian for.
+/// The chair's request to the librarian.
 pub(crate) const FILE_REQUEST: &str = "artifacts/file_request.json";
 /// What the chair did not ask for, and why.
 pub(crate) const LEFT_OUT: &str = "artifacts/left_out.json";
@@ -50,9 +50,9 @@ pub(crate) const CONTEXT_PACK: &str = "artifacts/context_pack.json";
 pub(crate) const PLAN_DRAFT: &str = "artifacts/PLAN_draft.md";
 /// The plan as signed.
 pub const PLAN: &str = "artifacts/PLAN.md";
-/// Why the plan says what it says.
+/// The reasons of the plan.
 pub(crate) const REASONS: &str = "artifacts/REASONS.md";
-/// What the change must achieve, and what shows it.
+/// The required results of the change and their evidence.
 pub(crate) const EXPECTED_RESULTS: &str = "artifacts/EXPECTED_RESULTS.md";
 /// The approval of the plan.
 pub(crate) const SIGNATURE: &str = "artifacts/signature.json";
@@ -68,9 +68,9 @@ pub(crate) const FAILURE: &str = "artifacts/failure.json";
 pub(crate) const REVIEW_CONTRACT: &str = "reviews/review_contract.md";
 /// The cost controller's review of the plan.
 pub(crate) const REVIEW_COST: &str = "reviews/review_cost.md";
-/// A second opinion on the plan, beside the contract guardian's.
+/// A second opinion on the plan, in addition to the contract guardian's.
 pub(crate) const SECOND_REVIEW_CONTRACT: &str = "reviews/review_contract_second.md";
-/// A second opinion on the plan, beside the cost controller's.
+/// A second opinion on the plan, in addition to the cost controller's.
 pub(crate) const SECOND_REVIEW_COST: &str = "reviews/review_cost_second.md";
 /// Every review of the plan: the local ones, which are always there, and the second opinions.
 pub(crate) const REVIEWS: [&str; 4] =
@@ -112,7 +112,7 @@ impl RunDir {
         Self { root }
     }
 
-    /// What the run was started with. The directory's name must be the run's: a copy is no run of its own.
+    /// Returns the run's start record. The directory's name must be the run's: a copy is not a run.
     pub(crate) fn record(&self) -> Result<RunRecord, RunError> {
         let record: RunRecord = self.read_document(RUN)?;
         if self.root.file_name().and_then(|name| name.to_str()) == Some(record.run_id.as_str()) {
@@ -139,12 +139,12 @@ impl RunDir {
         self.root.join(relative)
     }
 
-    /// Where temporary files of this run lie, its copies of the repository among them.
+    /// Returns the directory for temporary files of this run, such as copies of the repository.
     pub(crate) fn scratch(&self) -> PathBuf {
         self.root.join(SCRATCH)
     }
 
-    /// Empties the scratch directory: what a killed process left there is of no use. Called under the run's lock.
+    /// Empties the scratch directory of leftovers from a killed process. Called under the run's lock.
     pub(crate) fn fresh_scratch(&self) -> Result<PathBuf, FsError> {
         let scratch = self.scratch();
         fs::remove_dir_all(&scratch)?;
@@ -152,12 +152,12 @@ impl RunDir {
         Ok(scratch)
     }
 
-    /// Takes the run for one process, and removes what a killed one left half written.
+    /// Locks the run for one process, and removes partial files of a killed one.
     ///
     /// # Errors
     ///
-    /// Fails when another process holds the run, or the directory does not let us, or a link stands in it where a file or a
-    /// directory of a run belongs.
+    /// Fails when another process holds the run, the directory is not accessible, or a link is in the place
+    /// of a file or directory of the run.
     pub(crate) fn take(&self, what_for: &str) -> Result<Lock, RunError> {
         let lock = Lock::acquire(&self.lock(), what_for)?;
         // Others read these by their paths.
@@ -176,11 +176,11 @@ impl RunDir {
         Ok(lock)
     }
 
-    /// Who is at work on the run now, in words; nothing where nobody is. Asking keeps nobody from it.
+    /// Returns a description of the process that holds the run, if any. Does not take the lock.
     ///
     /// # Errors
     ///
-    /// Fails when the lock cannot be looked at.
+    /// Fails when the lock cannot be read.
     pub fn at_work(&self) -> Result<Option<String>, FsError> {
         holder(&self.lock())
     }
@@ -195,22 +195,22 @@ impl RunDir {
         fs::is_file_beneath(&self.root, relative)
     }
 
-    /// A file's bytes.
+    /// Returns a file's bytes.
     ///
     /// # Errors
     ///
-    /// Fails when it is not there, lies behind a link, or cannot be read.
+    /// Fails when it does not exist, is reached through a link, or cannot be read.
     pub fn read(&self, relative: &str) -> Result<Vec<u8>, FsError> {
         self.read_up_to(relative, MAX_FILE)
     }
 
-    /// A file's bytes, where it has at most `limit` of them.
+    /// Returns a file's bytes, if it has at most `limit` of them.
     pub(crate) fn read_up_to(&self, relative: &str, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
         fs::read_beneath(&self.root, relative, limit)
     }
 
-    /// A file's bytes, where it is there. What lies behind a link, is no regular file or is longer than any file of ours is no file of the run: whoever
-    /// planted it keeps nobody from being told where the run stands.
+    /// Returns a file's bytes, if it exists. A path through a link, a special file or an oversized file is
+    /// not part of the run, so a planted one cannot block the status.
     pub(crate) fn read_if_there(&self, relative: &str) -> Result<Option<Vec<u8>>, FsError> {
         match self.read(relative) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -225,7 +225,7 @@ impl RunDir {
         String::from_utf8(self.read(relative)?).map_err(|_| self.malformed(relative, "it is not UTF-8"))
     }
 
-    /// A document of ours, in the version that we know.
+    /// Parses a document of the run, in the known version.
     pub(crate) fn read_document<T: Document>(&self, relative: &str) -> Result<T, RunError> {
         document::read(&self.read(relative)?).map_err(|fault| self.malformed(relative, &fault.to_string()))
     }
@@ -236,14 +236,14 @@ impl RunDir {
             .map_err(|error| self.malformed(relative, &error.to_string()))
     }
 
-    /// Writes a file that nothing else holds. It is on the disk when this returns.
+    /// Writes a file that is held nowhere else. It is on disk when this returns.
     pub(crate) fn write(&self, relative: &str, bytes: &[u8]) -> Result<Digest, RunError> {
         fs::write_beneath(&self.root, relative, bytes)?;
         Ok(Digest::of(bytes))
     }
 
-    /// Writes a file whose bytes go into the ledger with its event, or that is derived from what stands there. It is not flushed:
-    /// what a crash takes of it is put back, or made again where no event tells of it yet.
+    /// Writes a file whose bytes go into the ledger with its event, or that is derived from the ledger. It is
+    /// not flushed: after a crash it is restored, or created again if no event records it.
     pub(crate) fn write_recorded(&self, relative: &str, bytes: &[u8]) -> Result<Digest, RunError> {
         fs::write_beneath_unflushed(&self.root, relative, bytes)?;
         Ok(Digest::of(bytes))
@@ -272,14 +272,14 @@ impl RunDir {
     }
 }
 
-/// Canonical JSON and a line's end: how every document of a run is written.
+/// Returns canonical JSON and a line break, the form of every document of a run.
 pub(crate) fn json_line<T: Serialize>(value: &T) -> Result<Vec<u8>, RunError> {
     let mut bytes = to_canonical_json(value)?;
     bytes.push(b'\n');
     Ok(bytes)
 }
 
-/// The files of the gates that were run before a landing, for the `number`th time: their report, and what they printed.
+/// Returns the files of the `number`th run of gates before a landing: their report and their output.
 #[must_use]
 pub(crate) fn full_gates_files(number: u64) -> [String; 3] {
     [

@@ -1,11 +1,11 @@
 //! The governed change: from a goal to a verified patch, and on to a commit.
 //!
-//! A run is a directory of artifacts. [`create`] makes one, [`advance`] takes it as far as it goes, [`land`]
-//! commits what was verified, [`replay`] repeats it from its recording. Where a run stands is derived from its
-//! files and the ledger ([`RunState`]), so a process that was killed anywhere is simply followed by the next.
+//! A run is a directory of artifacts. [`create`] makes one, [`advance`] takes it as far as possible, [`land`]
+//! commits what was verified, [`replay`] repeats it from its recording. The state of a run is derived from
+//! its files and the ledger ([`RunState`]), so another process can continue after a kill at any point.
 //!
-//! What always holds: nothing outside the run directory, the ledger and temporary copies changes before
-//! [`land`]; every step is recorded once; what a model says is text until code has judged it.
+//! Invariants: nothing outside the run directory, the ledger and temporary copies changes before [`land`];
+//! every step is recorded once; what a model says is text until code has judged it.
 
 mod allow;
 mod analysis;

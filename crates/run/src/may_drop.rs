@@ -1,12 +1,12 @@
-//! Which definitions a goal takes away: its own words say so.
+//! Finds the definitions that a goal removes, from its own words.
 //!
-//! "Rename helper to clamp" and "remove the unused function `g`" name what goes; a patch that takes it away then does
-//! what it was asked for. Only the words that follow such a verb count, up to the first that leads elsewhere. The plan
-//! lists them, so whoever reads the plan sees them.
+//! "Rename helper to clamp" and "remove the unused function `g`" name definitions that a patch may remove.
+//! Only the words after such a verb count, up to the first that changes the subject. The plan lists them, so
+//! its readers see them.
 
 /// What takes definitions away.
 const VERBS: [&str; 6] = ["remove", "delete", "drop", "rename", "merge", "inline"];
-/// Words after which another thing is spoken of.
+/// Words that change the subject.
 const ELSEWHERE: [&str; 18] = [
     "to", "into", "in", "from", "with", "by", "of", "as", "at", "on", "for", "so", "that", "when", "if",
     "then", "because", "but",
@@ -15,10 +15,11 @@ const ELSEWHERE: [&str; 18] = [
 const FILLERS: [&str; 10] = ["the", "a", "an", "all", "and", "or", "both", "this", "its", "also"];
 /// Words that turn the sentence around.
 const DENIALS: [&str; 8] = ["not", "never", "without", "don't", "dont", "avoid", "no", "cannot"];
-/// So many words behind a verb may be names.
+/// Maximum number of words after a verb that may be names.
 const REACH: usize = 8;
 
-/// The names of definitions that `goal` says to remove, delete, drop, rename, merge or inline, in their order.
+/// Returns the names of definitions that `goal` says to remove, delete, drop, rename, merge or inline, in
+/// order.
 #[must_use]
 pub(crate) fn dropped_by(goal: &str) -> Vec<String> {
     let words: Vec<&str> = goal.split_whitespace().collect();
@@ -49,7 +50,7 @@ pub(crate) fn dropped_by(goal: &str) -> Vec<String> {
     names
 }
 
-/// Whether `name` can be the name of a definition: what `--may-drop` takes.
+/// Returns whether `name` is a valid name of a definition, as for `--may-drop`.
 #[must_use]
 pub fn is_definition_name(name: &str) -> bool {
     let mut characters = name.chars();

@@ -1,14 +1,14 @@
-//! How large a context pack may be: as the model's context window allows, where that is known. Pure.
+//! Derives the size limits of a context pack from the model's context window, if known. Pure.
 
 use crate::role::librarian::more::PART;
 
 /// A token is at least about this many bytes of source.
 const BYTES_PER_TOKEN: u64 = 3;
 
-/// Tokens of a question beside the pack: the goal, what failing gates print, an earlier change, the form of the answer.
+/// Tokens of a prompt besides the pack: the goal, gate output, an earlier change, the answer format.
 const RESERVE: u64 = 2048;
 
-/// The bounds of the derived bytes: less shows nothing, and a larger pack costs more than it tells.
+/// Bounds of the derived bytes: less shows nothing, and a larger pack costs more than it helps.
 const BYTES: (u64, u64) = (2_000, 240_000);
 
 /// Bytes of a pack for each file of it.
@@ -24,8 +24,9 @@ pub struct PackLimits {
 }
 
 impl PackLimits {
-    /// The limits for a model that takes in `window` tokens, question and answer together, and answers with at most `answer` of
-    /// them; `requests` times it may ask for more files. `defaults` hold where a window is not known and for the number of files.
+    /// Returns the limits for a context window of `window` tokens, question and answer together, with at most
+    /// `answer` tokens of answer and `requests` further file requests. `defaults` apply without a known
+    /// window and for the number of files.
     #[must_use]
     pub fn for_window(window: u64, answer: u64, requests: u64, defaults: Self) -> Self {
         // An answer that may be longer than half of the window never is.

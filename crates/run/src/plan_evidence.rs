@@ -1,5 +1,5 @@
-//! What only a run's directory and the file system tell about a plan: whether it is signed as it is, which gates the
-//! verifier executed, and what stands at the paths of the evidence.
+//! Checks of a plan that need a run directory or the file system: its signature, the executed gates, and the
+//! evidence files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,16 +16,16 @@ use crate::status::signature_holds;
 const UNSIGNED: Code = Code::new("plan-unsigned");
 const NOT_VERIFIED: Code = Code::new("plan-not-verified");
 
-/// The texts of a plan and of what belongs to it, as a run's directory has them.
+/// The texts of a plan and its documents in a run directory.
 #[derive(Debug, Clone)]
 pub struct RunPlan {
     /// `artifacts/PLAN.md`, byte for byte.
     pub plan: Vec<u8>,
-    /// `artifacts/REASONS.md`; absent where it is not there.
+    /// `artifacts/REASONS.md`, if present.
     pub reasons: Option<String>,
-    /// `artifacts/EXPECTED_RESULTS.md`; absent where it is not there.
+    /// `artifacts/EXPECTED_RESULTS.md`, if present.
     pub results: Option<String>,
-    /// The repository that the run is about; absent where the directory does not tell.
+    /// The run's repository, if the directory names it.
     pub repo: Option<PathBuf>,
 }
 
@@ -46,25 +46,25 @@ impl RunPlan {
     }
 }
 
-/// Judges whether a plan says of itself that it was approved.
+/// Checks that a plan claims to be approved.
 #[must_use]
 pub fn check_status(plan: &Plan) -> Verdict {
     match plan.status {
         PlanStatus::Signed => Verdict::default(),
         PlanStatus::Draft => {
-            unsigned("Status", "The plan is a draft; its status is SIGNED once it was approved.")
+            unsigned("Status", "The plan is still a draft; approval changes its status to SIGNED.")
         }
     }
 }
 
-/// Judges whether the signature of a run covers these bytes of its plan and the reviews that let it pass, as they are now.
+/// Checks that the signature of a run covers these bytes of its plan and its current reviews.
 ///
 /// # Errors
 ///
 /// Fails when a review cannot be read.
 pub fn check_signature(dir: &RunDir, plan: &[u8]) -> Result<Verdict, RunError> {
     if !dir.has(layout::SIGNATURE) {
-        let hint = "There is no signature: nobody approved this plan. `crucible run advance` signs the plan of a run.";
+        let hint = "The plan is not signed. Continue the run with `crucible run advance`.";
         return Ok(unsigned(layout::PLAN, hint));
     }
     // One that cannot be read shows no approval either.
@@ -72,7 +72,7 @@ pub fn check_signature(dir: &RunDir, plan: &[u8]) -> Result<Verdict, RunError> {
     if is_read && signature_holds(dir, Digest::of(plan))? {
         return Ok(Verdict::default());
     }
-    let hint = "The signature does not cover this plan and its reviews; start a new run.";
+    let hint = "The plan or its reviews changed after signing; start a new run.";
     Ok(unsigned(layout::PLAN, hint))
 }
 
@@ -80,7 +80,7 @@ fn unsigned(subject: &str, hint: &str) -> Verdict {
     Verdict::new(vec![Finding::error(UNSIGNED, subject, hint)])
 }
 
-/// The gates that the verifier of a run executed for this plan, and what keeps that from being known.
+/// Returns the gates that the verifier of a run executed for this plan, and why that is unknown otherwise.
 ///
 /// # Errors
 ///
@@ -91,18 +91,18 @@ pub fn executed_gates(dir: &RunDir, plan: &[u8]) -> Result<(Vec<String>, Verdict
         (Vec::new(), Verdict::new(vec![finding]))
     };
     if !dir.has(layout::VERIFY_REPORT) {
-        return Ok(refuse("No gate of this run was executed yet; `crucible run advance` goes on with it."));
+        return Ok(refuse("No gate of this run has run yet; continue with `crucible run advance`."));
     }
     let report: VerifyReport = dir.read_json(layout::VERIFY_REPORT)?;
     if report.plan_digest != Some(Digest::of(plan)) {
-        return Ok(refuse("The report is about another plan; verify this one."));
+        return Ok(refuse("The report belongs to another plan; verify this one."));
     }
     let gates = report.executed_gates.iter().map(|gate| gate.as_str().to_owned()).collect();
     Ok((gates, Verdict::default()))
 }
 
-/// What stands at each of these paths, in the first of the places that has it. Links are followed as long as they stay in
-/// their place.
+/// Returns what is at each of these paths, in the first place that has it. Links are followed within their
+/// place.
 #[must_use]
 pub fn find_evidence(paths: &[RepoPath], places: &[&Path]) -> BTreeMap<RepoPath, EvidenceFound> {
     let look = |path: &RepoPath| {

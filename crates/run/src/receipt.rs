@@ -1,5 +1,5 @@
-//! `receipt.json`: who was asked, what it cost, and how it ended. Derived from the events, in the form of seed 002,
-//! *Receipt Extensions*; edits to it change nothing.
+//! `receipt.json`: the models called, the cost, and the end of the run. Derived from the events, in the form
+//! of seed 002, *Receipt Extensions*; edits have no effect.
 
 use crucible_ledger::EventRecord;
 use crucible_llm::{Cost, LlmReceipt, PipelineReceipt, ReceiptWarning};
@@ -12,7 +12,7 @@ use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::layout::{self, RunDir};
 
-/// The field of an event that holds what a receipt says of the call.
+/// The event field with a call's receipt data.
 pub(crate) const LLM: &str = "llm";
 
 /// The receipt of a run.
@@ -20,7 +20,7 @@ pub(crate) const LLM: &str = "llm";
 pub struct RunReceipt {
     /// `crucible-receipt-v1`.
     pub schema_version: String,
-    /// The run, under the two names that receipts have for what they are about.
+    /// The run, under the two names that receipts use for their subject.
     pub receipt_id: RunId,
     /// The run.
     pub spec_id: RunId,
@@ -83,7 +83,7 @@ fn phase(record: &RunRecord, event: &EventRecord) -> Option<PhaseReceipt> {
     Some(PhaseReceipt { phase_id, status, llm, warnings })
 }
 
-/// What the calls of a council cost together, where the cost of each is known. They are booked by themselves, and so not with its answer.
+/// Returns the total cost of a council's calls, if each is known. They are booked separately from its answer.
 fn cost_of_council(body: &Value) -> Option<Cost> {
     let usage = body.get(COUNCIL)?.get("usage")?;
     if usage.get("calls_without_cost")?.as_u64()? > 0 {
@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// One event of a run: an answer, a failure, something else, or a body that says nothing that can be read.
+    /// An event of a run: an answer, a failure, something else, or an unreadable body.
     fn events() -> impl Strategy<Value = EventRecord> {
         let answer = ("[a-z-]{1,12}", "[a-z./-]{1,12}", proptest::option::of(0u64..9999)).prop_map(
             |(provider, model, tokens)| {
@@ -172,7 +172,7 @@ mod tests {
                     let warned = warns.filter(|warning| warning["type"] == "llm_budget_exhausted").count();
                     prop_assert_eq!(warned == 1, llm["budget_exhausted"] == true);
                 }
-                // An older or newer reader gets back what it can read.
+                // An older or newer reader gets the fields it knows.
                 prop_assert_eq!(serde_json::from_value::<RunReceipt>(document).unwrap(), receipt);
             }
         }

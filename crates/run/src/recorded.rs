@@ -11,11 +11,11 @@ use crate::event_kind::EventKind;
 use crate::layout::{self, RunDir};
 use crate::state::RunState;
 
-/// The field of an event that holds, by path, the digests of further files that were made with the one it is about. Their bytes
-/// are not put into the ledger.
+/// The event field with digests, by path, of further files made with the recorded one. Their bytes are not
+/// put into the ledger.
 pub(crate) const FILES: &str = "files";
 
-/// The files that are made anew after a permission.
+/// Files that are created again after a permission.
 const ANEW: [&str; 10] = [
     layout::FILE_REQUEST,
     layout::CONTEXT_PACK,
@@ -34,7 +34,7 @@ pub(crate) fn recorded_files(events: &[EventRecord]) -> BTreeMap<&str, &str> {
     let mut recorded = BTreeMap::new();
     for event in events {
         if is_allowance(event) {
-            // From here on they are made anew, and what they said counts for nothing.
+            // From here on they are created again, and their earlier content is void.
             recorded.retain(|path, _| !ANEW.contains(path));
         }
         let digest = event.body.get("digest").and_then(Value::as_str);
@@ -47,12 +47,12 @@ pub(crate) fn recorded_files(events: &[EventRecord]) -> BTreeMap<&str, &str> {
     recorded
 }
 
-/// Whether an event tells of a permission.
+/// Returns whether an event records a permission.
 pub(crate) fn is_allowance(event: &EventRecord) -> bool {
     event.event == EventKind::ScopeAllowed.name()
 }
 
-/// How far a run has come by its events alone; nothing where there is none.
+/// Returns the state of a run by its events alone; `None` without events.
 pub(crate) fn state_of_events(events: &[EventRecord]) -> Option<RunState> {
     let state = |event: &EventRecord| match EventKind::of(&event.event) {
         Some(EventKind::RepositoryAnalysed) => RunState::Analysed,
@@ -66,14 +66,14 @@ pub(crate) fn state_of_events(events: &[EventRecord]) -> Option<RunState> {
         Some(EventKind::RunFailed) => RunState::Failed,
         Some(_) | None => RunState::New,
     };
-    // A run that failed goes on with what was permitted since.
+    // A failed run continues after a later permission.
     let since = events.iter().rposition(is_allowance).unwrap_or(0);
     let is_over =
         |(at, event): &(usize, &EventRecord)| *at < since && event.event == EventKind::RunFailed.name();
     events.iter().enumerate().filter(|event| !is_over(event)).map(|(_, event)| state(event)).max()
 }
 
-/// Whether the file that a step made is there and is the one that the ledger has recorded.
+/// Returns whether the file of a step exists and matches the ledger.
 pub(crate) fn is_recorded(
     dir: &RunDir,
     events: &[EventRecord],

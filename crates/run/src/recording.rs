@@ -1,9 +1,8 @@
-//! The recording of a run's model calls: what a model is opened with, and whether the recording is still the one that the
-//! ledger knows.
+//! The recording of a run's model calls: its parameters, and its check against the ledger.
 //!
-//! The event of each answer holds the digest of its line in the recording, request and answer included. So a line that was
-//! edited, taken away, put elsewhere or slipped in shows. Two things may lie there without an event: calls that
-//! failed, for nothing came of them, and one answer at the end, whose event a crash prevented.
+//! The event of each answer has the digest of its line in the recording, with request and answer. A line that
+//! was edited, removed, moved or inserted is therefore detected. Two kinds of lines may lack an event: failed
+//! calls, and one final answer whose event was lost in a crash.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +19,7 @@ use crate::layout::{self, RunDir};
 /// The field of a `MODEL_ANSWERED` event that holds the digest of the answer's line.
 pub(crate) const LINE: &str = "recorded_line";
 
-/// The parameter that tells attempts apart; never a part of what a run is started with.
+/// The parameter that distinguishes attempts; never part of a run's settings.
 pub(crate) const SEED: &str = "seed";
 
 const EDITED: Code = Code::new("ledger-recording-edited");
@@ -49,7 +48,7 @@ pub enum AnswersFrom {
     Recording(std::sync::Arc<[u8]>),
 }
 
-/// The parameters that a run has to be started with to ask what a recorded first call asked.
+/// Returns the parameters with which a run repeats a recorded first call.
 #[must_use]
 pub fn parameters_of_recording(first_call: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let mut parameters = first_call.clone();
@@ -57,7 +56,7 @@ pub fn parameters_of_recording(first_call: &BTreeMap<String, Value>) -> BTreeMap
     parameters
 }
 
-/// Whether a run's recording is the one that the ledger knows.
+/// Checks a run's recording against the ledger.
 ///
 /// # Errors
 ///
@@ -71,7 +70,7 @@ pub fn check_recording(dir: &RunDir, run: &RunId, ledger: &Ledger) -> Result<Ver
     match Cassette::parse(&bytes.unwrap_or_default()) {
         Ok(cassette) => Ok(compare(&cassette, &known, run.as_str())),
         Err(error @ (CassetteError::NotACassette | CassetteError::BadLine { .. })) => {
-            let hint = format!("{error}; take the recording from a copy");
+            let hint = format!("{error}; restore the recording from a copy");
             Ok(Verdict::new(vec![Finding::error(EDITED, run.as_str(), hint)]))
         }
         Err(error) => Err(CallError::from(error).into()),
@@ -97,18 +96,18 @@ fn compare(cassette: &Cassette, known: &[(u64, Digest)], run: &str) -> Verdict {
         } else {
             missing += 1;
             let hint = format!(
-                "the recorded call of event {seq} was edited, moved or taken away; take the recording from a copy"
+                "the recorded call of event {seq} was edited, moved or removed; restore the recording from a copy"
             );
             verdict.push(Finding::error(EDITED, run, hint));
         }
     }
-    // The one answer whose event a crash prevented: the run goes on with it.
+    // One answer whose event was lost in a crash: the run continues with it.
     let unused = usize::from(lines.len() > next);
-    // An edited line stands in the place of a missing one.
+    // An edited line counts as a missing one.
     let unknown = lines.len().saturating_sub(known.len() - missing).saturating_sub(missing + unused);
     if unknown > 0 {
         let hint = format!(
-            "answers that no event knows of stand in the recording: {unknown}; take the recording from a copy"
+            "the recording has answers that belong to no event: {unknown}; restore the recording from a copy"
         );
         verdict.push(Finding::error(UNKNOWN, run, hint));
     }

@@ -1,8 +1,8 @@
-//! Replay: the same run once more, offline, from its recording; every artifact must come out the same.
+//! Replay: repeats a run offline from its recording; every artifact must be the same.
 //!
-//! The repository is taken at the run's base from its own objects into a temporary directory, the model's words come
-//! from the cassette and are judged by the instants at which they were taken, and the ledger is a temporary one. What differs is either not a function of its inputs, or
-//! was edited.
+//! The base commit is checked out from the repository's own objects into a temporary directory. The answers
+//! come from the cassette and are judged at their original times, and the ledger is temporary. A different
+//! artifact either depends on more than its inputs, or was edited.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,17 +38,17 @@ pub struct Replayed {
     pub same: Vec<String>,
     /// The artifacts that did not, or that only one of the two has.
     pub different: Vec<String>,
-    /// Where the recording is not the one that the ledger knows.
+    /// Findings if the recording differs from the ledger.
     pub findings: Vec<Finding>,
 }
 
-/// Repeats a run with the answers of `client`, which reads the run's cassette. `ledger` tells whether that is still the
-/// one that the run recorded.
+/// Repeats a run with the answers of `client`, which reads the run's cassette. The cassette is checked
+/// against `ledger`.
 ///
 /// # Errors
 ///
-/// Fails when the base commit is gone or the recording does not hold what is asked; artifacts that differ are
-/// no error but part of the answer.
+/// Fails when the base commit is gone or the recording does not hold what is asked; different artifacts are
+/// not an error but part of the result.
 pub async fn replay(
     world: &World<'_>,
     dir: &RunDir,

@@ -1,11 +1,13 @@
-//! What a crash of the machine took from a run directory is put back from the ledger.
+//! Restores files of a run directory from the ledger after a machine crash.
 //!
-//! A file whose bytes the ledger holds is written without waiting for the disk ([`RunDir::write_recorded`]), so when the machine goes
-//! down it can be missing, empty, cut off, or end in zeros, although its event stands. Whenever a run is opened for work, each such file is
-//! written again from the ledger; so are the copies of an attempt's files, and the review of a refused patch, which its outcome tells.
+//! A file whose bytes the ledger holds is written without a flush ([`RunDir::write_recorded`]). After a crash
+//! it may be missing, empty, truncated or end in zeros, although its event exists. Whenever a run is opened
+//! for work, each such file is restored from the ledger. So are the copies of an attempt's files, and the
+//! review of a refused patch, which follows from its outcome.
 //!
-//! What always holds: only a file that is missing, or of which nothing is left but its beginning, gives way; one that says anything else was
-//! edited, stays as it is, and is refused by the checks of the caller. What is put back has the digest that its event names.
+//! What always holds: only a file that is missing, or of which nothing is left but its beginning, gives way;
+//! one that says anything else was edited, stays as it is, and is refused by the checks of the caller. What
+//! is put back has the digest that its event names.
 
 use crucible_ledger::{EventRecord, Ledger, LedgerError};
 use crucible_model::{Digest, Verdict};
@@ -20,7 +22,7 @@ use crate::layout::{RunDir, attempt_file};
 use crate::recorded::{recorded_files, state_of_events};
 use crate::state::RunState;
 
-/// What stands where a file of a run belongs.
+/// The state of a run's file on disk.
 enum Present {
     Missing,
     File(Vec<u8>),
@@ -28,7 +30,7 @@ enum Present {
     Other,
 }
 
-/// Puts back what is missing or cut off, and gives the paths.
+/// Restores missing or truncated files, and returns their paths.
 pub(crate) fn restore(
     dir: &RunDir,
     ledger: &Ledger,
@@ -48,13 +50,13 @@ pub(crate) fn restore(
     Ok(restored)
 }
 
-/// Puts a file back that has to hold `whole`, where it is missing or cut off; gives its path where it was.
+/// Restores a file with content `whole` if it is missing or truncated; returns its path if restored.
 pub(crate) fn restore_file(dir: &RunDir, path: &str, whole: &[u8]) -> Result<Option<String>, RunError> {
     Present::at(dir, path).put_back(dir, path, whole)
 }
 
-/// Whether `present` is what a crash can have left of `whole`: its beginning, with or without zeros in place of what follows. A file
-/// that is whole is not.
+/// Returns whether a crash may have left `present` of `whole`: a prefix, possibly with zeros instead of the
+/// rest. False for a complete file.
 pub(crate) fn is_torn(present: &[u8], whole: &[u8]) -> bool {
     let zeros = present.iter().rev().take_while(|byte| **byte == 0).count();
     let kept = &present[..present.len() - zeros];
@@ -93,7 +95,7 @@ impl Present {
     }
 }
 
-/// What has this digest, where it is known. What was edited in the ledger is not.
+/// Returns the content with this digest, if known. Content edited in the ledger is ignored.
 fn bytes_of(ledger: &Ledger, digest: &Digest) -> Result<Option<Vec<u8>>, RunError> {
     if *digest == Digest::of(b"") {
         return Ok(Some(Vec::new()));
@@ -104,7 +106,7 @@ fn bytes_of(ledger: &Ledger, digest: &Digest) -> Result<Option<Vec<u8>>, RunErro
     }
 }
 
-/// The review of a refused patch is recorded by what its outcome says; what lies outside of `attempts/` is a copy.
+/// Restores the review of a refused patch from its outcome, and the copies outside `attempts/`.
 fn restore_of_attempts(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<String>, RunError> {
     let mut restored = Vec::new();
     let attempts = attempt::recorded(dir, events)?;
@@ -116,7 +118,7 @@ fn restore_of_attempts(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<Strin
     let has_ended = is_verified || state_of_events(events).is_some_and(RunState::is_end);
     let recorded = recorded_files(events);
     for (copy, name) in attempt::COPIES {
-        // Where a person writes what is owed next, what lies there is the person's until the run has ended.
+        // A file at a path where a person writes the next answer is the person's until the run has ended.
         if !has_ended && is_prompted_for(events, copy) {
             continue;
         }
@@ -136,7 +138,7 @@ fn restore_of_attempts(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<Strin
     Ok(restored)
 }
 
-/// Whether a person was asked to write this file.
+/// Returns whether a person was asked to write this file.
 fn is_prompted_for(events: &[EventRecord], target: &str) -> bool {
     let prompts = events.iter().filter(|event| event.event == EventKind::OutboxPrompted.name());
     prompts

@@ -1,9 +1,11 @@
-//! Which answer comes next: rounds of samples, and what a malformed answer costs. Pure, so a replay asks the same.
+//! Determines the next answer to request: rounds of samples, and the cost of malformed answers. Pure, so a
+//! replay asks the same.
 //!
-//! A run has `max_iterations` rounds, and each is for so many answers as there are candidates. All answers of a round are
-//! asked for with the same brief, which tells of the round before; the first that is verified ends the run. The first few
-//! malformed answers of a run take no place in a round: the next answer is for the same place. Neither does an answer that asks for
-//! more files; how often a model may do that is limited before its answer is taken for a request.
+//! A run has `max_iterations` rounds, and each is for so many answers as there are candidates. All answers of
+//! a round are asked for with the same brief, which tells of the round before; the first that is verified
+//! ends the run. The first few malformed answers of a run take no place in a round: the next answer is for
+//! the same place. Neither does an answer that asks for more files; how often a model may do that is limited
+//! before its answer is taken for a request.
 
 use crate::attempt::{AttemptEnd, AttemptOutcome};
 use crate::contract::{RunRole, RunSettings, Service};
@@ -11,13 +13,13 @@ use crate::contract::{RunRole, RunSettings, Service};
 /// The place of the next answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Place<'o> {
-    /// The round, counted from 1; above the run's `max_iterations` none is left.
+    /// The round, from 1; above the run's `max_iterations` none is left.
     pub(crate) round: u64,
     /// The number of the candidate in its round, counted from 1.
     pub(crate) candidate: u64,
     /// The attempt of the round before that came furthest.
     pub(crate) before: Option<&'o AttemptOutcome>,
-    /// The last attempt, where its answer was malformed.
+    /// The last attempt, if its answer was malformed.
     pub(crate) malformed: Option<&'o AttemptOutcome>,
 }
 
@@ -47,7 +49,7 @@ impl<'o> Place<'o> {
     }
 }
 
-/// How many answers belong to a round: a person is asked for one.
+/// Returns the number of answers per round: one from a person.
 pub(crate) fn candidates(settings: &RunSettings) -> u64 {
     let dispatch = settings.dispatch();
     let proposers = [RunRole::Patchmaker, RunRole::Fixer].map(|role| dispatch.service(role));
@@ -60,7 +62,7 @@ pub(crate) fn rounds_used(ended: &[AttemptOutcome], settings: &RunSettings) -> u
     next.round - 1 + u64::from(next.candidate > 1)
 }
 
-/// How often the model asked for more files.
+/// Returns how often the model requested more files.
 pub(crate) fn files_requested(ended: &[AttemptOutcome]) -> u64 {
     ended.iter().filter(|outcome| outcome.end == AttemptEnd::FilesRequested).count() as u64
 }
@@ -104,7 +106,7 @@ mod tests {
         (1..).zip(ends).map(outcome).collect()
     }
 
-    /// Round, candidate, and the numbers of the attempts that the brief tells of.
+    /// Returns the round, the candidate, and the attempts for the brief.
     fn place(ends: &[AttemptEnd], malformed: u64, samples: u64) -> (u64, u64, Option<u64>, Option<u64>) {
         let mut settings = record(Path::new("/r"), &[]).settings;
         (settings.max_malformed, settings.candidates) = (malformed, samples);

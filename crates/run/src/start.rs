@@ -23,9 +23,9 @@ use crate::trial::named;
 use crate::unfinished::UnfinishedRun;
 use crate::world::World;
 
-/// The key of the event that tells of the guardrails.
+/// The event key of the guardrails.
 pub(crate) const GUARDRAILS_WRITTEN: &str = "guardrails";
-/// The key of the event that tells of the dispatch configuration.
+/// The event key of the dispatch configuration.
 pub(crate) const DISPATCH_WRITTEN: &str = "dispatch";
 
 /// What a run is started with.
@@ -35,9 +35,9 @@ pub struct RunOptions {
     pub goal: String,
     /// How the run works.
     pub settings: RunSettings,
-    /// How long a gate may take that Crucible finds by itself.
+    /// Time limit of a detected gate.
     pub found_gate_timeout: Duration,
-    /// The directory inside the repository in which gates are looked for first; absent for its top.
+    /// The directory in the repository where gates are searched first; absent for its top.
     pub started_in: Option<RepoPath>,
     /// Who answers.
     pub answers: AnswersFrom,
@@ -45,13 +45,14 @@ pub struct RunOptions {
     pub warnings: Vec<ReceiptWarning>,
 }
 
-/// Makes a run of the repository `git`: checks goal and repository, writes `run.json`, the guardrails and the dispatch configuration.
+/// Creates a run for the repository `git`: checks goal and repository, and writes `run.json`, the guardrails
+/// and the dispatch configuration.
 ///
 /// # Errors
 ///
-/// Fails without leaving a run behind when the goal is empty or holds a secret, when the repository is none, has
-/// no commit, or has tracked changes, when no gate is known, when a file that is named cannot be shown to a model, or when
-/// the runs would lie inside the repository.
+/// Fails without leaving a run behind when the goal is empty or holds a secret, when the repository is
+/// invalid, has no commit or has uncommitted changes, when no gate is known, when a named file cannot be
+/// shown to a model, or when the runs would be inside the repository.
 pub async fn create(
     world: &World<'_>,
     git: &Git,
@@ -121,12 +122,12 @@ pub async fn create(
     journal.list(row(&record, RunState::New, world));
     record_beginning(&mut journal, &record)?;
     journal.commit()?;
-    // The ledger knows the run, so from now on it has a directory that others see.
+    // The ledger knows the run, so its directory becomes visible.
     unfinished.finish()?;
     Ok(run_id)
 }
 
-/// Records that a run was made, and what for.
+/// Records the creation of a run and its purpose.
 pub(crate) fn record_beginning(journal: &mut Journal<'_>, record: &RunRecord) -> Result<(), RunError> {
     journal.record_file("crucible", EventKind::RunCreated, "run", layout::RUN)?;
     let body = serde_json::json!({ "goal": record.goal, "base_commit": record.base_commit });
@@ -145,7 +146,7 @@ pub(crate) fn lay_out(dir: &RunDir, record: &RunRecord) -> Result<(), RunError> 
     Ok(())
 }
 
-/// Puts back what a crash took of the files a run begins with, where no event tells of them yet: they follow from `run.json`.
+/// Restores initial files that a crash damaged and no event records yet: they follow from `run.json`.
 pub(crate) fn restore_beginning(
     dir: &RunDir,
     record: &RunRecord,
@@ -159,7 +160,7 @@ pub(crate) fn restore_beginning(
     Ok(())
 }
 
-/// A file that a run begins with besides `run.json`.
+/// An initial file of a run besides `run.json`.
 struct Beginning {
     /// The key of its event.
     key: &'static str,
@@ -181,7 +182,7 @@ fn beginnings(record: &RunRecord) -> Result<[Beginning; 2], RunError> {
     ])
 }
 
-/// What the list of runs says of a run.
+/// Returns the run's row in the list of runs.
 pub(crate) fn row(record: &RunRecord, state: RunState, world: &World<'_>) -> RunRow {
     RunRow {
         id: record.run_id.clone(),
@@ -193,8 +194,8 @@ pub(crate) fn row(record: &RunRecord, state: RunState, world: &World<'_>) -> Run
     }
 }
 
-/// Refuses tracked changes: a run starts from a commit, and what is not in it would be lost from sight. Files that
-/// git does not track are no obstacle; they are not part of the run.
+/// Refuses uncommitted changes: a run starts from a commit, and would not see them. Untracked files are
+/// allowed; they are not part of the run.
 fn require_clean(now: &TrackedState) -> Result<(), RunError> {
     match now.changed.first() {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Where a run stands: derived from what lies in its directory and what the ledger recorded of it, never stored.
+//! The state of a run: derived from its directory and the ledger, never stored.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
-    /// Made; nothing was looked at.
+    /// Created; nothing was inspected.
     New,
-    /// The repository was looked at and its gates have run once, before any change.
+    /// The repository was inspected and its gates ran once, before any change.
     Analysed,
     /// The context pack is made.
     Context,
@@ -24,14 +24,14 @@ pub enum RunState {
     Verified,
     /// The patch is a commit.
     Landed,
-    /// A human must decide: nothing that Crucible may do on its own is left.
+    /// A person must decide: Crucible can do nothing more on its own.
     Blocked,
     /// The run ended without a verified patch.
     Failed,
 }
 
 impl RunState {
-    /// Whether nothing is left that a further call of a model could change.
+    /// Returns whether no further model call could change anything.
     #[must_use]
     pub const fn is_end(self) -> bool {
         match self {

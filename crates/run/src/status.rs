@@ -1,4 +1,5 @@
-//! Where a run stands, for people and programs: the state, the artifacts with their digests, what to do next.
+//! The status of a run, for people and programs: its state, the artifacts with their digests, and the next
+//! step.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +21,10 @@ use crate::recorded::{is_recorded, state_of_events};
 use crate::rounds::{files_requested, rounds_used};
 use crate::state::{Progress, RunState};
 
-/// The key of the event that tells of the signature.
+/// The event key of the signature.
 pub(crate) const SIGNED: &str = "signature";
 
-/// The artifacts that a status lists, in the order in which they come to be.
+/// The artifacts of a status, in order of creation.
 pub(crate) const LISTED: [&str; 21] = [
     layout::GUARDRAILS,
     layout::DISPATCH,
@@ -66,8 +67,8 @@ const ALWAYS: [&str; 14] = [
     layout::VERIFY_REPORT,
 ];
 
-/// The artifacts that are not there yet, of those that every run has in the end. What lies where something is owed was refused, and
-/// so was what was made of it.
+/// Returns the missing artifacts, out of those that every run has in the end. A file at the path of an owed
+/// answer was refused, and so was its artifact.
 pub(crate) fn missing(dir: &RunDir, owed: Option<&str>) -> Vec<&'static str> {
     let refused =
         |path: &str| owed == Some(path) || (owed == Some(layout::PATCH) && path == layout::VERIFY_REPORT);
@@ -77,32 +78,32 @@ pub(crate) fn missing(dir: &RunDir, owed: Option<&str>) -> Vec<&'static str> {
 /// What somebody owes the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Owed {
-    /// The role that it is asked of.
+    /// The role that owes it.
     pub role: String,
     /// What is asked.
     pub action: String,
     /// Where the answer is to be written, in the run directory.
     pub target: String,
-    /// The prompt that asks for it, in the run directory.
+    /// The prompt, in the run directory.
     pub prompt: String,
 }
 
 /// How much of a run's budgets is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct BudgetStatus {
-    /// Calls that were made, and that may be made.
+    /// Calls made, and allowed.
     pub calls: u64,
     /// See above.
     pub max_calls: u64,
-    /// Tokens of questions and answers together, as far as they were told.
+    /// Tokens of questions and answers together, as far as reported.
     pub tokens: u64,
-    /// What it cost, in millionths of a US dollar, as far as it was told.
+    /// The cost in millionths of a US dollar, as far as reported.
     pub micro_dollars: u64,
-    /// Attempts that have ended, and that may be made.
+    /// Attempts that have ended, and allowed.
     pub iterations: u64,
     /// See above.
     pub max_iterations: u64,
-    /// How often the model asked for more files, and may ask.
+    /// File requests made, and allowed.
     pub file_requests: u64,
     /// See above.
     pub max_file_requests: u64,
@@ -134,12 +135,12 @@ pub struct RunStatus {
     pub state: RunState,
     /// Its artifacts.
     pub artifacts: Vec<ArtifactStatus>,
-    /// Artifacts that are not there yet, of those that every run has in the end.
+    /// Missing artifacts, out of those that every run has in the end.
     pub missing: Vec<&'static str>,
-    /// What somebody owes the run, where it waits.
+    /// What the run waits for, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owed: Option<Owed>,
-    /// The directories whose sources its plan lets change, beside the files that the plan lists.
+    /// Directories whose sources the plan allows to change, in addition to its listed files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scope_sources: Vec<SourcePlace>,
     /// How much of its budgets is used.
@@ -155,8 +156,8 @@ pub struct RunStatus {
     pub next: String,
 }
 
-/// Reads where a run stands. What only the ledger makes true (the end of an attempt, a verification, a landing, a
-/// failure) is taken from it, and a file that says so alone counts for nothing.
+/// Reads the state of a run. The end of an attempt, a verification, a landing or a failure counts only if the
+/// ledger has it, never from a file alone.
 ///
 /// # Errors
 ///
@@ -168,7 +169,7 @@ pub fn status(dir: &RunDir, ledger: &Ledger) -> Result<RunStatus, RunError> {
     status_of(dir, run, &events, &booked)
 }
 
-/// Where a run of these events stands.
+/// Returns the state of a run with these events.
 pub(crate) fn status_of(
     dir: &RunDir,
     run: RunRecord,
@@ -182,13 +183,13 @@ pub(crate) fn status_of(
             .push(ArtifactStatus { path, digest: dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes)) });
     }
     let mut edited = journal::edited(dir, events)?;
-    // Beside an original that was edited its copy tells nothing.
+    // Beside an edited original, its copy proves nothing.
     let told = state_of_events(events);
     let ended = matches!(told, Some(RunState::Verified | RunState::Landed | RunState::Failed));
     if ended && edited.is_empty() {
         edited.extend(attempt::edited_copies(dir, events)?.into_iter().map(str::to_owned));
     }
-    // What was edited cannot take back what the events tell.
+    // An edited file cannot revoke what the events record.
     if let Some(told) = told.filter(|_| ended && !edited.is_empty()) {
         state = told;
     }
@@ -217,7 +218,7 @@ pub(crate) fn status_of(
         .filter(|_| state == RunState::Failed && edited.is_empty())
     {
         Some(command) => {
-            format!("Permit what the last answer was refused for with `{command}`, or start a new run.")
+            format!("Allow what the last answer was refused for with `{command}`, or start a new run.")
         }
         None => next,
     };
@@ -254,8 +255,8 @@ pub(crate) fn status_of(
     })
 }
 
-/// How many answers of a run were used up: their attempt has ended, or they became an artifact. An answer that was recorded later than these is
-/// used again when the run goes on, instead of asking for it once more.
+/// Returns how many answers of a run are used up: their attempt has ended, or they became an artifact. A
+/// later recorded answer is used when the run continues, instead of another call.
 ///
 /// # Errors
 ///
@@ -293,7 +294,7 @@ pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress,
     let plan = digest(layout::PLAN)?;
     let signed = match plan {
         Some(plan) if dir.has(layout::SIGNATURE) => match signature_holds(dir, plan) {
-            // Without an event it may be a part of one; it is made again.
+            // Without an event it may be partial; it is created again.
             Err(RunError::Malformed { .. }) if !has_event(events, &allowances.key(SIGNED)) => false,
             holds => holds?,
         },
@@ -306,7 +307,7 @@ pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress,
     };
     let ended = attempt::recorded(dir, events)?;
     let verified = match ended.last() {
-        // Where another outcome lies behind it, this attempt is not the last one for good.
+        // If another outcome follows, this attempt is not the last one.
         Some(last) if last.number < attempt::count_written(dir) => false,
         Some(last) if last.end == AttemptEnd::Verified && last.patch.is_some() && last.patch == patch => {
             attempt::is_recorded_whole(dir, events, last.number)?
@@ -365,7 +366,7 @@ pub(crate) fn owed(events: &[EventRecord]) -> Option<Owed> {
     })
 }
 
-/// The report of the gates that refused the newest try to land, where they did.
+/// Returns the report of the gates that refused the newest landing, if they did.
 fn refused_at_landing(events: &[EventRecord]) -> Option<&str> {
     let last = events.iter().rfind(|event| event.event == EventKind::FullGatesRun.name())?;
     let failed = last.body.get("result").and_then(Value::as_str) != Some("PASS");
@@ -389,15 +390,15 @@ fn next(run: &RunRecord, state: RunState, owed: Option<&Owed>, refused_at_landin
         | RunState::Patched => format!("Continue with `crucible run advance {id}`."),
         RunState::Verified => match refused_at_landing {
             Some(report) => format!(
-                "Its gates refused the change when it was to land, see {report}: mend the cause outside of the change and call `crucible run land {id}` again, or start a new run."
+                "Landing failed because its gates refused the change, see {report}. Fix the cause outside the change and run `crucible run land {id}` again, or start a new run."
             ),
             None => format!("Commit the change with `crucible run land {id}`."),
         },
         RunState::Landed => "Nothing is left to do.".to_owned(),
         RunState::Blocked => {
-            "A reviewer blocks the plan: read reviews/, mend the cause, and start a new run.".to_owned()
+            "A reviewer blocked the plan. Read reviews/, fix the cause, and start a new run.".to_owned()
         }
-        RunState::Failed => format!("Look into it with `crucible run bundle {id}`, then start a new run."),
+        RunState::Failed => format!("Inspect the run with `crucible run bundle {id}`, then start a new run."),
     }
 }
 

@@ -1,8 +1,9 @@
-//! A trial: the gates on a private copy of the base, with a change where there is one.
+//! A trial: the gates on a private copy of the base, with or without a change.
 //!
-//! The copy is made from the work tree without secrets and special files, completed with what git ignores and tests need (`gate_world`),
-//! the change is written into it byte for byte as a landing would bring it to the work tree, and the copy is gone when the trial is over. The
-//! gates can write to it and to nothing else, see no network, and see neither the original nor any run.
+//! The copy is made from the work tree without secrets and special files, and completed with ignored files
+//! that tests need (`gate_world`). The change is written into it byte for byte, as a landing would. The copy
+//! is removed after the trial. The gates can write only to it, have no network, and see neither the original
+//! nor any run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -46,11 +47,11 @@ const PASSED_BEFORE: Code = Code::new("run-gates-passed-before");
 /// The command that goes on with a run.
 const ADVANCE: &str = "crucible run advance";
 
-/// How much a prompt holds of what one gate printed.
+/// Bytes of one gate's output in a prompt.
 const MAX_EXCERPT: ByteLimit = ByteLimit(3000);
 /// The longest printed cause, in characters.
 const MAX_CAUSE: usize = 300;
-/// How much of each stream is kept in the logs.
+/// Bytes kept of each stream in the logs.
 pub(crate) const MAX_LOG: ByteLimit = ByteLimit(4 * 1024 * 1024);
 
 /// What the gates run on.
@@ -68,7 +69,7 @@ pub(crate) enum Copied<'t> {
 pub(crate) struct TrialResult {
     pub(crate) outcomes: Vec<GateOutcome>,
     pub(crate) results: Vec<GateResult>,
-    /// The findings of the commands, and what refuses the catalogue of behaviours.
+    /// Findings of the commands, and errors of the behaviour catalogue.
     pub(crate) verdict: Verdict,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
@@ -76,12 +77,12 @@ pub(crate) struct TrialResult {
     pub(crate) left_out: Vec<String>,
     /// Which set of gates was run.
     level: GateLevel,
-    /// What the gates of the full set came to without the change, where they were run for it.
+    /// Results of the full set's gates without the change, if they ran for it.
     pub(crate) before: Vec<GateResult>,
-    /// The catalogue of behaviours as the change leaves it, read before any gate ran; absent where there is no copy.
+    /// The behaviour catalogue after the change, read before any gate ran; absent without a copy.
     behaviors: Option<BehaviorFiles>,
     tree: Option<String>,
-    /// Names the place of the copy in the same way in every trial.
+    /// Replaces the copy's path in the same way in every trial.
     normaliser: Normaliser,
 }
 
@@ -89,7 +90,7 @@ pub(crate) struct TrialResult {
 #[derive(Clone, Copy)]
 pub(crate) struct TrialBase<'b> {
     pub(crate) repo: &'b Path,
-    /// The commit that the work tree has to be at, without changes; absent where it is taken as it is.
+    /// The required commit of the unchanged work tree; absent if its current state is used.
     pub(crate) commit: Option<&'b Oid>,
     pub(crate) gates: &'b [GateSpec],
     pub(crate) sandbox: Strength,
@@ -127,7 +128,7 @@ impl<'b> TrialBase<'b> {
     }
 }
 
-/// A change, and what the gates on it are compared with.
+/// A change, and the baseline of its gates.
 pub(crate) struct Tried<'t> {
     pub(crate) change: &'t Change,
     pub(crate) baseline: Baseline<'t>,
@@ -145,8 +146,8 @@ pub(crate) struct VerifyContext<'y> {
     pub(crate) level: GateLevel,
 }
 
-/// Tries a change in `room` and reports on it: what an attempt does, and every later verification of the same patch. That
-/// the gates passed before any change becomes a finding of the outcome.
+/// Tests a change in `room` and reports on it, for an attempt and for every later verification. Gates that
+/// all passed before the change are noted as a finding.
 pub(crate) async fn verify(
     world: &World<'_>,
     by: VerifyContext<'_>,
@@ -193,7 +194,7 @@ pub(crate) async fn verify(
         trial.keep_output(&reruns);
     }
     if by.analysis.baseline.iter().all(|gate| gate.passed || gate.set_aside.is_some()) {
-        let hint = "Every gate passed before the change, too: they show that nothing broke, not that the goal is reached.";
+        let hint = "Every gate also passed before the change, so the gates show that nothing broke, not that the goal is reached.";
         outcome.findings.push(Finding::warning(PASSED_BEFORE, "the gates", hint));
         observer.note(&format!("  warning: {hint}"));
     }
@@ -201,8 +202,8 @@ pub(crate) async fn verify(
     Ok((trial, report))
 }
 
-/// Runs the gates once more that object to nothing but red tests which were green before, where no other gate refuses: the tests may
-/// be flaky.
+/// Runs gates again whose only objection are new test failures, if no other gate refuses: the tests may be
+/// flaky.
 async fn rerun_flaky(
     world: &World<'_>,
     by: VerifyContext<'_>,
@@ -223,21 +224,21 @@ async fn rerun_flaky(
     }
     let mut gates = base.gates.to_vec();
     gates.retain(|gate| suspects.contains(&&gate.id));
-    observer.working("verifier", "running gates again whose tests turned red, to tell flaky tests");
+    observer.working("verifier", "running gates with new failures again, to detect flaky tests");
     let base = TrialBase { gates: &gates, ..base };
     let again = run(world, by.git, base, by.level, room, Copied::Changed(tried), observer).await?;
     Ok(again.runs().cloned().collect())
 }
 
-/// What the gates of the full set showed without the change, where they were run for it.
+/// Results of the full set's gates without the change, if they ran for it.
 #[derive(Default)]
 struct BeforeFull {
     baseline: Vec<GateResult>,
     proof: Proof,
 }
 
-/// The gates of the full set that no attempt runs, on a copy of the base as it is and on broken sources: what they are compared with, and
-/// whether they count. What the others told then is in the run's analysis.
+/// Runs the gates that no attempt runs on an unchanged copy of the base and on broken sources: their
+/// baseline, and whether they count. The results of the others are in the run's analysis.
 async fn before_full(
     world: &World<'_>,
     by: VerifyContext<'_>,
@@ -251,7 +252,7 @@ async fn before_full(
     let base = TrialBase::of(by.record, by.surveys);
     let mut before = run(world, by.git, base, by.level, room, Copied::Base, observer).await?;
     for gate in before.results.iter().filter(|gate| !gate.passed) {
-        observer.note(&format!("  gate {} fails without the change, too: {}", gate.id, gate.end));
+        observer.note(&format!("  gate {} also fails without the change: {}", gate.id, gate.end));
     }
     let on = CanaryBase { git: by.git, base, level: by.level, room, gate_files: &by.analysis.gate_files };
     let proof = run_canary(world, on, &before, observer).await?;
@@ -260,7 +261,7 @@ async fn before_full(
     Ok(BeforeFull { baseline: before.results, proof })
 }
 
-/// A gate that was seen to notice nothing but a broken file of its own tests a change of such a file and no other.
+/// A gate that noticed only a broken file of its own tests only changes of such a file.
 fn only_of_its_own_files(analysis: &Analysis, change: &Change, gates: &mut [GateBefore]) {
     let is_of_gates = analysis.canary.as_ref().is_some_and(|canary| canary.broken == BrokenFiles::Gates);
     let touches = |path: &RepoPath| {
@@ -272,7 +273,7 @@ fn only_of_its_own_files(analysis: &Analysis, change: &Change, gates: &mut [Gate
     }
 }
 
-/// Notes for each gate which of its own files the change touches, where a person or the goal named them.
+/// Records for each gate which of its own files the change modifies, if a person or the goal named them.
 fn note_touched(by: VerifyContext<'_>, change: &Change, gates: &mut [GateBefore]) {
     let Analysis { gate_files, gate_files_of, .. } = by.analysis;
     for gate in gates {
@@ -286,8 +287,8 @@ fn note_touched(by: VerifyContext<'_>, change: &Change, gates: &mut [GateBefore]
     }
 }
 
-/// Copies the base into `room`, applies the change and runs every gate of the run that belongs to this set. Without a change the full set is
-/// what the lite one leaves out.
+/// Copies the base into `room`, applies the change and runs every gate of this set. Without a change, the
+/// full set means the gates that the lite set leaves out.
 pub(crate) async fn run(
     world: &World<'_>,
     git: &Git,
@@ -301,7 +302,7 @@ pub(crate) async fn run(
         Copied::Changed(tried) => Some(tried),
         Copied::Base | Copied::Broken(_) => None,
     };
-    // What a gate prints names the real place; behind a link it would not be known as that of the copy.
+    // Gates print the real path; behind a link it would not be recognised as the copy's.
     let copy = std::fs::canonicalize(room).unwrap_or_else(|_| room.to_owned()).join("copy");
     let reports = copy.with_file_name("reports");
     let mut outcomes = Vec::new();
@@ -309,7 +310,7 @@ pub(crate) async fn run(
     let mut left_out = Vec::new();
     let mut gate_world = None;
     let mut behaviors = None;
-    // Each gate gets a copy of its own: what one of them runs may be the model's code, which must not prepare the next.
+    // Each gate gets its own copy: it may run the model's code, which must not prepare the next one.
     let belongs = |gate: &&GateSpec| match level {
         GateLevel::Lite => gate.level.is_lite(),
         GateLevel::Full => change.is_some() || !gate.level.is_lite(),
@@ -344,8 +345,7 @@ pub(crate) async fn run(
     let catalogue = behaviors.as_ref().map(check_behaviors).unwrap_or_default();
     if let (None, Some(first)) = (change, catalogue.errors().next()) {
         observer.note(&format!(
-            "  warning: the catalogue of behaviours does not hold before any change ({} {}), so no change can be verified until \
-             it does: see `crucible behaviors check`",
+            "  warning: the behaviour catalogue is invalid before any change ({} {}), so no change can be verified; see `crucible behaviors check`",
             first.code, first.subject
         ));
     }
@@ -371,25 +371,25 @@ pub(crate) async fn run(
     Ok(trial)
 }
 
-/// Copies the tracked files of the work tree, without secrets and special files; tells what was left out.
+/// Copies the tracked files of the work tree, without secrets and special files; returns what was left out.
 pub(crate) async fn copy_base(git: &Git, copy: &Path) -> Result<Vec<Omission>, RunError> {
     let options = SnapshotOptions { untracked: Untracked::Leave, secret: Arc::new(by_tracked_path) };
     Ok(snapshot(git, copy, &options).await?.omitted)
 }
 
-/// A path that is not as the last commit has it; where git does not tell so by itself, with the reason.
+/// Names a path that differs from the last commit; with the reason if git does not show it by itself.
 pub(crate) fn named(changed: &DirtyEntry) -> String {
     let hidden = changed.kind.hidden().map(|why| format!(" ({why})")).unwrap_or_default();
     format!("{:?}{hidden}", changed.path)
 }
 
-/// Refuses to go on when the repository is no longer at the run's base: what would be read or tried now is not what the
-/// run speaks of.
+/// Fails if the repository is no longer at the run's base, because reading and testing would use another
+/// state.
 pub(crate) async fn require_base(git: &Git, record: &RunRecord) -> Result<(), RunError> {
     require_commit(git, Some(&record.base_commit)).await
 }
 
-/// The same for a commit; any state will do where none is given.
+/// The same for a commit; any state is accepted without one.
 async fn require_commit(git: &Git, commit: Option<&Oid>) -> Result<(), RunError> {
     let Some(base) = commit else { return Ok(()) };
     let now = git.tracked_state().await?;
@@ -405,7 +405,7 @@ async fn require_commit(git: &Git, commit: Option<&Oid>) -> Result<(), RunError>
     }
 }
 
-/// Tells what failed as a repository that has changed, where its cause is that the base is no longer there at all.
+/// Converts an error into "the repository has changed" if the base commit no longer exists.
 pub(crate) async fn or_base_gone(git: &Git, record: &RunRecord, failed: RunError) -> RunError {
     match git.commit_object(&record.base_commit).await {
         Ok(None) => RunError::RepositoryChanged { base: record.base_commit.to_string(), then: ADVANCE },
@@ -414,12 +414,12 @@ pub(crate) async fn or_base_gone(git: &Git, record: &RunRecord, failed: RunError
 }
 
 impl TrialResult {
-    /// Sets the gates aside that say nothing about a change: those that stop at a compiler for something that the goal is not
-    /// about, and those that could not run and that nobody named.
+    /// Excludes the gates that prove nothing about a change: those with a compiler error unrelated to the
+    /// goal, and detected gates that could not run.
     ///
     /// # Errors
     ///
-    /// Fails where a gate that somebody named could not run, and where no other gate is left.
+    /// Fails if a configured gate could not run, or if no other gate is left.
     pub(crate) fn set_aside(
         &mut self,
         specs: &[GateSpec],
@@ -485,7 +485,7 @@ impl TrialResult {
         })
     }
 
-    /// Judges the gates, beside what they came to before where there is a change.
+    /// Judges the gates, compared with their earlier results if there is a change.
     fn judge(&mut self, baseline: Option<&Baseline<'_>>) {
         let judge = |run: &GateRun| match baseline {
             Some(baseline) => judge_run_after(run, baseline),
@@ -498,7 +498,7 @@ impl TrialResult {
         if let Some(baseline) = baseline {
             verdict.merge(judge_set(judged.iter().map(|(run, judged)| (*run, judged)), baseline));
         }
-        // Who tries again is to know of it as of a command that failed.
+        // The next attempt treats it like a failed command.
         let catalogue = self.behaviors.as_ref().map(check_behaviors).unwrap_or_default();
         catalogue.errors().for_each(|finding| verdict.push(finding.clone()));
         (self.results, self.verdict) = (results, verdict);
@@ -511,9 +511,9 @@ impl TrialResult {
             Some(first) => first.hint.clone(),
             None if run.end == GateEnd::Exited(0) => "passed".to_owned(),
             None if cannot_compile(run).is_some() || could_not_run(run).is_some() => {
-                "runs neither before nor after the change".to_owned()
+                "cannot run before or after the change".to_owned()
             }
-            None => "passed: every test that fails is flaky or failed before the change".to_owned(),
+            None => "passed: every failing test is flaky or failed before the change".to_owned(),
         };
         GateResult {
             id: run.id.to_string(),
@@ -583,8 +583,8 @@ impl TrialResult {
     }
 }
 
-/// Keeps what gates printed, and gives the digests. The ledger gets no more than these, so the files are on the disk when this returns;
-/// of one that is empty the digest tells all.
+/// Saves the gates' output, and returns the digests. The ledger gets only these, so the files are on disk
+/// when this returns; an empty one is known by its digest.
 pub(crate) fn keep_logs(
     dir: &RunDir,
     logs: [(&str, &[u8]); 2],
@@ -599,7 +599,7 @@ pub(crate) fn keep_logs(
     Ok(kept)
 }
 
-/// Passes what the gates do on to the observer.
+/// Passes the gates' progress to the observer.
 struct GateProgress<'w>(Mutex<&'w mut dyn RunObserver>);
 
 impl GateObserver for GateProgress<'_> {
@@ -618,10 +618,11 @@ fn beginning(cause: &str) -> String {
 }
 
 fn gate_id(name: &str, dir: &RunDir) -> Result<GateId, RunError> {
-    name.parse().map_err(|_| dir.malformed(layout::PLAN, "a gate's name is none"))
+    name.parse().map_err(|_| dir.malformed(layout::PLAN, "invalid gate name"))
 }
 
-/// What every gate and every command that serves a role sees of the environment: where tools are, a private home, and nothing of the user.
+/// Returns the environment of every gate and every command that serves a role: the tools, a private home, and
+/// nothing of the user.
 pub(crate) fn environment(world: &World<'_>) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
     let mut env = base_env(world.env);
     env.extend(toolchain_env(world.env));

@@ -1,10 +1,11 @@
-//! A run directory comes to be under a hidden name, and gets its own when the run's beginning stands in the ledger.
+//! A run directory is created under a hidden name, and renamed when the ledger has the run's start.
 //!
-//! So no process ever sees a directory of a run that is not listed, whenever `run start` is killed. What a killed one left under a hidden
-//! name is settled by the next command: it gets its own name where the ledger knows the run, and is removed where it does not.
+//! So no process sees the directory of an unlisted run, whenever `run start` is killed. The next command
+//! settles a leftover hidden directory: it is renamed if the ledger knows the run, and removed otherwise.
 //!
-//! Who makes a directory holds a shared lock of the runs root meanwhile; who settles one holds it alone. The kernel lets go of both with
-//! the process, so what is there under the exclusive lock was left by a process that is gone.
+//! Who makes a directory holds a shared lock of the runs root meanwhile; who settles one holds it alone. The
+//! kernel lets go of both with the process, so what is there under the exclusive lock was left by a process
+//! that is gone.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,10 +21,10 @@ use crate::layout::{self, RunDir};
 /// What the name of a run directory begins with until its run is listed.
 const HIDDEN: &str = ".new-";
 
-/// How long another process is waited for that makes or settles a run directory; it takes some milliseconds.
+/// Maximum wait for another process that creates or settles a run directory, which takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A run directory that has no name of its own yet.
+/// A run directory that still has a hidden name.
 pub(crate) struct UnfinishedRun {
     /// Where it lies until then.
     pub(crate) dir: RunDir,
@@ -32,7 +33,7 @@ pub(crate) struct UnfinishedRun {
 }
 
 impl UnfinishedRun {
-    /// Begins the directory of a run, and settles what killed processes left.
+    /// Creates the directory of a run, and settles leftovers of killed processes.
     pub(crate) fn begin(runs_root: &Path, id: &RunId, ledger: &Ledger) -> Result<Self, RunError> {
         fs::create_dir_all(runs_root)?;
         settle_all(runs_root, ledger)?;
@@ -42,19 +43,19 @@ impl UnfinishedRun {
         Ok(Self { dir, named: RunDir::of(runs_root, id), _turn: turn })
     }
 
-    /// Gives it its own name: its run is listed.
+    /// Renames it: its run is listed.
     pub(crate) fn finish(self) -> Result<(), RunError> {
         Ok(fs::rename(self.dir.root(), self.named.root())?)
     }
 
-    /// Takes it away: no run was made.
+    /// Removes it: no run was created.
     pub(crate) fn discard(self) {
         // What stays is removed by the next run that begins.
         let _stays = fs::remove_dir_all(self.dir.root());
     }
 }
 
-/// Gives the directory of a run its own name, where a process was killed before it did.
+/// Renames the directory of a run if a process was killed before doing so.
 pub(crate) fn settle(runs_root: &Path, id: &RunId) -> Result<(), RunError> {
     let unfinished = hidden(runs_root, id);
     if !unfinished.has(layout::RUN) {
@@ -69,7 +70,7 @@ pub(crate) fn settle(runs_root: &Path, id: &RunId) -> Result<(), RunError> {
 }
 
 fn settle_all(runs_root: &Path, ledger: &Ledger) -> Result<(), RunError> {
-    // While another process makes one, nothing is settled; the next one does it.
+    // While another process creates one, nothing is settled; the next command does it.
     let Some(_turn) = DirectoryTurn::take(runs_root, TurnPurpose::Change, Duration::ZERO)? else {
         return Ok(());
     };
@@ -94,6 +95,6 @@ fn hidden(runs_root: &Path, id: &RunId) -> RunDir {
 
 fn turn(runs_root: &Path, purpose: TurnPurpose) -> Result<DirectoryTurn, RunError> {
     let turn = DirectoryTurn::take(runs_root, purpose, PATIENCE)?;
-    let owner = || "it makes or settles the directory of a run".to_owned();
+    let owner = || "it creates or repairs a run directory".to_owned();
     turn.ok_or_else(|| LockError::Held { path: runs_root.to_owned(), owner: owner() }.into())
 }

@@ -1,7 +1,7 @@
-//! The gates of a run's present patch once more, on a copy, exactly as an attempt's verification runs them.
+//! Runs the gates of a run's current patch again on a copy, exactly like an attempt's verification.
 //!
-//! What always holds: nothing is written into the run's directory or the ledger; the copy lies in Crucible's own temporary
-//! directory and is gone afterwards.
+//! Invariants: nothing is written to the run directory or the ledger; the copy is in Crucible's temporary
+//! directory and is removed afterwards.
 
 use crucible_host::fs::{create_dir_all, temp_dir_in};
 use crucible_ledger::Ledger;
@@ -28,16 +28,16 @@ const REFUSED: Code = Code::new("verify-patch-refused");
 pub struct VerifiedAgain {
     /// Whether the change may land, and why not.
     pub verdict: Verdict,
-    /// The gates' report; absent where the patch gate refuses the patch, so that no gate ran.
+    /// The gates' report; absent if the patch gate refuses the patch, so that no gate ran.
     pub report: Option<VerifyReport>,
 }
 
-/// Judges the patch of a run once more, and runs the gates of this set on a copy of the base with it.
+/// Judges the patch of a run again, and runs the gates of this set on a copy of the base with it.
 ///
 /// # Errors
 ///
-/// Fails when the run has no attempt that came to its gates, when its files were edited, when the repository is not at the
-/// run's base, or when a process cannot be started as required.
+/// Fails when the run has no attempt that came to its gates, when its files were edited, when the repository
+/// is not at the run's base, or when a process cannot be started as required.
 pub async fn verify_again(
     world: &World<'_>,
     dir: &RunDir,
@@ -75,7 +75,7 @@ pub async fn verify_again(
     }
 }
 
-/// The same for an attempt whose files were found to be as they were recorded; with the trial, where gates ran.
+/// The same for an attempt whose files were checked already; with the trial if gates ran.
 pub(crate) async fn verify_outcome(
     world: &World<'_>,
     dir: &RunDir,
@@ -89,7 +89,7 @@ pub(crate) async fn verify_outcome(
     let git = world.git(&record.repo, &room.path().join("git")).await?;
     trial::require_base(&git, record).await?;
     let plan = Plan::parse(&dir.read_text(layout::PLAN)?)
-        .map_err(|_| dir.malformed(layout::PLAN, "it is no plan"))?;
+        .map_err(|_| dir.malformed(layout::PLAN, "it is not a valid plan"))?;
     let analysis: Analysis = dir.read_document(layout::ANALYSIS)?;
     let format = EditFormat::UnifiedDiff;
     let ground = PatchContext { git: &git, record, format, plan: &plan, gate_files: &analysis.gate_files };
@@ -100,7 +100,7 @@ pub(crate) async fn verify_outcome(
         verdict.push(Finding::error(
             REFUSED,
             layout::PATCH,
-            "The patch gate refuses it, so no gate was run.",
+            "The patch gate refused the patch, so no other gate ran.",
         ));
         return Ok((VerifiedAgain { verdict, report: None }, None));
     };

@@ -1,11 +1,12 @@
-//! Everything that a run recorded, checked once more: offline, and without changing anything.
+//! Checks the complete record of a run: offline, and without changing anything.
 //!
-//! First everything is read into one value (`reading`): the events from the ledger, the files of the run, what the ledger
-//! keeps of them, the commit. Then that value is judged (`judging`), which is a pure function. What counts is the ledger; its
-//! own chain is checked from the run's first event to its end, and a landed commit vouches for it.
+//! First everything is read into one value (`reading`): the events from the ledger, the files of the run,
+//! what the ledger keeps of them, the commit. Then that value is judged (`judging`), which is a pure
+//! function. The ledger is authoritative; its chain is checked from the run's first event to its end, and a
+//! landed commit vouches for it.
 //!
-//! What always holds: no link in the run directory is followed, no pipe is waited at, no file is read further than what it
-//! is to be compared with, and a run is judged as far as it has come by its events.
+//! Invariants: links in the run directory are not followed, pipes are not opened, no file is read further
+//! than what it is to be compared with, and a run is judged as far as it has come by its events.
 
 mod judging;
 mod reading;
@@ -27,7 +28,7 @@ pub use unrecorded::{AccountedFiles, FilesListed, UnrecordedFiles, unrecorded};
 /// What came of checking the record of a run.
 #[derive(Debug, Clone)]
 pub struct RecordCheck {
-    /// How far the run has come by its events; nothing where there are none.
+    /// The run's state by its events; `None` without events.
     pub reached: Option<RunState>,
     /// How many events it has.
     pub events: u64,
@@ -39,11 +40,11 @@ pub struct RecordCheck {
     pub verdict: Verdict,
 }
 
-/// Checks the record of a run. The repository is looked for where the run was started, or at `repo`.
+/// Checks the record of a run. The repository is at the path where the run was started, or at `repo`.
 ///
 /// # Errors
 ///
-/// Fails when the ledger cannot be read, or git cannot be run. Whatever is wrong with the record is a finding.
+/// Fails when the ledger cannot be read, or git cannot be run. Errors in the record are findings.
 pub async fn verify_record(
     world: &World<'_>,
     dir: &RunDir,
@@ -54,8 +55,8 @@ pub async fn verify_record(
     Ok(judging::judge(&read))
 }
 
-/// Checks the record of a run that is about to land. The ledger's chain and the tree that the patch makes are the landing's own to check;
-/// no process is started.
+/// Checks the record of a run that is about to land. The landing itself checks the ledger's chain and the
+/// patch's tree; no process is started.
 ///
 /// # Errors
 ///

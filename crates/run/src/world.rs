@@ -1,4 +1,4 @@
-//! What a run works with: the outside world, handed in by whoever starts it.
+//! The environment of a run, passed in by its caller.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::error::RunError;
 use crate::layout::{RUN, RunDir};
 use crate::unfinished::settle;
 
-/// The places and means of a run.
+/// The directories and services of a run.
 pub struct World<'a> {
     /// The environment the command began with.
     pub env: &'a Environment,
@@ -23,7 +23,7 @@ pub struct World<'a> {
     pub sandbox: Arc<Sandbox>,
     /// Where run directories lie.
     pub runs_root: PathBuf,
-    /// Where temporary files lie that belong to no run yet.
+    /// The directory for temporary files that belong to no run yet.
     pub tmp: PathBuf,
 }
 
@@ -35,7 +35,8 @@ impl World<'_> {
         Ok(git.with_scratch(scratch.to_owned()))
     }
 
-    /// Opens the repository at `path` for a new run, and refuses one that holds a place of ours, before anything is written there.
+    /// Opens the repository at `path` for a new run, and refuses one that contains a directory of Crucible,
+    /// before anything is written there.
     ///
     /// # Errors
     ///
@@ -46,12 +47,12 @@ impl World<'_> {
         Ok(git)
     }
 
-    /// The directory of an existing run.
+    /// Returns the directory of an existing run.
     ///
     /// # Errors
     ///
-    /// [`RunError::NoSuchRun`] when there is none of this name, or the name is none of ours. Fails when what a killed process left of it
-    /// cannot be settled.
+    /// [`RunError::NoSuchRun`] when there is no run of this name, or the name is invalid. Fails when
+    /// leftovers of a killed process cannot be settled.
     pub fn open_run(&self, id: &str) -> Result<RunDir, RunError> {
         let none = || RunError::NoSuchRun { id: id.escape_debug().to_string(), root: self.runs_root.clone() };
         let id = id.parse().map_err(|_| none())?;
@@ -62,13 +63,13 @@ impl World<'_> {
         if dir.has(RUN) { Ok(dir) } else { Err(none()) }
     }
 
-    /// Refuses runs and temporary copies inside the repository: what a run writes must never become a part of what
-    /// it judges.
+    /// Refuses runs and temporary copies inside the repository: a run's output must never become part of its
+    /// input.
     pub(crate) fn outside_of(&self, repo: &Path) -> Result<(), RunError> {
         outside_of(repo, &[&self.runs_root, &self.tmp])
     }
 
-    /// The same for a run that there is: its own directory may have become a link that leads inside.
+    /// The same for an existing run: its own directory may have become a link into the repository.
     pub(crate) fn run_outside_of(&self, repo: &Path, dir: &RunDir) -> Result<(), RunError> {
         outside_of(repo, &[&self.runs_root, &self.tmp, dir.root()])
     }

@@ -1,10 +1,10 @@
-//! Names of files and directories that hold secrets whatever stands in them.
+//! File and directory names that mean a secret, whatever the content.
 //!
-//! What always holds: upper and lower case are the same, `\` separates like `/`, and the marks of a backup copy (`~`, `.bak`,
-//! `.old` and their like) change nothing.
+//! Invariants: case is ignored, `\` separates like `/`, and backup suffixes (`~`, `.bak`, `.old` and similar)
+//! are ignored.
 
-/// Whether the last name of `path`, or its place, says that the file holds secrets: `.env` and everything that begins so,
-/// `*.pem`, `*.key`, `id_rsa`, `.npmrc`, `.netrc`, `credentials.json`, files in `.ssh`, and more.
+/// Returns whether the file name or directory of `path` means a secret: `.env*`, `*.pem`, `*.key`, `id_rsa`,
+/// `.npmrc`, `.netrc`, `credentials.json`, files in `.ssh`, and more.
 #[must_use]
 pub fn is_secret_file(path: &str) -> bool {
     let path = path.to_ascii_lowercase().replace('\\', "/");

@@ -1,7 +1,8 @@
-//! Values that a program was handed: they are known, so no rule has to guess at them, and nothing that it says or leaves may hold one.
+//! Secret values that Crucible itself passed to a program. They are known, so no rule has to guess, and the
+//! program's output must not contain them.
 //!
-//! What always holds: where one value holds another the longer one goes, what stands in its place is not looked at again, and the work is
-//! linear in the text.
+//! Invariants: if one value contains another, the longer one is replaced; replacements are not scanned again;
+//! the work is linear in the text.
 
 use std::fmt;
 
@@ -10,7 +11,7 @@ use crucible_model::Secret;
 
 use crate::scanner::MARKER_BEGIN;
 
-/// The shortest value, in bytes and without the space around it, that can be told from other text.
+/// Minimum length of a value in bytes, without surrounding space, that can be distinguished from other text.
 pub const SHORTEST_HANDED: usize = 6;
 
 /// Values that a program was handed.
@@ -23,7 +24,7 @@ pub struct HandedKeys {
 #[derive(Clone)]
 enum Finder {
     Of(AhoCorasick),
-    /// It cannot be made, for values of absurd lengths: everything could hold one.
+    /// It cannot be built because values are absurdly long; any text may hold one.
     Unmade,
 }
 
@@ -54,7 +55,7 @@ impl HandedKeys {
         }
     }
 
-    /// The bytes with `[secret:handed-over]` in the place of each.
+    /// Returns the bytes with each value replaced by `[secret:handed-over]`.
     #[must_use]
     pub fn out_of(&self, bytes: &[u8]) -> Vec<u8> {
         let marker = format!("{MARKER_BEGIN}handed-over]");

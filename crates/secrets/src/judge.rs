@@ -1,8 +1,9 @@
-//! Questions about a candidate that a regex cannot answer: how random it is, whether it is a placeholder, what stands before.
+//! Checks of a candidate that a regex cannot express: its randomness, whether it is a placeholder, what
+//! precedes it.
 //!
-//! What always holds: each answer depends on the bytes given and on at most 96 bytes before a position.
+//! Invariant: a result depends only on the given bytes and on at most 96 bytes before a position.
 
-/// Shannon entropy in bits for each byte; 0 for nothing and for one repeated byte.
+/// Returns the Shannon entropy in bits per byte; 0 for no bytes and for one repeated byte.
 pub(crate) fn entropy(bytes: &[u8]) -> f32 {
     let mut counts = [0_u32; 256];
     for &byte in bytes {
@@ -19,8 +20,8 @@ pub(crate) fn entropy(bytes: &[u8]) -> f32 {
         .sum()
 }
 
-/// Whether some run of at least eight letters and digits has two of each and changes between them at least twice: words,
-/// names, numbers and words with a number behind them do not.
+/// Returns whether a run of at least eight letters and digits has two of each and alternates at least twice.
+/// Words, numbers and words followed by a number do not.
 pub(crate) fn is_mixed(bytes: &[u8]) -> bool {
     bytes.split(|byte| !byte.is_ascii_alphanumeric()).any(|run| {
         let digits = run.iter().filter(|byte| byte.is_ascii_digit()).count();
@@ -29,7 +30,8 @@ pub(crate) fn is_mixed(bytes: &[u8]) -> bool {
     })
 }
 
-/// Whether the text stands where a secret will go: `EXAMPLE`, `your-key`, `xxxxx`, `${VAR}`, `<token>`, `password`.
+/// Returns whether the text is a placeholder: `EXAMPLE`, `your-key`, `xxxxx`, `${VAR}`, `<token>`,
+/// `password`.
 pub(crate) fn is_placeholder(bytes: &[u8]) -> bool {
     let text: Vec<u8> = bytes.to_ascii_lowercase();
     is_template(&text)
@@ -38,8 +40,8 @@ pub(crate) fn is_placeholder(bytes: &[u8]) -> bool {
         || PARTS.iter().any(|word| text.windows(word.len()).any(|part| part == word.as_bytes()))
 }
 
-/// The same of a text that people choose themselves, in which such a word may stand by chance: only where it consists of nothing else,
-/// numbers behind a word aside, it is taken for a placeholder.
+/// Like [`is_placeholder`], for text that people choose and that may contain such a word by chance. It is a
+/// placeholder only if nothing but a trailing number surrounds the word.
 pub(crate) fn is_whole_placeholder(bytes: &[u8]) -> bool {
     let text: Vec<u8> = bytes.to_ascii_lowercase();
     let is_word = |text: &[u8]| {
@@ -66,7 +68,7 @@ fn is_template(text: &[u8]) -> bool {
     }
 }
 
-/// Where the token begins that ends at `end`, or nothing when it is longer than `longest` bytes.
+/// Returns the start of the token that ends at `end`, or `None` if it is longer than `longest` bytes.
 pub(crate) fn token_start(bytes: &[u8], end: usize, longest: usize) -> Option<usize> {
     let length = bytes[..end]
         .iter()
@@ -77,8 +79,8 @@ pub(crate) fn token_start(bytes: &[u8], end: usize, longest: usize) -> Option<us
     (length <= longest).then_some(end - length)
 }
 
-/// Whether a token can begin at `position`: no letter, digit or underscore before it, except as the end of an escape
-/// (`\n`, `\x22`, `\u0022`, `%3D`) or of a terminal colour.
+/// Returns whether a token can begin at `position`: no letter, digit or underscore precedes it, except at the
+/// end of an escape (`\n`, `\x22`, `\u0022`, `%3D`) or terminal colour.
 pub(crate) fn at_edge(bytes: &[u8], position: usize) -> bool {
     let before = &bytes[..position];
     match before {
@@ -125,7 +127,7 @@ const PARTS: &[&str] = &[
     "123456789",
 ];
 
-/// Words that stand beside others in a placeholder.
+/// Words that accompany others in a placeholder.
 const BESIDE: &[&str] =
     &["your", "my", "the", "here", "some", "insert", "me", "change", "not", "real", "with"];
 

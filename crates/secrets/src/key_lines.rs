@@ -1,12 +1,13 @@
-//! The lines of Base64 that a private key is written in, found from their end upward.
+//! Finds the Base64 lines of a private key, from its end upward.
 //!
-//! Of a key that was cut at its begin nothing is left to know it by but its END line and the lines above that. They are walked from
-//! below: a token of Base64, the gap to the line above (an end of line, spelled out or escaped, and what the lines begin with), the
-//! next token.
+//! A key whose beginning was cut off is recognisable only by its END line and the lines above it. The search
+//! goes up: a Base64 token, the gap to the line above (a line break, plain or escaped, and the prefix of the
+//! lines), the next token.
 //!
-//! What always holds: a walk looks at no more than [`KEY_REACH`] bytes before its end and [`KEY_MARGIN`] before the first byte that it takes.
+//! Invariant: a search reads at most [`KEY_REACH`] bytes before its end and [`KEY_MARGIN`] before the first
+//! byte of the match.
 
-/// How many bytes before its END line a key is looked for.
+/// Number of bytes before its END line in which a key is searched.
 pub(crate) const KEY_REACH: usize = 16 * 1024;
 
 /// How many bytes before the first byte of a key decide that it begins there.
@@ -14,18 +15,18 @@ pub(crate) const KEY_MARGIN: usize = 128;
 
 /// Bytes of Base64 that a whole line of a key has at least.
 const FULL_LINE: usize = 40;
-/// Lines at a key's end that may be shorter: the last one, and a checksum.
+/// Number of lines at a key's end that may be shorter: the last line and a checksum.
 const SHORT_LINES: usize = 2;
 /// Bytes of a key without a whole line.
 const LEAST: usize = 24;
 /// Bytes that a line may begin with before its Base64: a number, a mark of a comment or of a diff.
 const LONGEST_PREFIX: usize = 32;
-/// Bytes between the Base64 of a line and its end: quotes, a comma.
+/// Maximum bytes between the Base64 and the end of a line: quotes, a comma.
 const LONGEST_SUFFIX: usize = 8;
-/// How far above what was read last the next token can end, short lines between them included.
+/// Maximum distance to the end of the next token above, short lines included.
 const FARTHEST: usize = 256;
 
-/// Where the lines of a key begin that end before `end`, if there are any.
+/// Returns the start of the key lines that end before `end`, if any.
 pub(crate) fn key_above(bytes: &[u8], end: usize) -> Option<usize> {
     let floor = end.saturating_sub(KEY_REACH);
     let (mut start, mut cursor) = (None, end);
@@ -52,7 +53,7 @@ pub(crate) fn key_above(bytes: &[u8], end: usize) -> Option<usize> {
     start.filter(|_| longest >= LEAST)
 }
 
-/// Nothing that [`key_above`] finds from an end at or behind `settled` begins before this.
+/// No match of [`key_above`] from an end at or after `settled` begins before this.
 pub(crate) fn key_may_begin(bytes: &[u8], settled: usize) -> usize {
     let floor = settled.saturating_sub(KEY_REACH);
     let mut cursor = settled;
@@ -80,7 +81,7 @@ pub(crate) fn key_may_begin(bytes: &[u8], settled: usize) -> usize {
     }
 }
 
-/// The Base64 at the end of the line above the one that `below` stands in.
+/// Returns the Base64 at the end of the line above the line of `below`.
 fn token_above(bytes: &[u8], below: usize, floor: usize) -> Option<std::ops::Range<usize>> {
     let lowest = below.saturating_sub(LONGEST_PREFIX).max(floor);
     let line_end = bytes[lowest..below].iter().rposition(|byte| matches!(byte, b'\n' | b'\\'))? + lowest;

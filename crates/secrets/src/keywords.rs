@@ -1,11 +1,12 @@
-//! The keywords of all rules, and two ways to find them that give the same answer.
+//! The keywords of all rules, and two equivalent ways to find them.
 //!
-//! How it works: a small table tells of three bytes whether a keyword may begin with them; where one may, those with the same first two bytes are
-//! compared. The table is made in no time, and a program that looks through a receipt or a command line needs no more. An automaton over all keywords is faster by the
-//! byte and costs some milliseconds to make: it is made as soon as so much was searched that it pays.
+//! A small table says whether a keyword may begin with three given bytes. If so, the keywords with the same
+//! first two bytes are compared. The table is cheap to build and enough for a receipt or a command line. An
+//! automaton over all keywords is faster per byte but takes some milliseconds to build. It is built once
+//! enough bytes were searched.
 //!
-//! What always holds: upper and lower case of ASCII letters are the same, the work is linear in the text, and which of the two ways was taken changes
-//! nothing but the time.
+//! Invariants: ASCII case is ignored, the work is linear in the text, and which of the two ways was taken
+//! changes nothing but the time.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,7 +21,7 @@ const PAYS: usize = 256 * 1024;
 /// The table has two to this many places.
 const PLACES: u32 = 15;
 
-/// A keyword that stands in a text, and a rule that it belongs to.
+/// A keyword match and one of its rules.
 pub(crate) type Hit = (Range<usize>, usize);
 
 /// The keywords of all rules.
@@ -30,7 +31,7 @@ pub(crate) struct Keywords {
     longest: usize,
     /// A bit for each place of three bytes with which a keyword begins.
     begins: Box<[u64]>,
-    /// Nothing inside where it cannot be made: the other way goes on.
+    /// `None` inside if the automaton cannot be built; the table is used then.
     automaton: OnceLock<Option<AhoCorasick>>,
     searched: AtomicUsize,
 }
@@ -117,7 +118,7 @@ impl Keywords {
                 self.compare_at(buffer, within.start + at, hits);
             }
         }
-        // The last two bytes of the buffer have no third one behind them.
+        // The last two bytes of the buffer are not followed by a third one.
         for at in within.start + text.len().saturating_sub(2)..within.end {
             self.compare_at(buffer, at, hits);
         }
@@ -136,7 +137,8 @@ impl Keywords {
     }
 }
 
-/// Where the table tells of these bytes. Letters of both cases share a place, and other bytes may: a bit says no more than that a keyword may begin.
+/// Returns the table bit for three bytes. Both cases of a letter share a bit and other bytes may too: a set
+/// bit only means that a keyword may begin here.
 fn place(three: [u8; 3]) -> (usize, u64) {
     let number = u32::from_be_bytes([0, three[0], three[1], three[2]]) | 0x20_2020;
     let place = number.wrapping_mul(0x9e37_79b1) >> (u32::BITS - PLACES);
@@ -153,7 +155,7 @@ mod tests {
     use crate::rule;
     use crate::scanner::BUILTIN_RULES;
 
-    /// Those of the rules that Crucible brings along, which have one of two bytes among them.
+    /// Returns the keywords of the built-in rules, one of which has two bytes.
     fn builtin() -> Keywords {
         let rules = rule::written(BUILTIN_RULES);
         Keywords::new(rules.iter().map(|rule| &rule.keywords[..]))

@@ -1,15 +1,17 @@
 //! Secret rules, scanning and redaction.
 //!
-//! What it owns: the rules in `rules.toml`, the scanner that runs them, redaction of whole texts and of streams, finding values that
-//! somebody was handed, and the list of file names that hold secrets whatever stands in them.
+//! This crate has the rules in `rules.toml`, their scanner, redaction of texts and streams, the search for
+//! known values, and the list of file names that mean a secret.
 //!
-//! How it works: the keywords of all rules are found first. Where a keyword stands, the rule's regex is tried, anchored
-//! there and on at most [`REACH`] bytes, so the work is linear in the input whatever it holds, and the answer depends on
-//! nothing farther away (but for the lines of a private key above its END line, of which at most 16 KiB count). That is why a stream redacts to the same bytes however it is cut into pieces. A rule is
-//! read and its regex compiled when its keyword is met for the first time, and the automaton that finds keywords in much text is made
-//! when there is much text: a short text costs next to nothing, also the first one.
+//! The scanner first finds the keywords of all rules. At each keyword it tries the rule's regex, anchored and
+//! on at most [`REACH`] bytes. The work is therefore linear in the input, and the result depends on nothing
+//! farther away (but for the lines of a private key above its END line, of which at most 16 KiB count). That
+//! is why a stream redacts to the same bytes however it is cut into pieces. A rule is read and its regex
+//! compiled when its keyword is met for the first time, and the automaton that finds keywords in much text is
+//! made when there is much text: a short text costs next to nothing, also the first one.
 //!
-//! What always holds: no I/O, no clock, no environment. No value in this crate shows a secret in its `Debug` or in a finding.
+//! What always holds: no I/O, no clock, no environment. No value in this crate shows a secret in its `Debug`
+//! or in a finding.
 
 mod file_name;
 mod handed;

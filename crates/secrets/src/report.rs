@@ -14,7 +14,7 @@ pub fn findings(matches: &[SecretMatch<'_>], path: &str) -> Verdict {
             Code::new("secrets-detected"),
             format!("{path}:{} {}", found.line, found.rule),
             format!(
-                "This looks like {}: take it out of the text, and revoke it if anyone could have read it.",
+                "This looks like {}; remove it, and revoke it if anyone could have read it.",
                 found.description
             ),
         )

@@ -1,10 +1,12 @@
-//! One secret rule: how it is written in `rules.toml`, what a valid one is, and what it finds at a keyword.
+//! A secret rule: its form in `rules.toml`, its validation, and its match at a keyword.
 //!
-//! The file `rules.toml` explains every field. A rule is checked when it is read; its regex is compiled when its keyword is
-//! first met. A regex that does not compile reports everything it could have reported: a broken rule hides nothing.
+//! The file `rules.toml` explains every field. A rule is validated when it is read. Its regex is compiled
+//! when its keyword first occurs. A regex that does not compile matches everything it could have matched, so
+//! a broken rule hides nothing.
 //!
-//! Most of the file is samples, and a text meets the keywords of few rules. Of the rules that Crucible brings along therefore only the keywords are
-//! read at once, and each rule when it is met; that the outcome is that of reading the whole file is tested.
+//! Most of the file is samples, and a text has the keywords of few rules. Of the built-in rules, only the
+//! keywords are therefore read at once, and each rule when needed. A test checks that the result equals
+//! reading the whole file.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -42,14 +44,14 @@ impl fmt::Display for RuleId {
 #[derive(Debug, Error)]
 pub enum RulesError {
     /// The text is not a TOML document of rules.
-    #[error("the rules cannot be read; correct the TOML")]
+    #[error("cannot read the rules; correct the TOML")]
     Unreadable {
         /// What the parser says.
         #[from]
         source: toml::de::Error,
     },
     /// Two rules have one id.
-    #[error("two rules are called `{id}`; rename one")]
+    #[error("duplicate rule id `{id}`; rename one")]
     Twice {
         /// The id.
         id: RuleId,
@@ -64,7 +66,7 @@ pub enum RulesError {
     },
 }
 
-/// What may stand directly before a match.
+/// What may directly precede a match.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Left {
@@ -105,7 +107,7 @@ enum Placeholders {
     SkipWhole,
 }
 
-/// What has to stand above a match, and belongs to it.
+/// What must precede a match on the lines above; it becomes part of the match.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Above {
@@ -166,11 +168,11 @@ struct RuleFile {
     rule: Vec<Rule>,
 }
 
-/// A rule as a file writes it: its keywords are known, the rest is read when it is first asked for.
+/// An unparsed rule of a file: its keywords are known, the rest is parsed on first use.
 #[derive(Debug)]
 pub(crate) struct WrittenRule {
     pub(crate) keywords: Vec<String>,
-    /// Its fields as TOML; nothing where it was read at once.
+    /// Its fields as TOML; empty if it was parsed at once.
     fields: &'static str,
     rule: OnceLock<Rule>,
 }
@@ -195,7 +197,7 @@ impl WrittenRule {
     }
 }
 
-/// The rules that Crucible brings along, of which nothing but the keywords is read yet.
+/// Returns the built-in rules with only their keywords parsed.
 pub(crate) fn written(text: &'static str) -> Vec<WrittenRule> {
     text.split(HEADING).skip(1).map(WrittenRule::of).collect()
 }
@@ -224,8 +226,8 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Rule>, RulesError> {
 }
 
 impl Rule {
-    /// The secret that this rule sees at the keyword `bytes[hit]`, or nothing. Looks at no byte beyond `REACH` after the
-    /// keyword's begin; the tail is not part of the answer.
+    /// Returns the secret that this rule finds at the keyword `bytes[hit]`. Reads at most `REACH` bytes from
+    /// the keyword's start; the tail is not included.
     pub(crate) fn find(&self, bytes: &[u8], hit: Range<usize>) -> Option<Range<usize>> {
         if self.keyword_case == KeywordCase::Exact
             && !self.keywords.iter().any(|keyword| keyword.as_bytes() == &bytes[hit.clone()])
@@ -243,7 +245,7 @@ impl Rule {
         let Some(regex) = self.compiled() else {
             return Some(start..start + window.len());
         };
-        // Most keywords stand in harmless text: only a match pays for capture groups.
+        // Most keywords are in harmless text, so capture groups run only on a match.
         let whole = regex.find(window)?;
         let secret = match self.secret_group {
             0 => whole.range(),
@@ -259,7 +261,7 @@ impl Rule {
         }
     }
 
-    /// Where the block that this rule opened ends in `bytes`, if its end is there.
+    /// Returns the end in `bytes` of the block that this rule opened, if present.
     pub(crate) fn block_end(&self, bytes: &[u8]) -> Option<usize> {
         let pattern = self.block_end.as_deref()?;
         let regex = self.compiled_end.get_or_init(|| compile(pattern)).as_ref()?;
@@ -286,20 +288,20 @@ impl Rule {
     fn fault(&self) -> Option<&'static str> {
         let id = self.id.as_str();
         if id.is_empty() || !id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
-            return Some("an id is lowercase letters, digits and `-`");
+            return Some("an id must consist of lowercase letters, digits and `-`");
         }
         if self.keywords.is_empty() || self.keywords.iter().any(|keyword| !(2..=64).contains(&keyword.len()))
         {
             return Some("give at least one keyword, each of 2 to 64 bytes");
         }
         if self.above == Above::KeyLines && self.lookback > 0 {
-            return Some("`above` and `lookback` do not go together");
+            return Some("`above` and `lookback` exclude each other");
         }
         if self.lookback > LOOKBACK {
-            return Some("`lookback` is at most 80");
+            return Some("`lookback` must be at most 80");
         }
         if (self.tail == Tail::Block) != self.block_end.is_some() {
-            return Some("`tail = \"block\"` and `block_end` go together");
+            return Some("`tail = \"block\"` and `block_end` need each other");
         }
         None
     }
@@ -383,7 +385,7 @@ mod tests {
                 if !found.iter().any(|found| *found.rule == rule.id) {
                     wrong.push(format!("{}: nothing found in {sample}; others: {found:?}", rule.id));
                 }
-                // What was redacted once is not taken for a secret again.
+                // Redacted text is not taken for a secret again.
                 let redacted = Scanner::builtin().redact(&text).text.into_owned();
                 if Scanner::builtin().redact(&redacted).count != 0 {
                     wrong.push(format!("{}: its redaction holds a secret: {redacted}", rule.id));

@@ -1,6 +1,7 @@
-//! The scanner: all rules behind their keywords, and the whole-text ways to use it.
+//! The scanner: all rules with their keywords, and functions for whole texts.
 //!
-//! What always holds: a scan is linear in its input, its result is sorted and free of overlaps, and no secret leaves in it.
+//! Invariants: a scan is linear in its input, its result is sorted without overlaps, and it contains no
+//! secret.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,12 +21,12 @@ pub struct Scanner {
     keywords: Keywords,
 }
 
-/// One secret that a scan found. It says where, never what.
+/// A match of a scan. It has the position, never the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretMatch<'s> {
-    /// The rule that found it; where several did, the one that stands first.
+    /// The rule that matched; the first one listed if several did.
     pub rule: &'s RuleId,
-    /// What it looks like, as words after "this looks like".
+    /// A description that completes "this looks like".
     pub description: &'s str,
     /// Its bytes in the scanned text.
     pub range: Range<usize>,
@@ -33,20 +34,20 @@ pub struct SecretMatch<'s> {
     pub line: u64,
 }
 
-/// How the text begins that stands where a secret was; the rule's id and `]` follow.
+/// The beginning of a replacement; the rule's id and `]` follow.
 pub const MARKER_BEGIN: &str = "[secret:";
 
 /// A text without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redacted<'a> {
-    /// The text, each secret replaced by `[secret:<rule-id>]`; borrowed when there was none.
+    /// The text with each secret replaced by `[secret:<rule-id>]`; borrowed if there was none.
     pub text: Cow<'a, str>,
     /// How many were replaced.
     pub count: u64,
 }
 
 impl Scanner {
-    /// The rules that Crucible brings along, each read when one of its keywords is met for the first time.
+    /// Returns the built-in rules. Each is parsed when its keyword first occurs.
     #[must_use]
     pub fn builtin() -> &'static Self {
         static BUILTIN: LazyLock<Scanner> = LazyLock::new(|| Scanner::of(rule::written(BUILTIN_RULES)));
@@ -66,7 +67,7 @@ impl Scanner {
         Self { rules, keywords }
     }
 
-    /// Every secret in `bytes`, in order, none overlapping another.
+    /// Returns all secrets in `bytes`, in order and without overlaps.
     #[must_use]
     pub fn scan(&self, bytes: &[u8]) -> Vec<SecretMatch<'_>> {
         let mut line = 1;

@@ -1,12 +1,13 @@
-//! Redaction of bytes that come piece by piece, such as the output of a running process.
+//! Redaction of bytes that arrive in pieces, such as the output of a running process.
 //!
-//! How it works: the newest bytes are held back until the walk has settled them; everything before goes out at once. What may be lines of a private key
-//! waits until it is known whether its END line follows. The result does not depend on where the pieces are cut: it equals [`Scanner::redact_bytes`] of the whole.
+//! The newest bytes are held back until the scan has decided them; earlier bytes are released at once.
+//! Possible lines of a private key wait until it is known whether an END line follows. The result does not
+//! depend on where the pieces are cut: it equals [`Scanner::redact_bytes`] of the whole.
 //!
-//! What always holds: between two calls at most [`HELD_BACK`] bytes are kept, however long a secret is. Of a secret that is
-//! longer than that only its place is remembered: a token goes on until a byte that cannot belong to one, a private key
-//! block until its END line; its marker is written then, or at the end of the stream. A block that is never closed
-//! redacts everything that follows.
+//! Invariants: between two calls at most [`HELD_BACK`] bytes are kept, however long a secret is. Of a longer
+//! secret only the position is kept: a token goes on until a byte that cannot belong to one, a private key
+//! block until its END line; its marker is written then, or at the end of the stream. A block that is never
+//! closed redacts everything that follows.
 
 use std::fmt;
 use std::mem;
@@ -23,7 +24,7 @@ pub struct StreamRedactor<'s> {
     scanner: &'s Scanner,
     walk: Walk<'s>,
     buffer: Vec<u8>,
-    /// Bytes of the buffer that went out, or whose marker did.
+    /// Number of buffer bytes that were released, or whose marker was.
     written: usize,
     /// The buffer is walked when it is this long: so that tiny pieces cost no more than big ones.
     walk_at: usize,
@@ -36,7 +37,7 @@ impl<'s> StreamRedactor<'s> {
         Self { scanner, walk, buffer: Vec::new(), written: 0, walk_at: 2 * REACH, count: 0 }
     }
 
-    /// Takes the next piece and gives back what is settled by it; often nothing for a small piece.
+    /// Adds the next piece and returns the decided bytes; often none for a small piece.
     #[must_use]
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         self.buffer.extend_from_slice(piece);
@@ -54,14 +55,14 @@ impl<'s> StreamRedactor<'s> {
         out
     }
 
-    /// Gives back the rest. A secret that is still open ends here.
+    /// Returns the rest. A secret that is still open ends here.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         self.walk.advance(&self.buffer, Input::Whole);
         self.write_until(usize::MAX)
     }
 
-    /// How many secrets were replaced in what was given back so far.
+    /// Returns the number of secrets replaced in the bytes returned so far.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count

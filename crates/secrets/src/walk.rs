@@ -1,14 +1,16 @@
-//! The walk over bytes that finds where secrets stand; scanning, redaction and streams are three ways to take it.
+//! The incremental search for secrets, used by scanning, redaction and streams.
 //!
-//! How it works: keywords are settled in the order of their first byte. A keyword is settled only when [`REACH`] bytes from its
-//! first byte on are known, or the input is over, so its answer never depends on how the input was cut. Answers are united
-//! where they overlap; the united span carries the rule that stands first.
+//! Keywords are decided in the order of their first byte. A keyword is decided only when [`REACH`] bytes from
+//! its start are known or the input has ended, so the result never depends on how the input was cut.
+//! Overlapping matches are merged; the merged span has the first rule.
 //!
-//! Two things reach farther than `REACH`, and both are walked once: the run of token bytes after a match, whose end is
-//! remembered, and an open block, in which keywords are not looked at. Backward only the lines of a private key above its END line reach
-//! farther than the lookback: while what was read last may be some, it is not safe.
+//! Two things reach farther than `REACH`, and both are walked once: the run of token bytes after a match,
+//! whose end is remembered, and an open block, in which keywords are not looked at. Backward only the lines
+//! of a private key above its END line reach farther than the lookback: while what was read last may be some,
+//! it is not safe.
 //!
-//! What always holds: spans are sorted, disjoint and not empty; positions count from the first byte of the buffer given.
+//! What always holds: spans are sorted, disjoint and not empty; positions count from the first byte of the
+//! buffer given.
 
 use std::ops::Range;
 
@@ -17,13 +19,13 @@ use crate::key_lines::key_may_begin;
 use crate::rule::Tail;
 use crate::scanner::Scanner;
 
-/// How many bytes, from the first byte of a keyword on, decide whether a secret stands there.
+/// Number of bytes, from the first byte of a keyword, that decide whether it belongs to a secret.
 pub const REACH: usize = crucible_model::SECRET_REACH;
 
 /// How many bytes before a keyword a match may begin.
 pub(crate) const LOOKBACK: usize = 80;
 
-/// How many bytes before the first unsettled position must be kept: the lookback, and the escape before it.
+/// Number of bytes to keep before the first undecided position: the lookback and the escape before it.
 pub(crate) const BEHIND: usize = LOOKBACK + 32;
 
 /// An upper bound for the length of a block's closing line.
@@ -48,7 +50,7 @@ pub(crate) enum Input {
     Whole,
 }
 
-/// A block whose end was not seen yet: where it begins, and where to look on for its end.
+/// A block whose end has not been seen: its start, and where to continue the search.
 #[derive(Debug, Clone, Copy)]
 struct OpenBlock {
     rule: usize,
@@ -63,11 +65,11 @@ pub(crate) struct Walk<'s> {
     /// Every keyword that begins before this is settled.
     settled: usize,
     open: Option<OpenBlock>,
-    /// The run of token bytes, found so far, that ends last.
+    /// The run of token bytes with the last end so far.
     run: Range<usize>,
-    /// Whether the run touched the end of an unfinished buffer.
+    /// Whether the run reached the end of an unfinished buffer.
     run_may_grow: bool,
-    /// Lines of a key whose end is still to come may begin here.
+    /// Key lines whose end is still to come may begin here.
     key_from: usize,
 }
 
@@ -84,7 +86,8 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Settles as much of `buffer` as can be. Call it again with a longer buffer, rebased in between if wanted.
+    /// Decides as much of `buffer` as possible. Call it again with a longer buffer, which may be rebased in
+    /// between.
     pub(crate) fn advance(&mut self, buffer: &[u8], input: Input) {
         self.grow_run(buffer, input);
         self.key_from = usize::MAX;
@@ -161,7 +164,7 @@ impl<'s> Walk<'s> {
         true
     }
 
-    /// Looks for the end of the open block. True when no block is open any more.
+    /// Searches the end of the open block. Returns true if no block is open afterwards.
     fn close_block(&mut self, buffer: &[u8], input: Input) -> bool {
         let Some(open) = self.open else {
             return true;
@@ -184,7 +187,7 @@ impl<'s> Walk<'s> {
         end.is_some()
     }
 
-    /// The end of the run of token bytes that begins at `from`.
+    /// Returns the end of the run of token bytes that begins at `from`.
     fn run_end(&mut self, buffer: &[u8], from: usize, input: Input) -> usize {
         if self.run.contains(&from) {
             return self.run.end;
@@ -204,7 +207,7 @@ impl<'s> Walk<'s> {
         end
     }
 
-    /// Follows a run that touched the end of the buffer into the bytes that came since.
+    /// Extends a run that reached the end of the buffer into new bytes.
     fn grow_run(&mut self, buffer: &[u8], input: Input) {
         if !self.run_may_grow {
             return;

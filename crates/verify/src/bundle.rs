@@ -1,9 +1,10 @@
 //! `failure_bundle.zip` (seed 003 M): everything a colleague needs to understand a failure, in one file that
 //! opens without Crucible.
 //!
-//! Taken are what the run began with, the trace, the events, the model calls, `artifacts/`, `attempts/`, `reviews/`,
-//! `outbox/` and `logs/`. The same run gives the same bytes: entries are sorted, times and permissions fixed, and `MANIFEST.json` tells of each entry what
-//! it is, its digest, and whether something was cut, replaced or left out.
+//! It contains the start record, the trace, the events, the model calls, `artifacts/`, `attempts/`,
+//! `reviews/`, `outbox/` and `logs/`. The same run gives the same bytes: entries are sorted, times and
+//! permissions fixed, and `MANIFEST.json` describes each entry: its digest, and whether something was cut,
+//! replaced or left out.
 //!
 //! What always holds: no link is followed, no device or pipe opened; every entry has passed redaction; what
 //! the seed demands and the run does not have is there as a placeholder that says why.
@@ -25,7 +26,7 @@ pub use manifest::{BundleCut, BundleEntry, BundleGap, BundleManifest, BundleOrig
 /// The entry that describes all others.
 pub const MANIFEST_NAME: &str = "MANIFEST.json";
 
-/// The directories whose content is taken, and where a long file tells more.
+/// The directories in a bundle, and the important part of a long file.
 const DIRECTORIES: [(&str, read::Telling); 5] = [
     ("artifacts", read::Telling::Beginning),
     ("attempts", read::Telling::Beginning),
@@ -34,7 +35,7 @@ const DIRECTORIES: [(&str, read::Telling); 5] = [
     ("reviews", read::Telling::Beginning),
 ];
 
-/// The files beside them that are taken.
+/// Further files in a bundle.
 const FILES: [(&str, read::Telling); 5] = [
     ("TRACE.md", read::Telling::End),
     ("cassette.jsonl", read::Telling::End),
@@ -43,7 +44,7 @@ const FILES: [(&str, read::Telling); 5] = [
     ("run.json", read::Telling::Beginning),
 ];
 
-/// What must be there (seed 003 M), and what is said where it is not.
+/// Required files (seed 003 M), and the text for a missing one.
 const REQUIRED: [(&str, &str); 5] = [
     ("TRACE.md", "this run has no trace"),
     ("artifacts/PLAN.md", "this run ended before a plan was signed"),
@@ -52,37 +53,36 @@ const REQUIRED: [(&str, &str); 5] = [
     ("events.jsonl", "this run has no events"),
 ];
 
-/// The directories that have an entry of their own, so that their emptiness shows.
+/// Directories with an entry of their own, so that empty ones are visible.
 const SHOWN_DIRECTORIES: [&str; 2] = ["outbox/", "reviews/"];
 
 /// A bundle could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
     /// The run directory is not there or is no directory.
-    #[error("{} is no run directory; name one that `crucible run list` shows", path.display())]
+    #[error("{} is not a run directory; list runs with `crucible run list`", path.display())]
     NoRun {
         /// What was given.
         path: PathBuf,
     },
-    /// The archive could not be put together.
-    #[error(
-        "the bundle could not be put together: {0}; remove what is large from the run directory, then try again"
-    )]
+    /// The archive cannot be created.
+    #[error("cannot create the bundle: {0}; remove large files from the run directory, then try again")]
     Archive(#[from] ZipError),
     /// An entry could not be written into the archive.
-    #[error("the bundle could not be written: {0}; see that there is memory for it, then try again")]
+    #[error("cannot write the bundle: {0}; free some memory, then try again")]
     Write(#[from] std::io::Error),
     /// The manifest has no canonical form.
-    #[error("the bundle's manifest could not be written: {0}; report this as a fault of Crucible")]
+    #[error("cannot write the bundle's manifest: {0}; report this as a bug in Crucible")]
     Manifest(#[from] CanonicalError),
 }
 
-/// Makes the bundle of a run, of the files of which `is_told_of` says, by their paths in `run_dir`, that they belong to it: of others nobody
-/// knows who put them there. Files that cannot be read are named in the manifest, and so are those that are left out; they do not stop it.
+/// Creates the bundle of a run from the files that belong to it. `is_told_of` decides that by the path in
+/// `run_dir`; others have an unknown origin. The manifest names unreadable files and files left out; they are
+/// not an error.
 ///
 /// # Errors
 ///
-/// Fails when `run_dir` is no directory, or when the archive cannot be put together.
+/// Fails when `run_dir` is not a directory, or when the archive cannot be created.
 pub fn failure_bundle(run_dir: &Path, is_told_of: &dyn Fn(&Path) -> bool) -> Result<Vec<u8>, BundleError> {
     if !run_dir.is_dir() {
         return Err(BundleError::NoRun { path: run_dir.to_owned() });

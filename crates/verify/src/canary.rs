@@ -1,7 +1,8 @@
-//! Decides whether a gate tests the code that a change touches, from a run on deliberately broken sources. Pure.
+//! Decides whether a gate tests the changed code, from a run on deliberately broken sources. Pure.
 //!
-//! A gate that tests an installed copy of the package, or nothing at all, ends on broken sources as it ended before. It proves nothing
-//! about a change. What always holds: only a difference that the broken sources explain counts, never one in the output alone.
+//! A gate that tests an installed copy of the package, or nothing, has the same result on broken sources. It
+//! proves nothing about a change. Invariant: only a difference explained by the broken sources counts, never
+//! one in the output alone.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,9 +16,9 @@ use crate::tally::{TallyBasis, TestTally};
 pub enum CanaryOutcome {
     /// The gate ended differently: it tests the sources.
     Noticed,
-    /// The gate ended as before: it does not test the sources, and its verdict on a change counts for nothing.
+    /// The gate had the same result: it does not test the sources, so its verdict on a change does not count.
     Unnoticed,
-    /// A gate that fails before any change and passes no test cannot tell; it counts.
+    /// A gate that fails before any change and passes no test cannot show it; it counts.
     #[default]
     Unknown,
     /// The gate was not run on broken sources, because the user switched that off; it counts.
@@ -59,7 +60,7 @@ pub fn judge_canary(before: &GateRun, broken: &GateRun) -> CanaryOutcome {
     };
     let has_lost_tests =
         passed(before).any(|name| !is_green(name)) || tests_passed(broken) < tests_passed(before);
-    // A red test whose file can no longer be loaded is reported by another name.
+    // A failing test whose file no longer loads is reported under another name.
     let is_gone = |name: &str| now.is_some_and(|now| now.is_whole() && !now.tests.contains_key(name));
     let has_lost_failures = with_status(before, TestStatus::Failed).any(is_gone);
     if has_ended_otherwise || has_lost_tests || has_lost_failures {
@@ -69,18 +70,18 @@ pub fn judge_canary(before: &GateRun, broken: &GateRun) -> CanaryOutcome {
     }
 }
 
-/// The tests that passed, where the report is whole.
+/// Returns the tests that passed, if the report is complete.
 fn passed(before: &GateRun) -> impl Iterator<Item = &str> {
     with_status(before, TestStatus::Passed)
 }
 
-/// The tests that ended so, where the report is whole.
+/// Returns the tests with this status, if the report is complete.
 fn with_status(run: &GateRun, status: TestStatus) -> impl Iterator<Item = &str> {
     let whole = run.results.iter().filter(|results| results.is_whole());
     whole.flat_map(move |results| results.with_status(status))
 }
 
-/// How many tests passed; none where the output was cut.
+/// Returns the number of tests that passed; 0 if the output was cut.
 fn tests_passed(run: &GateRun) -> u64 {
     let tally = TestTally::read(run);
     let counts = tally.runners.values().filter(|_| tally.basis == TallyBasis::Whole);

@@ -1,12 +1,12 @@
-//! What kind of failure a gate's end is. A first, simple version: how the process ended comes first, then
-//! what its command is for, then the words it printed.
+//! Classifies the failure of a gate. A simple first version: the exit of the process decides first, then the
+//! purpose of its command, then its output.
 
 use serde::{Deserialize, Serialize};
 
 use crate::gate::{GateEnd, GateRun, NotStarted};
 use crate::runner::missing;
 
-/// The kinds of failures that a fixer is told apart.
+/// The kinds of failures reported to a fixer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureClass {
@@ -16,7 +16,7 @@ pub enum FailureClass {
     Timeout,
     /// It printed without end.
     OutputLimit,
-    /// It wrote to the disk without end.
+    /// It exceeded the disk limit.
     DiskLimit,
     /// A signal ended it, or one of its processes.
     Killed,
@@ -64,7 +64,7 @@ pub fn classify(run: &GateRun) -> FailureClass {
         GateEnd::DiskLimit { .. } => FailureClass::DiskLimit,
         GateEnd::Signalled(_) => FailureClass::Killed,
         GateEnd::NotStarted { why: NotStarted::Sandbox, .. } => FailureClass::Sandbox,
-        // What its setup printed is all there is to tell by.
+        // Only the output of its setup is available.
         GateEnd::NotStarted { why: NotStarted::Setup, .. } => by_words(run),
         GateEnd::NotStarted { why: NotStarted::EmptyCommand | NotStarted::ToolMissing, .. } => {
             FailureClass::ToolMissing
@@ -77,7 +77,7 @@ pub fn classify(run: &GateRun) -> FailureClass {
     }
 }
 
-/// Besides what runners know ([`crate::Runner::signs`]).
+/// In addition to the runners' own signs ([`crate::Runner::signs`]).
 const MISSING: &[&str] = &[
     "error: no such subcommand",
     ": command not found",
@@ -113,7 +113,7 @@ const COMPILER: &[&str] = &[
     "fatal error:",
 ];
 
-/// Said by cargo also when a linter denied a warning, so it tells something only where no linter ran.
+/// Cargo also prints it when a linter denied a warning, so it counts only without a linter.
 const CARGO_COMPILER: &str = "error: could not compile";
 
 fn by_words(run: &GateRun) -> FailureClass {

@@ -1,7 +1,7 @@
-//! Gates: what has to hold before a change may land, and what came of checking it.
+//! Gates: what a change must pass before it may land, and the results of checking it.
 //!
 //! The registry [`builtin_gates`] lists the gates that every plan names (seed 003 F); a repository's own
-//! commands belong to `lite`. Adding a gate is one file here and one entry there.
+//! commands belong to `lite`. Adding a gate takes one file here and one entry there.
 
 mod behavior_catalog_check;
 mod id;
@@ -32,7 +32,7 @@ pub trait Gate: Sync {
     /// What it checks, one sentence.
     fn about(&self) -> &'static str;
 
-    /// What it decides about these outcomes; `None` when nothing of it was executed.
+    /// Returns its verdict on these outcomes; `None` if no part of it ran.
     fn judge(&self, outcomes: &[GateOutcome]) -> Option<Verdict>;
 }
 

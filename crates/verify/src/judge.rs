@@ -1,4 +1,4 @@
-//! Decides what the outcomes of gates mean. Pure: from outcomes to findings.
+//! Judges the outcomes of gates. Pure: from outcomes to findings.
 
 mod environment;
 mod per_test;
@@ -32,7 +32,7 @@ pub struct Requirements<'a> {
 /// What a change is compared with.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Baseline<'a> {
-    /// The gates before any change; a gate that is not among them is compared with nothing.
+    /// The gates before any change; other gates have no baseline.
     pub gates: &'a [GateBefore],
     /// Whether the change may edit tests.
     pub tests: TestFiles,
@@ -40,9 +40,10 @@ pub struct Baseline<'a> {
     pub goal: &'a str,
     /// The paths that the change touches.
     pub changed: &'a [String],
-    /// The files in whose documentation the change edits examples that run as tests: what they show now was not shown to fail before.
+    /// Files in whose documentation the change edits examples that run as tests. Their current results were
+    /// not shown to fail before.
     pub edited_examples: &'a [String],
-    /// Second runs of gates on the same files, which tell flaky tests.
+    /// Second runs of gates on the same files, to detect flaky tests.
     pub reruns: &'a [GateRun],
 }
 
@@ -55,37 +56,38 @@ pub struct GateBefore {
     pub passed: bool,
     /// The tests it ran.
     pub tally: TestTally,
-    /// Its results test by test, where it reports them.
+    /// Its results per test, if it reports them.
     pub results: Option<TestResults>,
     /// Whether its verdict counts, by its run on broken sources.
     pub canary: CanaryOutcome,
-    /// Where its red tests failed, where each of them failed for what the sandbox lacks.
+    /// Where its failing tests failed, if all failed for lack of something in the sandbox.
     pub environment: Option<FailureEvidence>,
-    /// Why it could not run or did not compile, where that has nothing to do with the goal.
+    /// Why it could not run or did not compile, if that is unrelated to the goal.
     pub set_aside: Option<String>,
     /// Files that it consists of, that the change touches and that the plan names.
     pub touched: Vec<String>,
 }
 
 impl GateBefore {
-    /// Whether it ran or compiled neither before nor now, so that it says nothing about the change.
+    /// Returns whether it could not run or compile both before and now, so that it proves nothing about the
+    /// change.
     fn is_set_aside(&self, run: &GateRun) -> bool {
         self.set_aside.is_some() && (cannot_compile(run).is_some() || could_not_run(run).is_some())
     }
 }
 
-/// What a gate's run on a change comes to.
+/// The verdict on a gate's run on a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgedRun {
     /// The findings.
     pub verdict: Verdict,
-    /// Its tests beside those before the change, where both reports are whole.
+    /// Its tests compared with those before the change, if both reports are complete.
     pub tests: Option<GateTests>,
 }
 
 impl JudgedRun {
-    /// Returns whether all that it objects to are red tests that were green before, or lie below one in a file or group that broke off:
-    /// another run may show that they are flaky.
+    /// Returns whether all its objections are tests that passed before and fail now, or tests below an
+    /// aborted file or group. Another run may show that they are flaky.
     #[must_use]
     pub fn may_be_flaky(&self) -> bool {
         let is_of_break = |finding: &Finding| {
@@ -103,12 +105,12 @@ pub enum TestFiles {
     /// It may not: as many tests as before have to run.
     #[default]
     Fixed,
-    /// The plan names some: fewer tests are worth a look, and no more.
+    /// The plan names some: fewer tests are only a warning.
     Editable,
 }
 
-/// The findings about all outcomes: one list, in the order of the built-in gates, then other verdicts, then
-/// what was declared or required and is not there.
+/// Returns the findings on all outcomes in one list: in the order of the built-in gates, then other verdicts,
+/// then declared or required gates that are missing.
 #[must_use]
 pub fn judge(outcomes: &[GateOutcome], requirements: &Requirements<'_>) -> Verdict {
     let mut verdict = Verdict::default();
@@ -118,7 +120,7 @@ pub fn judge(outcomes: &[GateOutcome], requirements: &Requirements<'_>) -> Verdi
     verdict
 }
 
-/// What each gate came to, with the gate that it is about; `None` stands for the set of gates as a whole.
+/// Returns the findings of each gate with its name; `None` is the set of gates as a whole.
 pub(crate) fn by_gate(
     outcomes: &[GateOutcome],
     requirements: &Requirements<'_>,
@@ -136,14 +138,14 @@ pub(crate) fn by_gate(
         whole.push(Finding::error(
             Code::new("verify-no-gates"),
             "gates",
-            "nothing was checked, so nothing passes; name gates in `.crucible/config.toml`",
+            "no gate was checked, so the change does not pass; configure gates in `.crucible/config.toml`",
         ));
     } else if !outcomes.iter().any(|outcome| matches!(outcome, GateOutcome::Ran(_))) {
-        // A change that nothing was run on has not been tried.
+        // A change without any executed gate is not tested.
         whole.push(Finding::error(
             Code::new("verify-no-command-gate"),
             "gates",
-            "no command of the repository was run on the change; name one in `.crucible/config.toml`",
+            "no command of the repository ran on the change; configure one in `.crucible/config.toml`",
         ));
     }
     let mut seen = BTreeSet::new();
@@ -166,7 +168,7 @@ pub(crate) fn by_gate(
             whole.push(Finding::error(
                 Code::new("verify-gate-not-executed"),
                 declared.as_str(),
-                "the plan declares this gate and nothing was executed for it",
+                "the plan declares this gate, but it did not run",
             ));
         }
     }
@@ -191,8 +193,8 @@ impl<'a> Baseline<'a> {
     }
 }
 
-/// The findings about all commands on a change together: one of them must count, and where tests failed before one must
-/// have turned green.
+/// Returns the findings on all commands together: one of them must count, and if tests failed before, one
+/// must pass now.
 #[must_use]
 pub fn judge_set<'r>(
     runs: impl Iterator<Item = (&'r GateRun, &'r JudgedRun)> + Clone,
@@ -207,7 +209,7 @@ pub fn judge_set<'r>(
         verdict.push(Finding::error(
             Code::new("verify-no-gate-counts"),
             "gates",
-            "every gate stayed green on deliberately broken sources or could not run, so none of them tests the change",
+            "every gate passed on deliberately broken sources or could not run, so no gate tests the change",
         ));
     }
     let languages: Vec<&str> =
@@ -219,7 +221,7 @@ pub fn judge_set<'r>(
             verdict.push(Finding::error(
                 Code::new("verify-no-gate-counts"),
                 path,
-                "the gate that could test this file could not run, and the others test another language",
+                "the gate for this file could not run, and the others test another language",
             ));
         }
     }
@@ -242,7 +244,7 @@ pub fn judge_set<'r>(
             .clone()
             .any(|(_, judged)| judged.tests.as_ref().is_some_and(|tests| !tests.added.is_empty()));
         verdict.push(if is_environment(runs.clone(), baseline) {
-            let hint = "no test that failed before the change passes now; each of them failed for what the sandbox lacks, such as a network, and none has to do with the goal";
+            let hint = "no test that failed before the change passes now; all of them fail for lack of something in the sandbox, such as a network, and none concerns the goal";
             Finding::warning(code, "gates", hint)
         } else if baseline.tests == TestFiles::Editable && has_added {
             let hint = "no test that failed before the change passes now; only tests that the change adds pass";
@@ -252,7 +254,7 @@ pub fn judge_set<'r>(
                 "no test that failed before the change passes now; the change has to turn a failing test green",
             );
             if has_added && !baseline.edited_examples.is_empty() {
-                hint.push_str(", and an example in documentation that it edits itself is none");
+                hint.push_str("; an example in documentation that the change edits does not count");
             }
             Finding::error(code, "gates", hint)
         });
@@ -260,16 +262,16 @@ pub fn judge_set<'r>(
     verdict
 }
 
-/// The language whose tests a gate runs; empty where it may be any.
+/// Returns the language whose tests a gate runs; empty if it may be any.
 fn suite_of(run: &GateRun) -> &'static str {
     match runner_of(&run.command).map_or("", |runner| runner.suite()) {
-        // It runs whatever a project tells it to.
+        // It runs any command of the project.
         "cmake" => "",
         suite => suite,
     }
 }
 
-/// The language whose tests have to do with a file, for sources.
+/// Returns the language whose tests cover a source file.
 fn suite_of_file(path: &str) -> Option<&'static str> {
     let ending = path.rsplit('/').next()?.rsplit_once('.')?.1;
     Some(match ending {
@@ -289,8 +291,8 @@ fn suite_of_file(path: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether all red tests were red before because of what the sandbox lacks, none concerns the goal, nothing got worse, and green tests of
-/// a gate noticed broken sources.
+/// Returns whether all failing tests failed before for lack of something in the sandbox, none concerns the
+/// goal, nothing got worse, and passing tests of a gate noticed broken sources.
 fn is_environment<'r>(
     runs: impl Iterator<Item = (&'r GateRun, &'r JudgedRun)> + Clone,
     baseline: &Baseline<'_>,
@@ -314,14 +316,14 @@ fn is_environment<'r>(
         && befores.any(has_noticed)
 }
 
-/// The findings about one command on a change. Where its tests can be compared by name with those before, they decide; elsewhere
-/// the command has to end well and to run as many tests as before.
+/// Returns the findings on one command after a change. If its tests can be compared by name, they decide.
+/// Otherwise the command must succeed and run as many tests as before.
 #[must_use]
 pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> JudgedRun {
     let before = baseline.before(run);
     if let Some(before) = before.filter(|before| before.is_set_aside(run)) {
         let cause = before.set_aside.as_deref().unwrap_or_default();
-        let hint = format!("it runs neither before nor after the change, so it does not count: {cause}");
+        let hint = format!("it cannot run before or after the change, so it does not count: {cause}");
         let warning = Finding::warning(Code::new("verify-gate-set-aside"), run.id.as_str(), hint);
         let mut verdict = Verdict::new(vec![warning]);
         verdict.merge(remarks(run));
@@ -338,7 +340,7 @@ pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> JudgedRun {
         judged.verdict.push(Finding::warning(
             Code::new("verify-gate-not-counted"),
             run.id.as_str(),
-            "it stayed green on deliberately broken sources, so it does not count for the change",
+            "it passed on deliberately broken sources, so it does not count for the change",
         ));
     }
     if let Some(before) = before.filter(|before| !before.touched.is_empty()) {
@@ -346,7 +348,7 @@ pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> JudgedRun {
             Code::new("verify-gate-touched"),
             run.id.as_str(),
             format!(
-                "the change touches what this gate consists of ({}), which the plan names; see that the gate still tests it",
+                "the change modifies files of this gate ({}), as the plan allows; check that the gate still tests the change",
                 before.touched.join(", ")
             ),
         ));
@@ -355,13 +357,13 @@ pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> JudgedRun {
         judged.verdict.push(Finding::warning(
             Code::new("verify-gate-canary-off"),
             run.id.as_str(),
-            "`canary = false` is set for it, so nobody saw that it tests the change",
+            "`canary = false` is set for it, so no canary run shows that it tests the change",
         ));
     }
     judged
 }
 
-/// What its tests say by name; nothing where one of the reports is not whole.
+/// Compares its tests by name; `None` if a report is incomplete.
 fn per_test(run: &GateRun, before: Option<&GateBefore>, baseline: &Baseline<'_>) -> Option<JudgedRun> {
     fn whole(results: Option<&TestResults>) -> Option<&TestResults> {
         results.filter(|results| results.is_whole())
@@ -369,7 +371,7 @@ fn per_test(run: &GateRun, before: Option<&GateBefore>, baseline: &Baseline<'_>)
     let now = whole(run.results.as_ref())?;
     let earlier = whole(before?.results.as_ref())?;
     let rerun = baseline.rerun(run);
-    // A second run that tells less than the first decides nothing.
+    // A second run with less information decides nothing.
     let again = rerun.and_then(|rerun| whole(rerun.results.as_ref()));
     let compared = per_test::compare(&run.id, earlier, now, again, baseline);
     let mut verdict = if run.end == GateEnd::Exited(0) { judge_run(run) } else { remarks(run) };
@@ -387,8 +389,8 @@ fn per_test(run: &GateRun, before: Option<&GateBefore>, baseline: &Baseline<'_>)
     Some(JudgedRun { verdict, tests: Some(compared.tests) })
 }
 
-/// The findings about one command: an error unless it exited with 0; warnings where it ran no test, was
-/// isolated only in part; an info where it printed more than was kept.
+/// Returns the findings on one command: an error unless it exited with 0; warnings if it ran no test or was
+/// only partly isolated; an info if its output was cut.
 #[must_use]
 pub fn judge_run(run: &GateRun) -> Verdict {
     let mut verdict = Verdict::default();
@@ -400,7 +402,7 @@ pub fn judge_run(run: &GateRun) -> Verdict {
             Code::new("verify-no-tests-ran"),
             subject,
             format!(
-                "`{}` ended well without running a test; it says nothing about the change",
+                "`{}` succeeded without running a test, so it proves nothing about the change",
                 run.command_line()
             ),
         ));
@@ -420,7 +422,10 @@ fn remarks(run: &GateRun) -> Verdict {
         verdict.push(Finding::warning(
             Code::new("verify-isolation-partial"),
             subject,
-            format!("it ran without these walls: {}; see `crucible sandbox status`", missing.join(", ")),
+            format!(
+                "it ran without these protections: {}; see `crucible sandbox status`",
+                missing.join(", ")
+            ),
         ));
     }
     for (name, captured) in [("standard output", &run.stdout), ("standard error", &run.stderr)] {
@@ -443,22 +448,22 @@ fn failure(run: &GateRun) -> Option<(Code, String)> {
         }
         GateEnd::Signalled(signal) => {
             let hint = format!(
-                "`{command}` was ended by signal {signal}; see whether it crashed, or give the machine more memory"
+                "`{command}` was killed by signal {signal}; check whether it crashed, or give the machine more memory"
             );
             Some((Code::new("verify-gate-killed"), hint))
         }
         GateEnd::TimedOut { after } => Some((
             Code::new("verify-gate-timeout"),
-            format!("`{command}` was ended after {}; give it more time or make it faster", seconds(*after)),
+            format!("`{command}` was killed after {}; give it more time or make it faster", seconds(*after)),
         )),
         GateEnd::OutputLimit => Some((
             Code::new("verify-gate-output-limit"),
-            format!("`{command}` was ended because it printed without end; make it print less"),
+            format!("`{command}` was killed because it printed too much; make it print less"),
         )),
         GateEnd::DiskLimit { most } => Some((
             Code::new("verify-gate-disk-limit"),
             format!(
-                "`{command}` was ended because it wrote more than {} to the disk; make it write less",
+                "`{command}` was killed because it wrote more than {} to the disk; make it write less",
                 size(most.0)
             ),
         )),

@@ -1,10 +1,9 @@
-//! What is true about a change: gates, the verify report, the failure bundle and failure classes.
+//! Verifies a change: gates, the verify report, the failure bundle and failure classes.
 //!
 //! A gate is either a command of the repository, run in the sandbox on a copy ([`run_gates`]), or a verdict
-//! that a pure judge reached elsewhere and that is carried along ([`GateInput`]). What came of them is judged
-//! by pure functions: [`judge`] makes findings, [`report()`] the `verify_report.json` of seed 003 I,
-//! [`classify`] a failure class, [`normalise`] and [`excerpt`] the words that a fixer gets to read, and
-//! [`failure_bundle`] everything a colleague needs.
+//! that a pure judge reached elsewhere ([`GateInput`]). Pure functions judge the outcomes: [`judge`] returns
+//! findings, [`report()`] the `verify_report.json` of seed 003 I, [`classify`] a failure class, [`normalise`]
+//! and [`excerpt`] the words that a fixer gets to read, and [`failure_bundle`] everything a colleague needs.
 //!
 //! What always holds: nothing passes by having nothing to check; a gate that could not run has failed; the
 //! output of a gate is redacted before anything here sees it; no report, excerpt or bundle holds a clock, an

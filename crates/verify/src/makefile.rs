@@ -1,15 +1,16 @@
-//! What a makefile says: its rules with their recipes, and what its variables stand for.
+//! Parses makefiles: rules with their recipes, and the values of variables.
 //!
-//! This is a reading, not make: nothing is run, conditions count as met, and a variable that is set several times stands for all of its
-//! values. What is not known stays in the text as `$NAME`, so that a reader sees it. Reading is linear in the text; expansion is bounded.
+//! Nothing is executed, conditions count as true, and a variable that is set several times has all of its
+//! values. Unknown references stay in the text as `$NAME`. Parsing is linear in the text; expansion is
+//! bounded.
 
 mod expand;
 
 use std::collections::BTreeMap;
 
-/// Words before an assignment that say where it counts.
+/// Words before an assignment that define its scope.
 const MODIFIERS: [&str; 4] = ["export", "override", "private", "unexport"];
-/// Lines that steer the reading of a makefile and end no rule.
+/// Directives of makefiles; they do not end a rule.
 const DIRECTIVES: [&str; 7] = ["ifeq", "ifneq", "ifdef", "ifndef", "else", "endif", "vpath"];
 
 /// Makefiles that are read together.
@@ -22,7 +23,7 @@ pub struct Makefile {
 /// A rule as it is written, variables included.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MakeRule {
-    /// The targets; a `%` in one stands for any text.
+    /// The targets; `%` matches any text.
     pub targets: Vec<String>,
     /// What the targets need.
     pub needs: Vec<String>,
@@ -46,13 +47,13 @@ impl Makefile {
         &self.rules
     }
 
-    /// Returns whether a rule makes this target by its name.
+    /// Returns whether a rule has this target by name.
     #[must_use]
     pub fn has_target(&self, target: &str) -> bool {
         self.rules_of(target).next().is_some()
     }
 
-    /// Returns the lines of the target's recipe; where it has none, those of what it needs.
+    /// Returns the lines of the target's recipe; without one, those of its prerequisites.
     #[must_use]
     pub fn commands(&self, target: &str) -> Vec<String> {
         let recipe = |target: &str| {
@@ -108,7 +109,7 @@ impl Makefile {
         self.rules.extend(rule);
     }
 
-    /// Notes the assignment that a line is; says whether it is one.
+    /// Records the assignment on a line; returns whether it is one.
     fn assign(&mut self, line: &str) -> bool {
         let Some((left, value)) = line.split_once('=') else { return false };
         let name = left.trim_end_matches([':', '?', '+', '!']).trim_end();
@@ -158,7 +159,7 @@ impl Makefile {
 }
 
 impl MakeRule {
-    /// Returns what `%` stands for where this rule makes the target by a pattern.
+    /// Returns the text matched by `%` if a pattern of this rule matches the target.
     #[must_use]
     pub fn stem<'t>(&self, target: &'t str) -> Option<&'t str> {
         self.targets.iter().find_map(|pattern| {
@@ -168,7 +169,7 @@ impl MakeRule {
     }
 }
 
-/// A line of a recipe without the marks before its command; nothing where it has no command.
+/// Returns a line of a recipe without its prefix characters; `None` without a command.
 fn command_of(line: &str) -> Option<String> {
     let command = line.trim().trim_start_matches(['@', '-', '+', ' ']).trim();
     (!command.is_empty() && !command.starts_with('#')).then(|| command.to_owned())
@@ -206,7 +207,7 @@ fn split_outside(text: &str, mark: char) -> Option<(&str, &str)> {
     None
 }
 
-/// The words of a text; what stands in `$(…)` is one.
+/// Splits a text into words; `$(…)` is one word.
 fn split_words(text: &str) -> impl Iterator<Item = String> {
     let mut words = Vec::new();
     let mut word = String::new();

@@ -1,7 +1,7 @@
-//! `artifacts/verify_report.json` (seed 003 I), as a pure function of what the gates came to.
+//! `artifacts/verify_report.json` (seed 003 I), a pure function of the gates' outcomes.
 //!
-//! The seed's fields are as it writes them; what is added is optional and holds no clock, so that the same
-//! change verified twice gives the same bytes.
+//! The seed's fields have its form. Additional fields are optional and have no time, so that verifying the
+//! same change twice gives the same bytes.
 
 use std::collections::BTreeSet;
 
@@ -31,12 +31,12 @@ pub struct VerifyReport {
     pub commands: Vec<CommandRow>,
     /// Why the change may not land; empty exactly when the result is PASS.
     pub failures: Vec<Failure>,
-    /// Where the evidence lies, relative to the run directory.
+    /// Paths of the evidence, relative to the run directory.
     pub paths: ReportPaths,
-    /// What deserves a look although it refuses nothing.
+    /// Findings that deserve a look but do not refuse the change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Finding>,
-    /// The gates that were executed, by name; `lite` stands for the repository's commands.
+    /// The gates that ran, by name; `lite` means the repository's commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub executed_gates: Vec<GateId>,
     /// The walls around each command.
@@ -65,7 +65,7 @@ pub enum ReportVersion {
     V1,
 }
 
-/// What a report says in one word.
+/// The result in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum VerifyResult {
@@ -91,7 +91,7 @@ pub struct CommandRow {
 pub struct Failure {
     /// The code of the finding.
     pub kind: String,
-    /// The gate it is about, or what was missing.
+    /// The gate's name, or what was missing.
     pub id: String,
     /// What happened, one sentence.
     pub message: String,
@@ -111,7 +111,7 @@ pub struct GateIsolation {
     pub missing: Vec<Layer>,
 }
 
-/// Where the evidence lies, relative to the run directory.
+/// Paths of the evidence, relative to the run directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReportPaths {
@@ -119,7 +119,7 @@ pub struct ReportPaths {
     pub trace: String,
     /// This report.
     pub verify_report: String,
-    /// The failure bundle, where there is one.
+    /// The failure bundle, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle: Option<String>,
     /// What the commands printed.
@@ -214,11 +214,11 @@ pub fn report(input: &ReportInput<'_>) -> VerifyReport {
 }
 
 impl VerifyReport {
-    /// The report as canonical JSON: the bytes of `artifacts/verify_report.json`.
+    /// Returns the report as canonical JSON: the bytes of `artifacts/verify_report.json`.
     ///
     /// # Errors
     ///
-    /// Fails as [`to_canonical_json`] does, which this shape never makes it do.
+    /// Fails as [`to_canonical_json`] does, which cannot happen for this type.
     pub fn to_bytes(&self) -> Result<Vec<u8>, CanonicalError> {
         to_canonical_json(self)
     }

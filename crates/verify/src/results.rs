@@ -1,9 +1,10 @@
 //! The result of each test of a gate.
 //!
-//! A runner that reports test by test fills in [`TestResults`]; the verdict compares the results after a change with those before it.
+//! A runner with reports per test fills in [`TestResults`]; the verdict compares the results after a change
+//! with those before it.
 //!
-//! What always holds: a test has one status; of two reports with the same name the worse one counts; at most [`MAX_TESTS`] tests are kept, and
-//! a report that was cut says so.
+//! Invariants: a test has one status; of two reports with the same name the worse one counts; at most
+//! [`MAX_TESTS`] tests are kept, and a truncated report is marked.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +14,10 @@ use crate::gate::{GateEnd, GateRun};
 use crate::tally::{TallyBasis, TestRunner, TestTally};
 use crate::text::Normaliser;
 
-/// The most tests whose results are kept.
+/// Maximum number of tests with kept results.
 pub const MAX_TESTS: usize = 100_000;
 
-/// The longest name that is kept, in bytes.
+/// Maximum length of a kept name in bytes.
 const MAX_NAME: usize = 512;
 
 /// How one test ended, from best to worst.
@@ -42,7 +43,7 @@ pub struct TestResults {
 }
 
 impl TestResults {
-    /// Adds a result; the worse status wins where the name is there already.
+    /// Adds a result; the worse status wins for a duplicate name.
     pub fn add(&mut self, name: impl Into<String>, status: TestStatus) {
         let name = name.into();
         if self.tests.len() >= MAX_TESTS && !self.tests.contains_key(&name) {
@@ -53,8 +54,8 @@ impl TestResults {
         *kept = (*kept).max(status);
     }
 
-    /// The results of a gate that ran in `copy`: complete only where the command ended by itself as its runner does, with names that
-    /// do not tell where the copy was.
+    /// Returns the results of a gate that ran in `copy`. They are complete only if the command exited like
+    /// its runner does. Names do not contain the copy's path.
     pub(crate) fn of_run(run: &GateRun, names: &Normaliser) -> Option<Self> {
         let read = Self::read(run)?;
         let mut results = Self { basis: read.basis, ..Self::default() };
@@ -80,15 +81,16 @@ impl TestResults {
     }
 }
 
-/// Programs whose exit code speaks of tests alone: they run nothing, or stop at the first command that fails.
+/// Programs whose exit code depends on tests only: they run nothing else, or stop at the first failing
+/// command.
 const RUNNERS: &[&str] = &[
     "bun", "bundle", "cargo", "ctest", "deno", "dotnet", "go", "gradle", "gradlew", "jest", "just", "make",
     "mix", "mocha", "mvn", "mvnw", "node", "npm", "npx", "php", "phpunit", "pnpm", "poetry", "py.test",
     "pytest", "rspec", "ruby", "uv", "vitest", "yarn",
 ];
 
-/// Whether the exit code is the one with which the runner says that tests failed. Of a shell or a script nobody knows what else
-/// failed.
+/// Returns whether the exit code is the runner's code for failed tests. For a shell or a script, something
+/// else may have failed.
 fn ended_with_failed_tests(run: &GateRun) -> bool {
     let GateEnd::Exited(code) = run.end else { return false };
     let program = run.command.first().map_or("", |program| program.rsplit('/').next().unwrap_or(program));
@@ -112,7 +114,7 @@ fn ended_with_failed_tests(run: &GateRun) -> bool {
     }
 }
 
-/// A name as long as is kept.
+/// Truncates a name to the maximum length.
 fn cut(name: &str) -> &str {
     let mut end = name.len().min(MAX_NAME);
     while !name.is_char_boundary(end) {
@@ -146,7 +148,7 @@ mod tests {
         );
     }
 
-    /// Doc tests end in any order, and that of a crate's own text has no name but its file's.
+    /// Doc tests end in any order, and those of a crate's own text are named only by their file.
     #[test]
     fn libtest_names_do_not_depend_on_the_order_of_doc_tests() {
         let targets = "     Running tests/it.rs (target/debug/deps/it-0123456789abcdef)\n   Doc-tests x\n";
@@ -161,7 +163,7 @@ mod tests {
         assert_eq!(first.keys().collect::<Vec<_>>(), ["it::a", "src/lib.rs -", "src/lib.rs - f"]);
     }
 
-    /// Neither a package nor a file tells such tests apart, and a red one must not hide what becomes of a green one.
+    /// Neither package nor file distinguishes such tests, and a failing one must not hide a passing one.
     #[test]
     fn libtest_names_that_stand_twice_are_numbered() {
         let running = |file: &str| format!("     Running {file} (target/debug/deps/it-0123456789abcdef)\n");

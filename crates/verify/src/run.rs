@@ -1,7 +1,8 @@
-//! Runs the gates, one after the other, each command in the sandbox.
+//! Runs the gates one after another, each command in the sandbox.
 //!
-//! A gate's setup commands run before it in the same copy, with the same variables, limits and walls. What always holds: no command
-//! reaches a network but its own loopback, which belongs to its sandbox alone, and none starts in a directory outside of the copy.
+//! A gate's setup commands run before it in the same copy, with the same variables, limits and isolation.
+//! Invariants: no command has a network except the loopback of its own sandbox, and none starts in a
+//! directory outside the copy.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -25,18 +26,18 @@ pub struct GateSetting {
     pub copy: PathBuf,
     /// Other directories that the commands may write to, such as a private build cache.
     pub writable: Vec<PathBuf>,
-    /// Paths that must be neither read nor made.
+    /// Paths that must not be read or created.
     pub masked: Vec<PathBuf>,
-    /// A directory outside of the copy where runners write their reports, one below it for each gate; without it
-    /// commands run as they are given and report nothing test by test.
+    /// A directory outside the copy for runners' reports, with one subdirectory per gate; without it,
+    /// commands run unchanged and give no results per test.
     pub reports: Option<PathBuf>,
     /// What they find at other paths, the copy itself among it.
     pub mounts: Vec<Mount>,
     /// The whole environment of the commands.
     pub env: Vec<(OsString, OsString)>,
-    /// How strong the sandbox must be. No network is reachable but the command's own loopback.
+    /// The required sandbox strength. The only network is the command's own loopback.
     pub strength: Strength,
-    /// How much of each output stream is kept, from its end.
+    /// Bytes kept of each output stream, from its end.
     pub log_limit: ByteLimit,
 }
 
@@ -47,7 +48,7 @@ impl GateSetting {
         self.mounts.iter().find(|mount| mount.content == copy).map(|mount| mount.target.as_path())
     }
 
-    /// Names the copy in the same way wherever commands find it.
+    /// Replaces the copy's path, wherever commands see it.
     fn normaliser(&self) -> Normaliser {
         let normaliser = Normaliser::new(&self.copy);
         self.mounted_at().map_or(normaliser.clone(), |target| normaliser.also(target, "<copy>"))
@@ -82,11 +83,10 @@ pub struct Logs {
     pub stderr: Vec<u8>,
 }
 
-/// Checks every gate in order. All of them are checked, also after one has failed, so that whoever repairs the
-/// change sees everything at once. Gives one outcome for each gate; a command that cannot be started is an
-/// outcome too.
+/// Checks every gate in order, even after a failure, so that the next attempt sees all problems at once.
+/// Returns one outcome per gate; a command that cannot be started is an outcome too.
 ///
-/// Dropping the future ends the running command and everything it started.
+/// Dropping the future kills the running command and its children.
 pub async fn run_gates(
     sandbox: &Sandbox,
     gates: &[GateInput],
@@ -112,7 +112,7 @@ pub async fn run_gates(
     outcomes
 }
 
-/// Puts the kept output of all commands together.
+/// Combines the kept output of all commands.
 #[must_use]
 pub fn logs(outcomes: &[GateOutcome]) -> Logs {
     let mut logs = Logs::default();
@@ -167,24 +167,24 @@ async fn run_command(
     run_words(sandbox, spec, &cwd, setting, resources).await
 }
 
-/// The directory `path` in the copy, where it is one and no link leads out of the copy.
+/// Returns the directory `path` in the copy, unless it leaves the copy through a link.
 fn inside(copy: &Path, path: &RepoPath) -> Option<PathBuf> {
     let real = std::fs::canonicalize(copy.join(path)).ok()?;
     (real.is_dir() && real.starts_with(std::fs::canonicalize(copy).ok()?)).then_some(real)
 }
 
-/// The gate's end where a setup command ended as `run`: what it printed is kept.
+/// Returns the gate's run if a setup command failed with `run`; its output is kept.
 fn setup_failed(spec: &GateSpec, run: GateRun) -> GateRun {
     let command = run.command_line();
     let how = match &run.end {
         GateEnd::NotStarted { message, .. } => message.clone(),
-        GateEnd::TimedOut { after } => format!("it was ended after {} s", after.as_secs_f64()),
+        GateEnd::TimedOut { after } => format!("it was killed after {} s", after.as_secs_f64()),
         _ => {
             let text = [run.stderr.text(), run.stdout.text()].concat();
             let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
             let said: String = last.chars().take(200).collect();
             let said = if said.is_empty() { String::new() } else { format!(" and printed {said:?}") };
-            format!("it ended with exit code {}{said}", run.exit_code())
+            format!("it exited with code {}{said}", run.exit_code())
         }
     };
     let message = format!("its setup command `{command}` failed: {how}; correct gates.{}.setup", spec.id);
@@ -195,7 +195,7 @@ fn setup_failed(spec: &GateSpec, run: GateRun) -> GateRun {
     }
 }
 
-/// Runs one command: the gate's own, or one of its setup in place of it.
+/// Runs one command: the gate's own, or one of its setup commands.
 async fn run_words(
     sandbox: &Sandbox,
     spec: &GateSpec,
@@ -207,7 +207,7 @@ async fn run_words(
     let prepared = runner::prepare(&spec.command, cwd, private.as_deref());
     let command = prepared.command(&spec.command);
     let Some((program, args)) = command.split_first().filter(|(program, _)| !program.is_empty()) else {
-        let message = format!("gate {} has no command; name a program in the configuration", spec.id);
+        let message = format!("gate {} has no command; set one in the configuration", spec.id);
         return not_started(spec, NotStarted::EmptyCommand, message);
     };
     let normaliser = setting.normaliser();
@@ -324,7 +324,7 @@ fn obstacle(error: &SandboxError) -> NotStarted {
     }
 }
 
-/// In words that are the same on every machine where a program is missing: the report holds no search path.
+/// Describes a missing program in the same words on every machine: the report has no search path.
 fn explain(program: &str, error: &SandboxError) -> String {
     match error {
         SandboxError::NotFound { .. } => format!("program {program:?} was not found on PATH"),

@@ -1,13 +1,14 @@
-//! How many tests a gate ran, by what the test runners print.
+//! Counts the tests of a gate by the output of test runners.
 //!
-//! An exit code of 0 says that nothing complained, not that anything was tried: code under test that ends its own
-//! process, or that asks to be skipped, ends well, too. So completion has to be seen. [`TestTally::read`] counts what the
-//! known runners announce and report, one reader for each runner ([`readers`]); [`compare`](verdict::compare) decides
-//! what it means beside the tally of the same gate before any change.
+//! An exit code of 0 means that nothing failed, not that anything ran. Code under test may end its own
+//! process or skip tests, and still succeed. The output must therefore show completion. [`TestTally::read`]
+//! counts what the known runners announce and report, one reader for each runner ([`readers`]);
+//! [`compare`](verdict::compare) decides what it means beside the tally of the same gate before any change.
 //!
-//! What always holds: reading takes time linear in the output and cannot fail; a number that is none counts for nothing;
-//! sums stop at their limit instead of running over. What a tally cannot show: a runner that starts a process for each
-//! test and believes its exit code, and code that prints a whole false report by itself.
+//! What always holds: reading takes time linear in the output and cannot fail; a number that is none counts
+//! for nothing; sums stop at their limit instead of running over. What a tally cannot show: a runner that
+//! starts a process for each test and believes its exit code, and code that prints a whole false report by
+//! itself.
 
 mod announced;
 mod readers;
@@ -24,7 +25,7 @@ use readers::{Reader, readers};
 
 pub(crate) use verdict::compare;
 
-/// A program that runs tests and says how many.
+/// A test runner that prints counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TestRunner {
@@ -75,7 +76,7 @@ impl TestRunner {
     }
 }
 
-/// What one runner told, all of its reports in one gate added up.
+/// The counts of one runner, summed over all its reports in one gate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestCounts {
@@ -83,14 +84,14 @@ pub struct TestCounts {
     pub passed: u64,
     /// Tests that failed.
     pub failed: u64,
-    /// Tests that were skipped, ignored, or whose failure was asked for while they ran.
+    /// Tests that were skipped or ignored, or whose failure was expected.
     pub skipped: u64,
-    /// Tests that were announced and of which nothing was reported.
+    /// Tests that were announced without a result.
     pub unfinished: u64,
 }
 
 impl TestCounts {
-    /// How many tests ran to their end.
+    /// Returns the number of tests that finished.
     #[must_use]
     pub const fn ran(&self) -> u64 {
         self.passed.saturating_add(self.failed)
@@ -115,17 +116,17 @@ pub enum TallyBasis {
     /// From all of it.
     #[default]
     Whole,
-    /// From its end only: the beginning was too much to be kept.
+    /// From its end only: the beginning was too long.
     Cut,
 }
 
-/// What the runners of one gate told.
+/// The counts of one gate's runners.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestTally {
     /// What it was read from.
     pub basis: TallyBasis,
-    /// What each runner told; a runner that was not seen has no entry.
+    /// The counts per runner; a runner without output has no entry.
     pub runners: BTreeMap<TestRunner, TestCounts>,
 }
 
@@ -149,7 +150,7 @@ impl TestTally {
             self.basis = TallyBasis::Cut;
         }
         let mut told = read_text(&stream.text(), captured);
-        // Each of these shows the other's reports as its own tests' output.
+        // Each of these shows the other's reports as output of its own tests.
         for (outer, inner) in
             [(TestRunner::Nextest, TestRunner::Libtest), (TestRunner::Node, TestRunner::Tap)]
         {
@@ -166,9 +167,9 @@ impl TestTally {
 /// What to do with the output that runners show of failing tests: it may hold reports of runners that those started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CapturedOutput {
-    /// Read it like the rest. Where nothing failed there is none, and what looks like it is somebody's trick.
+    /// Parse it like the rest. Without failures it is absent, and anything similar is forged.
     Read,
-    /// Pass it over: once the test passes, nobody shows it.
+    /// Skip it: it is not shown once the test passes.
     PassOver,
 }
 
@@ -191,7 +192,7 @@ fn read_text(text: &str, captured: CapturedOutput) -> BTreeMap<TestRunner, TestC
     readers.into_iter().filter_map(|(runner, mut reader)| Some((runner, reader.end()?))).collect()
 }
 
-/// A part of the output that shows what a failing test printed.
+/// A part of the output with a failing test's own output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
     Libtest,

@@ -1,4 +1,4 @@
-//! What a gate printed, made fit for a prompt: the same for the same failure, and short.
+//! Prepares a gate's output for a prompt: short, and equal for equal failures.
 
 mod condense;
 mod diagnostics;

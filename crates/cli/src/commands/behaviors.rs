@@ -12,18 +12,18 @@ use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
 
 /// What is said of a repository that has no catalogue.
-const NOTHING_CHECKED: &str = "no catalogue of behaviours: nothing was checked";
+const NOTHING_CHECKED: &str = "no behaviour catalogue; nothing was checked";
 
-/// Judge a repository's catalogue of behaviours
+/// Check a repository's behaviour catalogue
 #[derive(Subcommand)]
 pub(crate) enum BehaviorsCommand {
     Check(Check),
 }
 
-/// Judge the catalogue both ways: each marker in the code has its entry and page, each entry its page and marker
+/// Check that markers, index entries and pages agree
 ///
-/// A marker is a comment `BEHAVIOR_ID: B012`; the entries are in docs/behaviors/INDEX.md, the pages beside it. Only what
-/// git tracks is looked at. For example: `crucible behaviors check --repo .`
+/// A marker is a comment `BEHAVIOR_ID: B012`. The index is docs/behaviors/INDEX.md, and the pages are beside
+/// it. Only files tracked by git are read. For example: `crucible behaviors check --repo .`
 #[derive(Args)]
 pub(crate) struct Check {
     /// A directory in the repository

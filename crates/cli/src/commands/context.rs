@@ -33,49 +33,49 @@ const MAX_OUTPUT: u64 = 8 * 1024 * 1024;
 /// How many rows of a list are shown to a person; the documents hold them all.
 const SHOWN: usize = 20;
 
-/// Pack what a model may see of a repository
+/// Build the context pack that a model may see
 #[derive(Subcommand)]
 pub(crate) enum ContextCommand {
     Build(Build),
 }
 
-/// Build a context pack: files of a repository, copied within a budget; the same bytes for the same inputs
+/// Build a context pack from repository files within a budget
 ///
-/// For example: `crucible context build --repo . --request file_request.json --out context_pack.json`, or without a request
-/// `crucible context build --goal "the parser must accept CRLF" --max-bytes 60000`. Without --out the pack itself goes to
-/// standard output. A file that holds a secret, lies in a denied place or does not fit is left out, and the pack says so.
+/// The same inputs give the same bytes. Without --out the pack goes to standard output. A file that holds a
+/// secret, has a denied path or does not fit is left out, and the pack lists it. For example: `crucible
+/// context build --repo . --request file_request.json --out context_pack.json`, or without a request
+/// `crucible context build --goal "the parser must accept CRLF" --max-bytes 60000`.
 #[derive(Args)]
 #[command(
-    after_help = "Exits 7 when the mandatory documents do not fit the budget, 3 for a request that is none, 8 when the goal or \
-    the request itself holds a secret; `crucible --help` lists all exit codes."
+    after_help = "Exits 7 when the mandatory documents do not fit the budget, 3 for an invalid request, 8 when the goal or the request itself holds a secret; `crucible --help` lists all exit codes."
 )]
 #[command(group = ArgGroup::new("needs").required(true).args(["request", "goal"]))]
 pub(crate) struct Build {
     /// A directory in the repository
     #[arg(long, default_value = ".", value_name = "DIR")]
     repo: PathBuf,
-    /// A file request, as docs/contracts/file_request.md describes it
+    /// The file request (format: docs/contracts/file_request.md)
     #[arg(long, value_name = "FILE")]
     request: Option<PathBuf>,
-    /// What is to be achieved: all files that git tracks are ranked for it, and the best that fit are packed
+    /// Rank all tracked files for this goal and pack the best ones
     #[arg(long, value_name = "TEXT")]
     goal: Option<String>,
-    /// What a failing test run printed: its tests, stack frames and names count. With --goal
+    /// Output of a failing test run, to rank its tests and stack frames higher. With --goal
     #[arg(long, value_name = "FILE", conflicts_with = "request")]
     gate_output: Option<PathBuf>,
-    /// How many files the pack may hold; without it as configured (run.max_files, 20). With --goal
+    /// Maximum number of files. With --goal [default: run.max_files, 20]
     #[arg(long, value_name = "N", conflicts_with = "request", value_parser = limits())]
     max_files: Option<u64>,
-    /// How many bytes of content the pack may hold; without it as configured (run.max_total_bytes, 60000). With --goal
+    /// Maximum bytes of content. With --goal [default: run.max_total_bytes, 60000]
     #[arg(long, value_name = "N", conflicts_with = "request", value_parser = limits())]
     max_bytes: Option<u64>,
-    /// Where the pack is written; without it, to standard output
+    /// Write the pack to this file [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Where the file request that --goal makes is written
+    /// Write the file request made from --goal to this file
     #[arg(long, value_name = "FILE", conflicts_with = "request")]
     request_out: Option<PathBuf>,
-    /// Where the ranking is written, with the parts of each file's score. With --goal
+    /// Write the ranking with the parts of each score to this file. With --goal
     #[arg(long, value_name = "FILE", conflicts_with = "request")]
     ranking_out: Option<PathBuf>,
 }
@@ -115,7 +115,7 @@ impl Build {
         let repo = app.absolute(&self.repo);
         let named = self.request.as_deref().map(|path| read_request(app, path)).transpose()?;
         if let Some(goal) = self.goal.as_ref().filter(|goal| goal.len() > MAX_GOAL) {
-            let message = format!("the goal has {} bytes, at most {MAX_GOAL} are taken", goal.len());
+            let message = format!("the goal has {} bytes; the limit is {MAX_GOAL}", goal.len());
             return Err(CommandError::new(ExitStatus::OverLimit, message).hint("Say it shorter."));
         }
         let config = app.config(&repo, &[])?;
@@ -140,9 +140,8 @@ impl Build {
             });
             let (git, packed) = tokio::join!(opened, packing);
             let git = git?;
-            let (request, pack) = packed.map_err(|died| {
-                CommandError::new(ExitStatus::Refused, format!("the packing ended early: {died}"))
-            })?;
+            let (request, pack) = packed
+                .map_err(|died| CommandError::new(ExitStatus::Refused, format!("packing failed: {died}")))?;
             Ok((request, None, ContextPack { repo_slug: git.name(), ..pack.map_err(refused)? }))
         })?;
         let bytes = pack.to_bytes().map_err(no_form)?;
@@ -215,13 +214,17 @@ fn limits() -> RangedU64ValueParser<u64> {
 fn refused(error: RunError) -> CommandError {
     let repeats = matches!(error, RunError::SecretInRequest { .. });
     let error = CommandError::from(error);
-    if repeats { error.hint("Its goal, its reason and its paths are repeated in the pack.") } else { error }
+    if repeats {
+        error.hint("The pack repeats its goal, reason and paths; remove the secret from them.")
+    } else {
+        error
+    }
 }
 
 fn read_request(app: &App, path: &Path) -> Result<FileRequest, CommandError> {
     let refuse = |status, why: String| {
-        CommandError::new(status, format!("{} is no file request: {why}", path.display()))
-            .hint("docs/contracts/file_request.md describes it; `crucible context build --goal TEXT --request-out FILE` writes one.")
+        CommandError::new(status, format!("{} is not a valid file request: {why}", path.display()))
+            .hint("See docs/contracts/file_request.md, or create one: `crucible context build --goal TEXT --request-out FILE`.")
     };
     // One byte more than is parsed, so that the reader of the document says what is too large.
     let bytes = match read_up_to(&app.absolute(path), ByteLimit(MAX_DOCUMENT_BYTES + 1)) {
@@ -271,17 +274,17 @@ fn told(pack: &ContextPack, ranking: Option<&ContextRanking>) -> Vec<String> {
 
 fn told_of_ranking(ranking: &ContextRanking) -> Vec<String> {
     let looked_for = match ranking.looked_for.as_slice() {
-        [] => "nothing, since the goal has no word that says where".to_owned(),
+        [] => "nothing, because no word of the goal names a place".to_owned(),
         words => words.join(", "),
     };
     let count = counted(ranking.files.len() as u64, "tracked file");
     let mut lines = vec![format!("ranked {count} by: {looked_for}")];
     if ranking.names_not_looked_for > 0 {
         let more = counted(ranking.names_not_looked_for, "word");
-        lines.push(format!("  {more} of the goal come after as many as are looked for"));
+        lines.push(format!("  {more} more words of the goal were not searched"));
     }
     if let Some(problem) = &ranking.history.problem {
-        lines.push(format!("  git's history does not count: {problem}"));
+        lines.push(format!("  git's history was not used: {problem}"));
     }
     let chosen: Vec<_> = ranking.files.iter().filter(|file| file.outcome == RankedOutcome::Chosen).collect();
     for file in chosen.iter().take(SHOWN) {

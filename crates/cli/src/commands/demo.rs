@@ -46,16 +46,16 @@ const FILES: [(&str, &str); 3] = [
 /// put in their place, the answers are as they came.
 const CASSETTE: &[u8] = include_bytes!("../../demo/cassette.jsonl");
 
-/// Show the whole way on a bundled repository; no key and no network needed
+/// Run a complete change on a bundled repository, offline
 ///
-/// Writes a small repository with a failing test to a temporary directory and carries a governed change through on
-/// it. The model's words come from a recording.
+/// Writes a small repository with a failing test to a temporary directory and makes a governed change in it.
+/// The model's answers come from a recording, so no key and no network is needed.
 #[derive(Args)]
 pub(crate) struct Demo {
-    /// Where the demo's repository and evidence are written; without it a new temporary directory
+    /// Write the demo's repository and evidence to this directory [default: a new temporary directory]
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// Ask a live gateway instead, and keep its answers as a recording in this file
+    /// Call a live gateway instead and record its answers in this file
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 }
@@ -88,7 +88,7 @@ impl Demo {
         story.say(&format!("A small repository with a failing test: {}", repo.display()));
         if self.record.is_none() {
             story.say(&format!(
-                "The model's words below come from a recording; {} spoke them through the provider `{}`.",
+                "The model's answers below come from a recording of {} with the provider `{}`.",
                 speaker.model, speaker.provider
             ));
         }
@@ -146,7 +146,7 @@ impl Demo {
             Some(directory) => {
                 let directory = app.absolute(directory);
                 if directory.symlink_metadata().is_ok() {
-                    return Err(CommandError::usage(format!("{} is there already", directory.display()))
+                    return Err(CommandError::usage(format!("{} already exists", directory.display()))
                         .hint("Name a directory that does not exist yet."));
                 }
                 create_dir_all(&directory)?;
@@ -255,7 +255,7 @@ impl RunObserver for Story {
             |what: &str| event.body.get("attempt").map(|n| format!("{what} {n}")).unwrap_or_default();
         match EventKind::of(&event.event) {
             Some(EventKind::RepositoryAnalysed) => {
-                self.say("1. Looked at the repository; its tests fail before any change.")
+                self.say("1. Inspected the repository; its tests fail before any change.")
             }
             Some(EventKind::ContextPacked) => {
                 let files: Vec<String> = self.packed();
@@ -265,19 +265,19 @@ impl RunObserver for Story {
                 self.say("3. The plan, reviewed and signed by its digest:");
                 self.show("artifacts/PLAN.md", 7);
             }
-            Some(EventKind::ModelAsked) => self.say(&format!("\n{}: the model is asked.", number("Attempt"))),
+            Some(EventKind::ModelAsked) => self.say(&format!("\n{}: calling the model.", number("Attempt"))),
             Some(EventKind::PatchProposed) => {
                 self.say("  It proposes:");
                 self.show(&path, 40);
             }
             Some(EventKind::PatchAccepted) => {
-                self.say("  The patch gate lets it through; now the repository's own tests run on a copy.")
+                self.say("  The patch gate accepts it; running the repository's own tests on a copy.")
             }
             Some(EventKind::PatchRejected) => {
-                self.say("  Refused by the patch gate; the reason goes back to the model.")
+                self.say("  The patch gate refuses it; the reason goes back to the model.")
             }
             Some(EventKind::VerifyFailed) => {
-                self.say("  The tests refuse it; what they printed goes back to the model.")
+                self.say("  The tests fail; their output goes back to the model.")
             }
             Some(EventKind::VerifyPassed) => self.say("  Verified."),
             _ => {}

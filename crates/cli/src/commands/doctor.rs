@@ -26,22 +26,23 @@ use crate::text::one_line;
 /// The schema of the result as JSON, described in `docs/contracts/doctor.schema.json`.
 const SCHEMA: &str = "crucible-doctor-v2";
 
-/// Tell what is missing, installed and configured; asks no model
+/// Check what is missing, installed and configured
 ///
-/// Looks at every provider, at the programs that Crucible uses and at the layers of the sandbox. Programs are asked for
-/// their version in the sandbox, without a network; no model is asked and no connection is opened, so a server is
-/// `not probed` at best. `crucible models --online` asks the servers.
+/// Checks every provider, the programs that Crucible uses and the layers of the sandbox. Programs print their
+/// version in the sandbox, without a network. No model is called and no connection is opened, so a server is
+/// `not probed` at best. Use `crucible models --online` to contact servers.
 ///
-/// What is missing comes first, a line each with the command that helps.
+/// Missing parts come first, one per line, with the command that fixes each.
 ///
-/// Exit code 2: something that is configured cannot work, or git or a required layer of the sandbox is missing. What is
-/// configured are the provider with its fallback, those of the council, of crawls and of the dispatch, hooks and the
-/// programs of skills. Exit code 0: nothing of it is missing; that no provider is chosen is a warning.
+/// Exit code 2: something configured cannot work, or git or a required layer of the sandbox is missing.
+/// Configured parts are the provider and its fallback, the providers of the council, of crawls and of the
+/// dispatch, hooks and the programs of skills. Exit code 0: nothing is missing; an unset provider is only a
+/// warning.
 ///
-/// For example: `crucible doctor --repo .`, or `crucible doctor --json` with all that was seen of each program.
+/// For example: `crucible doctor --repo .`, or `crucible doctor --json` for all details of each program.
 #[derive(Args)]
 pub(crate) struct Doctor {
-    /// Look at what holds for the project in this directory
+    /// Use the configuration of the project in this directory
     #[arg(long, default_value = ".", value_name = "DIR")]
     repo: PathBuf,
 }
@@ -190,7 +191,7 @@ fn configured_programs(app: &App, repo: &Path, config: &Config, seen: &mut Diagn
         let path = app.env.get_os("PATH").unwrap_or_default();
         let place = find_program(Path::new(&program), &root, path);
         if let Err(error) = &place {
-            let hint = format!("Install it, or set {key} to a program that is there.");
+            let hint = format!("Install it, or set {key} to an installed program.");
             found.push(Finding::error(PROGRAM_MISSING, format!("{program}: {error}"), hint));
         }
         seen.programs.push(configured_program(program, key, place));

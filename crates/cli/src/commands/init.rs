@@ -25,15 +25,15 @@ use crate::text::one_line;
 const MAX_CONFIG: ByteLimit = ByteLimit(1 << 20);
 
 const TEMPLATE: &str = "\
-# Crucible's settings for this project. `crucible config show` lists every setting there is, with its default.
+# Crucible's settings for this project. `crucible config show` lists every setting and its value.
 
 [llm]
-# Who answers: gateway (any OpenAI-compatible server), claude-cli, or replay.
+# The model provider: gateway (any OpenAI-compatible server), claude-cli, or replay.
 # provider = \"gateway\"
 ";
 
 const NO_GATES: &str = "
-# What proves a change. None was found here; name the command that runs the tests.
+# Gates verify a change. None was found here; set the command that runs the tests.
 # [gates.tests]
 # command = [\"./run-tests\"]
 # timeout_s = 600
@@ -41,14 +41,14 @@ const NO_GATES: &str = "
 
 const SETTINGS: &str = "\
 # More settings of a gate: env = { NAME = \"value\" }, cwd = \"packages/web\", setup = [\"make generate\"], level = \"full\".
-# `crucible gates` shows what is in force, and `crucible gates --run` tries it.
+# `crucible gates` lists the gates, and `crucible gates --run` runs them.
 ";
 
-/// Start a project: write .crucible/config.toml
+/// Set up a project: write .crucible/config.toml
 ///
-/// Looks for the commands that test the project, writes them down as gates, runs each once in the sandbox on a copy, and says what
-/// is missing. Beside the file comes a .gitignore for what need not be committed. What is there already stays: gates are added only
-/// to a file that names none.
+/// Finds the commands that test the project and writes them as gates. Runs each gate once in the sandbox on a
+/// copy and reports what is missing. Also writes a .gitignore for files that need no commit. Existing content
+/// is kept: gates are added only to a file that has none.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -59,7 +59,7 @@ pub(crate) struct Init {
     /// The project's directory
     #[arg(default_value = ".")]
     directory: PathBuf,
-    /// A command that proves a change, instead of those that are found. May be given several times
+    /// Use this command as a gate instead of the detected ones. May be given several times
     #[arg(long = "test", value_name = "CMD")]
     tests: Vec<String>,
     /// Do not run the gates
@@ -87,8 +87,8 @@ impl Init {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let root = app.absolute(&self.directory);
         if !root.is_dir() {
-            return Err(CommandError::usage(format!("{} is no directory", root.display()))
-                .hint("Name the project's own directory; init makes no other than .crucible in it."));
+            return Err(CommandError::usage(format!("{} is not a directory", root.display()))
+                .hint("Name an existing directory; init creates only .crucible in it."));
         }
         if !root.join(".git").exists() && root.join("HEAD").is_file() && root.join("objects").is_dir() {
             return Err(CommandError::usage(format!("{} is a bare repository", root.display()))
@@ -138,7 +138,7 @@ impl Init {
         };
         if !named.is_empty() {
             if !self.tests.is_empty() {
-                return Err(CommandError::usage(format!("{} names gates already", path.display()))
+                return Err(CommandError::usage(format!("{} already configures gates", path.display()))
                     .hint("Change them there, or try a command without writing it: crucible gates --run --test \"CMD\""));
             }
             return Ok(Written::Nothing);
@@ -184,7 +184,7 @@ impl Init {
             && top != root
         {
             app.output.remark(&format!(
-                "note: it holds for {} alone; for the whole repository: crucible init {}",
+                "note: it applies only to {}; for the whole repository: crucible init {}",
                 root.display(),
                 top.display()
             ));
@@ -212,7 +212,7 @@ fn gate_block(gates: &[GateSpec]) -> String {
     for gate in gates {
         let words: Vec<String> = gate.command.iter().map(|word| text(word)).collect();
         block.push_str(&format!(
-            "\n# What proves a change ({}).\n[gates.{}]\ncommand = [{}]\n",
+            "\n# A gate: verifies a change ({}).\n[gates.{}]\ncommand = [{}]\n",
             one_line(&gate.source),
             gate.id,
             words.join(", ")
@@ -248,7 +248,7 @@ fn try_gates(
         Err(error) => {
             let error = CommandError::from(error);
             let command = error.hints.join(" ");
-            Missing { what: format!("the gates were not run: {}", error.message), command }
+            Missing { what: format!("the gates did not run: {}", error.message), command }
         }
     };
     missing.push(lack);
@@ -260,13 +260,13 @@ fn lacks(top: Option<&Path>, gates: &[GateSpec], checks: &[GateCheck]) -> Vec<Mi
     let mut missing = Vec::new();
     if top.is_none() {
         missing.push(Missing {
-            what: "this is no git repository yet; a run needs one with a commit".to_owned(),
+            what: "not a git repository yet; a run needs one with a commit".to_owned(),
             command: "git init && git add --all && git commit -m \"Begin\"".to_owned(),
         });
     }
     if gates.is_empty() {
         missing.push(Missing {
-            what: "no gate was found, so nothing could prove a change".to_owned(),
+            what: "no gate found, so no change could be verified".to_owned(),
             command: "crucible init --test \"./run-tests\"".to_owned(),
         });
     }
@@ -286,7 +286,7 @@ fn tell(app: &App, path: &Path, written: Written, gates: &[GateSpec], checks: &[
     app.output.line(&match written {
         Written::Created => format!("wrote {path}"),
         Written::Added => format!("added gates to {path}"),
-        Written::Nothing => format!("{path} is there already and was left as it is"),
+        Written::Nothing => format!("{path} already exists and was not changed"),
     });
     for gate in gates {
         app.output.line(&one_line(&format!("gate {}: {}", gate.id, gate.command_line())));

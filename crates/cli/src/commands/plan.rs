@@ -20,32 +20,32 @@ const MAX_FILE: ByteLimit = ByteLimit(4 * 1024 * 1024);
 
 const NOT_TEXT: Code = Code::new("plan-text-invalid");
 
-/// Judge a plan
+/// Check a plan
 #[derive(Subcommand)]
 pub(crate) enum PlanCommand {
     Check(Check),
 }
 
-/// Judge a plan: its keys, its scope, its ids, its evidence and its gates
+/// Check a plan: its keys, scope, ids, evidence and gates
 ///
-/// REASONS.md and EXPECTED_RESULTS.md are read beside the plan. For example: `crucible plan check --plan PLAN.md --repo .
-/// --executed-gates lite,plan_check,patch_check,behavior_catalog_check --check-evidence`
+/// REASONS.md and EXPECTED_RESULTS.md are read beside the plan. For example: `crucible plan check --plan
+/// PLAN.md --repo . --executed-gates lite,plan_check,patch_check,behavior_catalog_check --check-evidence`
 #[derive(Args)]
 #[command(group = ArgGroup::new("judged").required(true).args(["run", "plan"]))]
 pub(crate) struct Check {
-    /// A run's directory, or its id: also the signature is judged, and the gates that the verifier executed
+    /// A run directory or run id; its signature and executed gates are checked too
     #[arg(long, value_name = "DIR", conflicts_with = "executed_gates")]
     run: Option<PathBuf>,
-    /// A plan's file; in a run directory the signature beside it is judged too
+    /// The plan's file; in a run directory its signature is checked too
     #[arg(long, value_name = "PLAN.md")]
     plan: Option<PathBuf>,
-    /// A directory in the repository: its behaviours are known, and evidence may lie there [default: the run's, or `.`]
+    /// A directory in the repository, used for its behaviours and evidence [default: the run's, or `.`]
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
-    /// The gates that were executed, separated by commas; each that the plan declares must be among them
+    /// The gates that ran, separated by commas; they must include every gate of the plan
     #[arg(long, value_name = "GATES", value_delimiter = ',')]
     executed_gates: Option<Vec<String>>,
-    /// Judge also whether the evidence of each expected result is there, and of a run whether its gates were executed
+    /// Also check that the evidence of each result exists, and that a run's gates ran
     #[arg(long)]
     check_evidence: bool,
 }
@@ -74,7 +74,7 @@ impl Check {
             verdict.merge(check_signature(&dir, &texts.plan)?);
         }
         let Ok(text) = std::str::from_utf8(&texts.plan) else {
-            let hint = "A plan is UTF-8; what it says could be read in two ways.";
+            let hint = "The plan is not UTF-8, so its meaning is ambiguous; write it again.";
             verdict.push(Finding::error(NOT_TEXT, "the text", hint));
             return Ok(verdict);
         };
@@ -123,11 +123,11 @@ impl Check {
 fn no_plan(dir: &RunDir) -> CommandError {
     let id = dir.root().file_name().unwrap_or_default().to_string_lossy();
     CommandError::usage(format!(
-        "run {id} has no plan yet: there is no {PLAN} in {}",
+        "run {id} has no plan yet: {PLAN} is missing in {}",
         dir.root().display()
     ))
     .hint(format!(
-        "`crucible run advance {id}` drafts and signs it; `crucible run status {id}` tells what it waits for."
+        "Draft and sign it with `crucible run advance {id}`; see `crucible run status {id}` for what it waits for."
     ))
 }
 

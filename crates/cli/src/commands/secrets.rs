@@ -16,16 +16,16 @@ const SECRET_FILE: Code = Code::new("secrets-file");
 /// A larger file is named, not read.
 const MAX_FILE: ByteLimit = ByteLimit(64 * 1024 * 1024);
 
-/// Look for keys, tokens and passwords
+/// Find keys, tokens and passwords
 #[derive(Subcommand)]
 pub(crate) enum Secrets {
     Scan(Scan),
 }
 
-/// Scan files and directories for secrets; exit 8 when one is found
+/// Scan files and directories for secrets; exit 8 on a finding
 ///
-/// Directories are walked, .git and what git ignores left out. A secret's value is never printed.
-/// For example: `crucible secrets scan .`
+/// Directories are scanned recursively, without .git and files that git ignores. Secret values are never
+/// printed. For example: `crucible secrets scan .`
 #[derive(Args)]
 pub(crate) struct Scan {
     /// Files or directories
@@ -42,7 +42,7 @@ impl Secrets {
             let absolute = app.absolute(root);
             if !absolute.exists() {
                 return Err(CommandError::usage(format!("{} does not exist", root.display()))
-                    .hint("Name a file or directory that is there, for example `.`."));
+                    .hint("Name an existing file or directory, such as `.`."));
             }
             for found in crucible_host::walk::files(&absolute) {
                 files += 1;
@@ -51,7 +51,7 @@ impl Secrets {
                     Err(problem) => verdict.push(Finding::warning(
                         UNREAD,
                         problem,
-                        "Make the file readable, or leave it out.",
+                        "Make the file readable, or exclude it.",
                     )),
                 }
             }

@@ -14,16 +14,16 @@ use crate::commands::run::{find, shared_sandbox, world};
 use crate::error::CommandError;
 use crate::progress::Progress;
 
-/// Run the gates of a run's change once more and judge what they say
+/// Run the gates of a run's change again and judge them
 ///
-/// The patch is judged and tried on a copy, exactly as the run did it; nothing that the run recorded is changed. The
-/// repository has to be at the commit that the run started from. For example: `crucible verify --run RUN --gate full`
+/// The patch is checked and tested on a copy, as in the run. The run's record does not change. The repository
+/// must be at the commit that the run started from. For example: `crucible verify --run RUN --gate full`
 #[derive(Args)]
 pub(crate) struct Verify {
-    /// The run: its id, the beginning of it, or its directory
+    /// The run's id, a prefix of it, or its directory
     #[arg(long, value_name = "RUN")]
     run: String,
-    /// Which gates: those that every attempt is tried with, or all of them
+    /// Which gates to run: those of every attempt, or all
     #[arg(long, value_enum, default_value_t = Set::Lite)]
     gate: Set,
 }
@@ -82,7 +82,7 @@ impl Verify {
         for row in again.report.iter().flat_map(|report| &report.commands) {
             app.output.line(&format!("exit {}  {}", row.exit_code, row.cmd));
         }
-        app.output.verdict(&report, "every gate lets the change through")
+        app.output.verdict(&report, "every gate accepts the change")
     }
 }
 

@@ -55,7 +55,7 @@ fn a_catalogue_is_judged_both_ways_by_what_git_tracks() {
         "{}",
         ran.stdout
     );
-    assert!(ran.stdout.ends_with("\nno catalogue of behaviours: nothing was checked\n"), "{}", ran.stdout);
+    assert!(ran.stdout.ends_with("\nno behaviour catalogue; nothing was checked\n"), "{}", ran.stdout);
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn every_outcome_is_told_apart_and_kept_for_the_next_time() {
 
     // Nothing is done a second time unasked, and what has a result is not done again.
     let again = eval(&desk).run().exits(2);
-    assert!(again.message().contains("holds an evaluation already"));
+    assert!(again.message().contains("already holds an evaluation"));
     let resumed = eval(&desk).arg("--resume").run().ok().json();
     assert_eq!(resumed, report);
     assert_eq!(server.completions().len() as u64, asked);
@@ -271,7 +271,7 @@ fn a_task_that_leads_elsewhere_is_refused_before_anything_runs() {
         ("\"project\"", "\"../elsewhere\"", "repo"),
         ("\"project\"", "\"/etc\"", "repo"),
         ("\"hidden.patch\"", "\"../../secret\"", "hidden"),
-        ("\"hidden.patch\"", "\"link.patch\"", "leads out of the task"),
+        ("\"hidden.patch\"", "\"link.patch\"", "is outside the task"),
         ("goal =", "gaol =", "gaol"),
         ("sh hidden.sh", " ", "check"),
     ] {

@@ -100,7 +100,7 @@ fn gate_settings_that_are_wrong_are_refused() {
         ("setup = [\" \"]", "gates.tests.setup holds an empty command", 2),
         ("env = { LD_PRELOAD = \"./x.so\" }", "gates.tests.env: a gate cannot set LD_PRELOAD", 2),
         ("env = { GIT_DIR = \"x\" }", "a gate cannot set GIT_DIR", 2),
-        ("env = { \"A B\" = \"x\" }", "is no name of a variable", 2),
+        ("env = { \"A B\" = \"x\" }", "invalid variable name", 2),
         ("env = { A = 1 }", "`gates.tests.env` takes a table of texts", 2),
         ("env = { TOKEN = \"ghp_aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5\" }", "looks like a secret", 8),
         ("timeout = 5", "did you mean `gates.tests.timeout_s`?", 2),
@@ -199,7 +199,7 @@ fn gates_pass_fail_or_could_not_run() {
     insta::assert_snapshot!(text(repo.path(), &ran.stdout), @r##"
     bad fails (N s): exit code 1, 1 test failed
         adds
-        A run may start like this; it refuses a change that makes anything else fail.
+        A run can still start; it refuses a change that causes other failures.
     good passes (N s)
     lost could not run: program "no-such-program-here" was not found on PATH
         to do: install "no-such-program-here"
@@ -266,14 +266,14 @@ fn run_without_gates_says_what_was_looked_for() {
         let ran = desk.call(command).current_dir(repo.path().join("docs")).run().exits(2);
         insta::allow_duplicates! {
             insta::assert_snapshot!(ran.stderr, @r##"
-            error: no gate was found in docs and the directories above it, so nothing could prove a change; Crucible looked for cargo-nextest, cargo-test, npm-test, pnpm-test, yarn-test, bun-test, vitest, jest, mocha, node-test, pytest, unittest, tox, nox, go-test, maven, gradle, ctest, dotnet-test, rspec, minitest, phpunit, mix-test, prove, just-test, make-test
+            error: no gate found in docs and the directories above it, so no change could be verified; Crucible looked for cargo-nextest, cargo-test, npm-test, pnpm-test, yarn-test, bun-test, vitest, jest, mocha, node-test, pytest, unittest, tox, nox, go-test, maven, gradle, ctest, dotnet-test, rspec, minitest, phpunit, mix-test, prove, just-test, make-test
               hint: Name the command that tests it: crucible run start "GOAL" --test "./run-tests"
               hint: Or for every run: `crucible init --test "./run-tests"`; `crucible gates` shows what a run uses.
             "##);
         }
     }
     let outside = desk.run(["gates", "--json"]).exits(2);
-    assert!(outside.message().contains("is in no git repository"), "{}", outside.stderr);
+    assert!(outside.message().contains("is not in a git repository"), "{}", outside.stderr);
 }
 
 #[test]
@@ -289,26 +289,26 @@ fn init_writes_the_gates_it_finds_and_runs_them_once() {
     "##);
     let written = std::fs::read_to_string(repo.path().join("packages/x/.crucible/config.toml")).unwrap();
     insta::assert_snapshot!(written, @r##"
-    # Crucible's settings for this project. `crucible config show` lists every setting there is, with its default.
+    # Crucible's settings for this project. `crucible config show` lists every setting and its value.
 
     [llm]
-    # Who answers: gateway (any OpenAI-compatible server), claude-cli, or replay.
+    # The model provider: gateway (any OpenAI-compatible server), claude-cli, or replay.
     # provider = "gateway"
 
-    # What proves a change (Makefile has a target `test`).
+    # A gate: verifies a change (Makefile has a target `test`).
     [gates.make-test]
     command = ["make", "test"]
     cwd = "packages/x"
     timeout_s = 600
     # More settings of a gate: env = { NAME = "value" }, cwd = "packages/web", setup = ["make generate"], level = "full".
-    # `crucible gates` shows what is in force, and `crucible gates --run` tries it.
+    # `crucible gates` lists the gates, and `crucible gates --run` runs them.
     "##);
     // What was written is what counts from then on.
     let gates =
         desk.call(["gates", "--run", "--json"]).current_dir(repo.path().join("packages/x")).run().ok();
     assert!(gates.json()["gates"][0]["source"].as_str().unwrap().ends_with("config.toml"));
     insta::assert_snapshot!(text(repo.path(), &init("packages/x").stdout), @r##"
-    $REPO/packages/x/.crucible/config.toml is there already and was left as it is
+    $REPO/packages/x/.crucible/config.toml already exists and was not changed
     gate make-test: make test
     make-test passes (N s)
     "##);
@@ -329,7 +329,7 @@ fn init_adds_gates_to_a_file_without_any_and_keeps_the_rest() {
     let written = std::fs::read_to_string(&path).unwrap();
     assert!(written.starts_with(own) && written.contains("[gates.make-test]"), "{written}");
     let again = desk.call(["init", "--no-run"]).current_dir(repo.path()).run().ok();
-    assert!(again.stdout.contains("was left as it is"), "{}", again.stdout);
+    assert!(again.stdout.contains("was not changed"), "{}", again.stdout);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), written);
     // What cannot be added to stays as it is.
     for broken in ["[gates]\n", "gates = {}\n", "[run\n"] {
@@ -350,7 +350,7 @@ fn init_takes_a_command_and_lists_what_is_missing() {
     insta::assert_snapshot!(text(repo.path(), &none.stdout), @r##"
     wrote $REPO/.crucible/config.toml
     missing:
-      no gate was found, so nothing could prove a change
+      no gate found, so no change could be verified
         to do: crucible init --test "./run-tests"
     next: crucible run start "what to change" --provider gateway
     or:   crucible spec NAME, with the idea on standard input
@@ -373,7 +373,12 @@ fn init_takes_a_command_and_lists_what_is_missing() {
     let told = desk.call(words).current_dir(unborn.path()).run().ok().json();
     assert_eq!(told["missing"][0]["command"], "git add --all && git commit -m \"Begin\"");
     assert!(
-        desk.call(words).current_dir(repo.path()).run().exits(2).message().contains("names gates already")
+        desk.call(words)
+            .current_dir(repo.path())
+            .run()
+            .exits(2)
+            .message()
+            .contains("already configures gates")
     );
 }
 
@@ -389,11 +394,11 @@ fn run_without_id_is_the_newest_of_the_repository() {
     assert_eq!(id_of(&at(&one.path().join("src"), &["run", "status", "--json"]).ok().json()), first);
     assert_eq!(id_of(&at(other.path(), &["run", "advance", "--json"]).ok().json()), second);
     let none = at(third.path(), &["run", "status", "--json"]).exits(2);
-    assert!(none.message().contains("there is no run of the repository"), "{}", none.stderr);
+    assert!(none.message().contains("has no run yet"), "{}", none.stderr);
     assert_eq!(id_of(&at(third.path(), &["run", "status", &first, "--json"]).ok().json()), first);
     // Outside of any repository the newest is shown, and nothing lands by itself.
     assert_eq!(id_of(&desk.status()), second);
-    assert!(desk.run(["run", "land", "--json"]).exits(2).message().contains("is in no git repository"));
+    assert!(desk.run(["run", "land", "--json"]).exits(2).message().contains("is not in a git repository"));
     at(one.path(), &["run", "land", "--json"]).ok();
     assert_eq!(id_of(&at(one.path(), &["run", "status", "--json"]).ok().json()), first);
     assert_eq!(at(one.path(), &["run", "status", "--json"]).json()["state"], "landed");

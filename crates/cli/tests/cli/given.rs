@@ -73,10 +73,14 @@ fn a_person_sees_the_answer_that_was_refused_for_its_form_and_what_is_still_owed
 fn an_answer_that_is_too_long_is_none_and_names_the_limit_and_the_place() {
     let (repo, desk) = (small().build(), Desk::new());
     let run = waiting(&desk, repo.path());
-    // A directory there is no answer either.
+    // A directory there is not a valid answer either.
     fs::create_dir(run.join(PATCH)).unwrap();
     let told = desk.run(["run", "advance"]).exits(1);
-    assert!(told.stderr.contains("is no answer") && told.stdout.contains("outbox/001_"), "{}", told.stderr);
+    assert!(
+        told.stderr.contains("is not a valid answer") && told.stdout.contains("outbox/001_"),
+        "{}",
+        told.stderr
+    );
     fs::remove_dir(run.join(PATCH)).unwrap();
     fs::write(run.join(PATCH), "x".repeat((2 << 20) + 1)).unwrap();
     let told = desk.run(["run", "advance"]).exits(1);

@@ -283,4 +283,7 @@ fn a_start_killed_in_its_first_instants_leaves_no_unlisted_run() {
     listed.sort();
     assert_eq!(names, listed);
     assert_eq!(desk.run(&["ledger", "verify"]).status.code(), Some(0));
+    let home = std::fs::read_dir(runs.parent().unwrap()).unwrap().flatten();
+    let left: Vec<_> = home.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    assert!(!left.iter().any(|name| name.starts_with(".tmp-")), "{left:?}");
 }

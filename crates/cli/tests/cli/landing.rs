@@ -136,7 +136,7 @@ fn edited_logs_and_recordings_do_not_land_and_are_told() {
             if has_way_back && !run.file(name).exists() {
                 assert_eq!(run.desk.status()["edited"], serde_json::json!([name]));
                 let told = run.desk.run(["run", "advance", &run.id]).ok().stderr;
-                assert!(told.contains(&format!("put back from the ledger: {name}")), "{told}");
+                assert!(told.contains(&format!("restored from the ledger: {name}")), "{told}");
                 assert_eq!(std::fs::read_to_string(run.file(name)).unwrap(), text, "{name}");
                 continue;
             }
@@ -373,7 +373,7 @@ fn gates_that_are_kept_for_the_landing_run_before_it_and_can_refuse_it() {
         } else {
             let message = land.exits(1).message();
             assert!(message.contains("slow") && message.contains("--gate full"), "{message}");
-            assert!(message.contains("this gate fails without the change, too"), "{message}");
+            assert!(message.contains("this gate also fails without the change"), "{message}");
             let next = desk.status()["next"].as_str().unwrap().to_owned();
             assert!(next.contains("artifacts/full_gates_001.json") && next.contains("run land"), "{next}");
             // What they said is kept, of every try.

@@ -31,7 +31,10 @@ fn a_link_as_an_answer_is_not_followed_and_nothing_of_it_becomes_part_of_the_run
     symlink(&private, run.join("artifacts/diff.patch")).unwrap();
     let told = desk.run(["run", "advance", &id]).exits(1);
     let said = format!("{}{}", told.stdout, told.stderr);
-    assert!(said.contains("artifacts/diff.patch is no answer: a symbolic link stands there"), "{said}");
+    assert!(
+        said.contains("artifacts/diff.patch is not a valid answer: the path is or contains a symbolic link"),
+        "{said}"
+    );
     let status = desk.run(["run", "status", &id, "--json"]).json();
     assert_eq!((&status["state"], &status["budgets"]["outbox_prompts"]), (&json!("blocked"), &json!(1)));
     for name in ["answers", "attempts"] {
@@ -52,7 +55,7 @@ fn an_answer_that_is_too_long_is_not_read_and_uses_nothing_up() {
     File::create(&answer).unwrap().set_len(1 << 42).unwrap();
     let told = desk.run(["run", "advance", &id]).exits(1);
     let said = format!("{}{}", told.stdout, told.stderr);
-    assert!(said.contains("is no answer: it has more than 2097152 bytes; write one of at most"), "{said}");
+    assert!(said.contains("is not a valid answer: it has more than 2097152 bytes; write at most"), "{said}");
     let status = desk.run(["run", "status", &id, "--json"]).json();
     assert_eq!((&status["state"], &status["budgets"]["outbox_prompts"]), (&json!("blocked"), &json!(1)));
     fs::write(&answer, GOOD_DIFF).unwrap();
@@ -146,7 +149,7 @@ fn a_file_whose_name_holds_a_comma_can_be_named() {
 
     let hidden = desk.start_call(repo.path()).args(["--file", "src/a\u{200b}.py"]).run().exits(2);
     assert!(
-        hidden.stdout.contains("nobody sees") || hidden.stderr.contains("nobody sees"),
+        hidden.stdout.contains("invisible character") || hidden.stderr.contains("invisible character"),
         "{}",
         hidden.stderr
     );

@@ -45,7 +45,7 @@ fn change_of_the_test_program_is_refused() {
         let ran = start(&desk, &repo, "checks.c and add.c must agree on add").exits(1);
         assert!(ran.stderr.contains("a gate consists of this file"), "{}", ran.stderr);
         assert!(
-            ran.stderr.contains("to permit it: ") && ran.stderr.contains("--allow checks.c"),
+            ran.stderr.contains("to allow it: ") && ran.stderr.contains("--allow checks.c"),
             "{}",
             ran.stderr
         );

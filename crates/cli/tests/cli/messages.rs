@@ -33,16 +33,16 @@ fn a_project_begins_with_a_file_of_comments() {
     insta::assert_snapshot!(text(&desk, &desk.run(["init"])), @r#"
     wrote ~/.crucible/config.toml
     missing:
-      no gate was found, so nothing could prove a change
+      no gate found, so no change could be verified
         to do: crucible init --test "./run-tests"
     next: crucible run start "what to change" --provider gateway
     or:   crucible spec NAME, with the idea on standard input
     exit 0
     "#);
     insta::assert_snapshot!(text(&desk, &desk.run(["init"])), @r#"
-    ~/.crucible/config.toml is there already and was left as it is
+    ~/.crucible/config.toml already exists and was not changed
     missing:
-      no gate was found, so nothing could prove a change
+      no gate found, so no change could be verified
         to do: crucible init --test "./run-tests"
     exit 0
     "#);
@@ -60,7 +60,7 @@ fn an_empty_place_says_how_to_begin() {
     exit 0
     "#);
     insta::assert_snapshot!(text(&desk, &desk.run(["run", "status"])), @r#"
-    error: there is no run yet
+    error: no run yet
       hint: Start one: crucible run start "what to change" --provider gateway
     exit 2
     "#);
@@ -102,7 +102,7 @@ fn usage_errors_name_the_way() {
     exit 2
     ");
     insta::assert_snapshot!(text(&desk, &desk.run(["run", "land", "../../x"])), @r#"
-    error: there is no run ../../x in $CRUCIBLE_HOME/runs; `crucible run list` shows the ones there are
+    error: no run ../../x in $CRUCIBLE_HOME/runs; list runs with `crucible run list`
     exit 2
     "#);
 }

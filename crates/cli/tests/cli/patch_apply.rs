@@ -385,6 +385,6 @@ fn the_record_of_a_change_never_lies_in_the_work_tree() {
         "--repo",
     ]);
     let call = call.arg(bench.repo.path()).env("CRUCIBLE_HOME", bench.repo.path().join("own"));
-    assert!(call.run().exits(2).message().contains("lies inside the repository"));
+    assert!(call.run().exits(2).message().contains("is inside the repository"));
     assert_eq!(bench.read("src/a.txt"), b"one\ntwo\nthree\n");
 }

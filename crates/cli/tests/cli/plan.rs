@@ -145,7 +145,7 @@ fn the_plan_of_a_run_is_signed_as_it_is_and_was_verified() {
         said(&ran),
         ["plan-unsigned artifacts/PLAN.md", "plan-not-verified artifacts/verify_report.json"]
     );
-    assert!(ran.json()["findings"][0]["hint"].as_str().unwrap().contains("does not cover this plan"));
+    assert!(ran.json()["findings"][0]["hint"].as_str().unwrap().contains("changed after signing"));
     std::fs::write(&path, &plan).unwrap();
 
     let review = format!("{directory}/reviews/review_cost.md");

@@ -325,7 +325,7 @@ fn a_file_that_no_gate_gets_is_said() {
     let server = answering(good_answer());
     let desk = Desk::with(&server);
     let ran = desk.start(repo.path()).ok();
-    let line = ran.stderr.lines().find(|line| line.contains("left out of the gates' copies"));
+    let line = ran.stderr.lines().find(|line| line.contains("not copied for the gates"));
     assert!(line.is_some_and(|line| line.ends_with("see artifacts/analysis.json")), "{}", ran.stderr);
 }
 

@@ -108,7 +108,7 @@ fn a_bare_repository_is_refused() {
 #[test]
 fn a_repository_without_a_commit_is_refused() {
     let repo = RepoBuilder::new().uncommitted("src/area.py", right()).build();
-    refused(repo.path(), 2, "has no commit yet; commit once");
+    refused(repo.path(), 2, "has no commit yet; make an initial commit");
 }
 
 #[test]
@@ -229,5 +229,5 @@ fn runs_and_ledger_inside_the_repository_are_refused() {
 #[test]
 fn a_repository_that_nothing_can_prove_is_refused() {
     let repo = RepoBuilder::new().file("src/area.py", right()).build();
-    refused(repo.path(), 2, "no gate was found");
+    refused(repo.path(), 2, "no gate found");
 }

@@ -90,12 +90,12 @@ fn a_run_directory_that_becomes_a_link_into_the_repository_is_refused_unwritten(
 fn a_run_directory_that_is_gone_is_named_and_a_new_run_can_begin() {
     let run = Verified::new();
     fs::remove_dir_all(run.run_directory()).unwrap();
-    run.neither_advances_nor_lands(2, &format!("there is no run {}", run.id));
+    run.neither_advances_nor_lands(2, &format!("no run {}", run.id));
     run.desk.run(["run", "status", &run.id, "--json"]).exits(2);
     assert!(!run.run_directory().exists(), "it was made again");
     // Another one's place taken by a file is no run either.
     fs::write(run.run_directory(), "not a directory\n").unwrap();
-    run.neither_advances_nor_lands(2, "there is no run");
+    run.neither_advances_nor_lands(2, "no run");
     fs::remove_file(run.run_directory()).unwrap();
     let again = id_of(&run.desk.start(run.repo.path()).ok().json());
     run.desk.run(["run", "land", &again]).ok();
@@ -189,8 +189,8 @@ fn a_repository_that_changed_between_plan_and_patch_is_refused_with_the_way_back
         let before = snapshot(&repo, &desk);
         let message = desk.run(["run", "advance", &id, "--json"]).exits(1).message();
         // A repository that is elsewhere, or one with changes of the user's own.
-        let parts = if message.contains("changes of your own") {
-            ["src/", "stash or undo", "the run needs its base", "crucible run advance"]
+        let parts = if message.contains("uncommitted changes") {
+            ["src/", "stash or undo", "the run needs an unchanged base", "crucible run advance"]
         } else {
             ["where the run started", "commit or stash", "crucible run advance", "start a new run"]
         };
@@ -432,7 +432,7 @@ fn flags_and_settings_hide_no_change_from_a_start_or_an_advance() {
         let refused = desk.start_call(repo.path()).run().exits(2).message();
         assert!(refused.contains("check.sh"), "{flag}: {refused}");
         let refused = desk.run(["run", "advance", &id, "--json"]).exits(1).message();
-        assert!(refused.contains("changes of your own: \"check.sh\""), "{flag}: {refused}");
+        assert!(refused.contains("uncommitted changes: \"check.sh\""), "{flag}: {refused}");
         repo.git(["update-index", &format!("--no-{flag}"), "check.sh"]);
         repo.git(["checkout", "--quiet", "check.sh"]);
     }

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use crucible_forge::SkillGate;
 use crucible_ledger::{
     Ledger, Moment, NewPromotion, NewSkillBuild, NewSkillRun, NewVerification, SkillArtifactKind,
-    SkillBuildEnd, SkillGate, SkillGateRow, SkillRunOutcome, SkillStatus, VerificationEnd, VerificationLevel,
+    SkillBuildEnd, SkillGateRow, SkillRunOutcome, SkillStatus, VerificationEnd, VerificationLevel,
 };
 use crucible_model::{ClockSource, Digest};
 use serde_json::{Value, json};
@@ -197,11 +198,19 @@ fn the_whole_story_of_a_skill_is_shown_and_its_size_is_bounded() {
     let build = ledger.skill_builds(id).unwrap().last().unwrap().id;
     let log =
         ledger.keep_skill_artifact(id, Some(build), SkillArtifactKind::BuildLog, b"log", moment).unwrap();
-    let new = NewVerification { moment, proposal: id, build, level: VerificationLevel::Skill, skill, test };
+    let (level, required) =
+        (VerificationLevel::Skill, SkillGate::REQUIRED.map(|gate| gate.as_str().to_owned()).to_vec());
+    let new = NewVerification { moment, proposal: id, build, level, required, skill, test };
     let row = ledger.begin_verification(&new).unwrap();
     for gate in SkillGate::REQUIRED {
         let log = (gate == SkillGate::Ruff).then_some(log);
-        let gate = SkillGateRow { gate, passed: true, duration_ms: 7, findings: json!([]), log };
+        let gate = SkillGateRow {
+            gate: gate.as_str().to_owned(),
+            passed: true,
+            duration_ms: 7,
+            findings: json!([]),
+            log,
+        };
         ledger.record_skill_gate(&row, moment, &gate).unwrap();
     }
     ledger.end_verification(&row, moment, VerificationEnd::Passed).unwrap();

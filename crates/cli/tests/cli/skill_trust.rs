@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use crucible_forge::SkillGate;
 use crucible_ledger::{
-    Ledger, LedgerError, Moment, NewSkillBuild, NewVerification, SkillBuildEnd, SkillGate, SkillGateRow,
+    Ledger, LedgerError, Moment, NewSkillBuild, NewVerification, SkillBuildEnd, SkillGateRow,
     VerificationEnd, VerificationLevel,
 };
 use crucible_model::{ClockSource, Digest};
@@ -97,11 +98,17 @@ impl Skills {
             }
         };
         let level = VerificationLevel::Skill;
-        let new = NewVerification { moment, proposal: id, build, level, skill, test };
+        let required = SkillGate::REQUIRED.map(|gate| gate.as_str().to_owned()).to_vec();
+        let new = NewVerification { moment, proposal: id, build, level, required, skill, test };
         let row = ledger.begin_verification(&new).unwrap();
         for (gate, passed) in gates {
-            let result =
-                SkillGateRow { gate: *gate, passed: *passed, duration_ms: 1, findings: json!([]), log: None };
+            let result = SkillGateRow {
+                gate: gate.as_str().to_owned(),
+                passed: *passed,
+                duration_ms: 1,
+                findings: json!([]),
+                log: None,
+            };
             ledger.record_skill_gate(&row, moment, &result).unwrap();
         }
         let passed = gates.iter().all(|(_, passed)| *passed);

@@ -132,6 +132,36 @@ return seen";
     assert!(said.stderr.contains("granted path"), "{}", said.stderr);
 }
 
+/// SQLite wants temporary files for this, which a skill that only reads cannot make.
+#[test]
+fn read_only_skill_groups_and_sorts_a_large_database() {
+    let skills = Skills::new();
+    let base = skills.root().join("logs/base.db");
+    std::fs::create_dir_all(base.parent().unwrap()).unwrap();
+    let mut database = rusqlite::Connection::open(&base).unwrap();
+    let rows = database.transaction().unwrap();
+    rows.execute_batch("CREATE TABLE t (a INTEGER, b TEXT)").unwrap();
+    rows.execute_batch(
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 120000)
+         INSERT INTO t SELECT i, hex(randomblob(40)) FROM n",
+    )
+    .unwrap();
+    rows.commit().unwrap();
+    drop(database);
+    let body = "\
+import sqlite3
+base = sqlite3.connect('file:logs/base.db?mode=ro', uri=True)
+groups = base.execute('SELECT b, count(*) FROM t GROUP BY b ORDER BY 2, 1').fetchall()
+distinct = base.execute('SELECT count(*) FROM (SELECT DISTINCT b, a % 7 FROM t)').fetchone()[0]
+return {'groups': len(groups), 'distinct': distinct}";
+    skills.trusted("one", "READ_ONLY", ["--allow-read", "logs/"], body);
+    let ran = skills.outcome("one").is(0, "SUCCEEDED", "");
+    assert_eq!(ran.document["result"], json!({ "groups": 120_000, "distinct": 120_000 }));
+    let left: Vec<_> =
+        std::fs::read_dir(base.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["base.db"]);
+}
+
 #[test]
 fn a_granted_directory_is_made_and_never_a_link_nor_crucibles_own() {
     let skills = Skills::new();

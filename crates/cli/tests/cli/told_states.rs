@@ -48,7 +48,7 @@ fn an_edited_copy_changes_no_state_and_is_put_back_with_the_command_that_is_told
         }
         assert!(run.desk.status().get("edited").is_none());
         let held = run.desk.run(["run", "verify-record", &run.id]).ok().stdout;
-        assert!(held.contains("the record holds, and the run is"), "{held}");
+        assert!(held.contains("the record is intact; the run is"), "{held}");
     }
 }
 

@@ -330,7 +330,7 @@ fn init_says_where_it_holds() {
     );
     let nowhere = tempfile::tempdir().unwrap();
     let outside = desk.call(["init"]).arg(nowhere.path()).run().ok();
-    assert!(outside.stdout.contains("no git repository yet"), "{}", outside.stdout);
+    assert!(outside.stdout.contains("not a git repository yet"), "{}", outside.stdout);
     let bare = desk.path("bare.git");
     repo.git(["clone", "--quiet", "--bare", ".", bare.to_str().unwrap()]);
     let refused = desk.call(["init", "--json"]).arg(&bare).run().exits(2);

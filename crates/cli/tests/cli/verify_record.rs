@@ -265,12 +265,12 @@ fn a_commit_that_is_gone_or_was_written_over_is_no_landed_commit() {
     let hint = || run.report(0)["findings"][0]["hint"].as_str().unwrap().to_owned();
     run.repo.git(["switch", "--quiet", "--create", "other"]);
     run.repo.git(["branch", "--quiet", "-D", "main"]);
-    assert!(hint().contains("no longer there"), "{}", hint());
+    assert!(hint().contains("no longer exists"), "{}", hint());
     let message = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
-    assert!(message.contains("main is no longer there"), "{message}");
+    assert!(message.contains("main no longer exists"), "{message}");
     let broken = "1".repeat(40);
     std::fs::write(run.repo.path().join(".git/refs/heads/main"), format!("{broken}\n")).unwrap();
-    assert!(hint().contains("cannot be told"), "{}", hint());
+    assert!(hint().contains("cannot determine"), "{}", hint());
     assert_eq!(run.found(0), BTreeSet::from([("record-commit-unreached".to_owned(), commit)]));
 }
 
@@ -561,7 +561,7 @@ fn a_ledger_without_a_witness_says_what_it_cannot_detect() {
     in_ledger_unguarded(
         &run,
         &format!(
-            "DELETE FROM events; DELETE FROM artifacts; DELETE FROM runs; DELETE FROM model_calls; DELETE FROM sqlite_sequence;
+            "DELETE FROM events; DELETE FROM artifacts; DELETE FROM runs; DELETE FROM model_calls; DELETE FROM recorded_rows; DELETE FROM sqlite_sequence;
              UPDATE chain_head SET seq = 0, hash = '{}'",
             "0".repeat(64)
         ),

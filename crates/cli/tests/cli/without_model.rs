@@ -187,7 +187,7 @@ fn a_run_that_has_to_ask_a_model_says_that_none_is_chosen() {
     desk.user_config("");
     let no_use = desk.start_call(repo.path()).args(["--mode", "manual_outbox", "--provider", "replay"]);
     let message = no_use.args(["--cassette", "none.jsonl"]).run().exits(2).message();
-    assert!(message.contains("no role is served by `replay`"), "{message}");
+    assert!(message.contains("no role uses the provider `replay`"), "{message}");
     assert_eq!(desk.runs(), Vec::<PathBuf>::new());
 }
 
@@ -249,7 +249,7 @@ fn an_answer_that_was_judged_before_is_passed_over_and_that_is_said_where_it_hel
     let (repo, desk) = (small().build(), Desk::new());
     desk.start_call(repo.path()).args(["--mode", "manual_outbox"]).run().exits(1);
     let prompt = |name: &str| fs::read_to_string(run_of(&desk).join("outbox").join(name)).unwrap();
-    let (passed_over, replace) = ("is no answer", "What lies there now was judged as attempt");
+    let (passed_over, replace) = ("is not a valid answer", "What lies there now was judged as attempt");
     assert!(!prompt("001_patchmaker_patch.md").contains(replace));
     for (number, words, asks) in
         [(1, "I would multiply.\n", "002_fixer_fix.md"), (2, "I would not add.\n", "003_fixer_fix.md")]
@@ -264,7 +264,7 @@ fn an_answer_that_was_judged_before_is_passed_over_and_that_is_said_where_it_hel
     // The first answer once more, after the second.
     give(&desk, "I would multiply.\n");
     let again = desk.run(["run", "advance", "--json"]).exits(1);
-    assert!(again.stderr.contains("judged as attempt 1; write another one there"), "{}", again.stderr);
+    assert!(again.stderr.contains("judged as attempt 1; write a new answer there"), "{}", again.stderr);
     assert_eq!(again.json()["owed"]["prompt"], "outbox/003_fixer_fix.md");
     give(&desk, GOOD_DIFF);
     assert_eq!(desk.run(["run", "advance", "--json"]).ok().json()["state"], "verified");

@@ -7,11 +7,11 @@
 //! prints is kept, for it can print what it was given.
 
 use async_trait::async_trait;
-use crucible_ledger::{SideEffect, SkillGate};
+use crucible_ledger::SideEffect;
 use crucible_model::{Code, Finding, Verdict};
 use serde_json::{Value, json};
 
-use super::{ForgeGate, GATE_TIMED_OUT, GateAnswer, GateExamples, GateObstacle, GateSite};
+use super::{ForgeGate, GATE_TIMED_OUT, GateAnswer, GateExamples, GateObstacle, GateSite, SkillGate};
 use crate::examples::HeldOutExample;
 use crate::grants::Grants;
 use crate::io_schema::IoSide;

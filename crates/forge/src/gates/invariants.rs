@@ -1,9 +1,8 @@
 //! What a skill has to be made of.
 
 use async_trait::async_trait;
-use crucible_ledger::SkillGate;
 
-use super::{ForgeGate, GateAnswer, GateObstacle, GateSite};
+use super::{ForgeGate, GateAnswer, GateObstacle, GateSite, SkillGate};
 use crate::invariants::check_invariants;
 
 /// The invariants.

@@ -20,7 +20,7 @@ mod witness;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use crucible_ledger::SkillGate;
+use crucible_ledger::SkillGateRow;
 use crucible_model::{Code, Finding, Verdict, short_line};
 use crucible_sandbox::SandboxError;
 use serde_json::{Map, Value};
@@ -36,6 +36,47 @@ use crate::runner::RunnerError;
 const MOST_FINDINGS: usize = 50;
 /// The most characters of what a finding says.
 const LONGEST: usize = 400;
+
+/// A gate of a skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SkillGate {
+    /// The linter.
+    Ruff,
+    /// The type checker.
+    Mypy,
+    /// The skill's test; with [`VerificationLevel::Full`](crucible_ledger::VerificationLevel) the whole suite.
+    Pytest,
+    /// What the syntax tree may not hold.
+    Policy,
+    /// What the syntax tree has to hold.
+    Invariants,
+    /// Held-out examples, where the proposal has some.
+    Examples,
+}
+
+impl SkillGate {
+    /// The gates that every verification has to pass. The examples are one more where there are some.
+    pub const REQUIRED: [Self; 5] = [Self::Ruff, Self::Mypy, Self::Pytest, Self::Policy, Self::Invariants];
+
+    /// Its name in the ledger and in documents.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ruff => "ruff",
+            Self::Mypy => "mypy",
+            Self::Pytest => "pytest",
+            Self::Policy => "policy",
+            Self::Invariants => "invariants",
+            Self::Examples => "examples",
+        }
+    }
+
+    /// Whether this is the gate of a row.
+    pub(crate) fn is_of(self, row: &SkillGateRow) -> bool {
+        row.gate == self.as_str()
+    }
+}
 
 /// Every gate, in the order in which they are asked.
 pub(crate) const GATES: [&dyn ForgeGate; 6] = [

@@ -4,13 +4,12 @@
 //! one that names what it silences is shown to whoever answers for the skill.
 
 use async_trait::async_trait;
-use crucible_ledger::SkillGate;
 use crucible_model::{Code, Finding, Verdict};
 use crucible_sandbox::Keep;
 
 use super::site::GateSource;
 use super::tool::{ToolCall, ToolRun};
-use super::{ForgeGate, GateAnswer, GateObstacle, GateSite};
+use super::{ForgeGate, GateAnswer, GateObstacle, GateSite, SkillGate};
 use crate::python::{PythonSource, place_of};
 
 /// What mypy is asked: nothing is kept for another time, and each complaint is one line with place and code.

@@ -1,11 +1,10 @@
 //! What the text of the skill and of its test may hold, by the built-in rules and the operator's own.
 
 use async_trait::async_trait;
-use crucible_ledger::SkillGate;
 use crucible_model::{Code, Finding};
 use crucible_secrets::Scanner;
 
-use super::{ForgeGate, GateAnswer, GateObstacle, GateSite};
+use super::{ForgeGate, GateAnswer, GateObstacle, GateSite, SkillGate};
 use crate::policy::{check_policy, check_test_policy};
 
 /// The policy.

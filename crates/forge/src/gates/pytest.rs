@@ -9,14 +9,14 @@ use std::path::Path;
 use async_trait::async_trait;
 use crucible_host::fs::{create_dir_all, write_atomic};
 use crucible_host::random::token;
-use crucible_ledger::{SkillGate, VerificationLevel};
+use crucible_ledger::VerificationLevel;
 use crucible_model::{Code, Finding, Verdict};
 use crucible_sandbox::{Keep, Stdin};
 use serde_json::json;
 
 use super::tool::{ToolCall, ToolRun};
 use super::witness::{PLUGIN, Testimony};
-use super::{ForgeGate, GateAnswer, GateObstacle, GateSite};
+use super::{ForgeGate, GateAnswer, GateObstacle, GateSite, SkillGate};
 use crate::policy::TEST_EMPTY;
 
 /// What pytest is asked.

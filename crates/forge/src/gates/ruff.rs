@@ -3,13 +3,12 @@
 //! It is told to heed no comment that silences it: what a model wrote does not choose which rules hold for it. The project's own settings do.
 
 use async_trait::async_trait;
-use crucible_ledger::SkillGate;
 use crucible_model::{Code, Finding, Verdict, short_line};
 use crucible_sandbox::Keep;
 use serde::Deserialize;
 
 use super::tool::{ToolCall, ToolRun};
-use super::{ForgeGate, GateAnswer, GateObstacle, GateSite};
+use super::{ForgeGate, GateAnswer, GateObstacle, GateSite, SkillGate};
 
 /// What ruff is asked. Its exclusions do not hold for the two files, its own mending and its cache neither.
 const WORDS: [&str; 8] = [

@@ -257,11 +257,43 @@ pub(super) fn format_reaches(text: &str) -> bool {
 /// Whether the address of a database, as it is written, ends in words by which it is only read.
 pub(super) fn reads_database(written: &str) -> bool {
     const HARMLESS: [&str; 4] = ["cache=private", "immutable=1", "mode=ro", "nolock=1"];
-    let Some((_, words)) = written.trim_end_matches(['"', '\'', ')', ' ']).rsplit_once('?') else {
+    let Some((place, words)) = written.trim_end_matches(['"', '\'', ')', ' ']).rsplit_once('?') else {
         return false;
     };
+    // SQLite takes the words from the first `?` to the first `#`.
+    if place.contains(['?', '#']) {
+        return false;
+    }
     let is_read = words.split('&').any(|word| matches!(word, "mode=ro" | "immutable=1"));
     is_read && words.split('&').all(|word| HARMLESS.contains(&word))
+}
+
+/// Whether a text is SQL that opens another database than the one it is given to: `ATTACH`, or `VACUUM INTO`.
+pub(super) fn opens_database(text: &str) -> bool {
+    let is_opening = |statement: &str| {
+        let first: String = without_comments(statement)
+            .chars()
+            .skip_while(|letter| !letter.is_alphabetic())
+            .take_while(|letter| letter.is_alphanumeric() || *letter == '_')
+            .collect();
+        ["attach", "vacuum"].iter().any(|word| first.eq_ignore_ascii_case(word))
+    };
+    text.split(';').any(is_opening)
+}
+
+/// The rest of a statement behind the comments that it begins with.
+fn without_comments(statement: &str) -> &str {
+    let mut rest = statement;
+    loop {
+        rest =
+            rest.trim_start_matches(|letter: char| !letter.is_alphabetic() && !matches!(letter, '-' | '/'));
+        let after = match rest.get(..2) {
+            Some("--") => rest.split_once('\n').map_or("", |(_, after)| after),
+            Some("/*") => rest.split_once("*/").map_or("", |(_, after)| after),
+            _ => return rest,
+        };
+        rest = after;
+    }
 }
 
 /// Whether a method changes files where its object is a path.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use crucible_ledger::{SkillGate, SkillGateRow};
+use crucible_ledger::SkillGateRow;
 use crucible_model::{Code, Finding, Level, short_line};
 use crucible_secrets::Scanner;
 use regex::Regex;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::failed::FailedStep;
 use crate::failure::{FailureKind, SkillFailure};
-use crate::gates::GATE_TIMED_OUT;
+use crate::gates::{GATE_TIMED_OUT, SkillGate};
 use crate::policy::TEST_EMPTY;
 
 /// The most facts of a failure.
@@ -135,8 +135,8 @@ const BY_GATE: [(SkillGate, FailureKind); 6] = [
 pub(super) fn decisive(gates: &[SkillGateRow]) -> Option<(&SkillGateRow, FailureKind)> {
     let (row, kind) = BY_GATE
         .iter()
-        .find_map(|(gate, kind)| Some((gates.iter().find(|row| row.gate == *gate && !row.passed)?, *kind)))?;
-    if row.gate == SkillGate::Policy && only_of(row, TEST_EMPTY) {
+        .find_map(|(gate, kind)| Some((gates.iter().find(|row| gate.is_of(row) && !row.passed)?, *kind)))?;
+    if SkillGate::Policy.is_of(row) && only_of(row, TEST_EMPTY) {
         // Nothing that could do harm, only a test that asks nothing.
         return Some((row, FailureKind::VerifyTest));
     }
@@ -151,7 +151,7 @@ fn only_of(row: &SkillGateRow, code: Code) -> bool {
 
 /// Whether a gate did not pass for its time alone. Those that judge texts have none.
 fn only_out_of_time(row: &SkillGateRow) -> bool {
-    let judges_texts = matches!(row.gate, SkillGate::Invariants | SkillGate::Policy);
+    let judges_texts = [SkillGate::Invariants, SkillGate::Policy].iter().any(|gate| gate.is_of(row));
     !judges_texts && only_of(row, GATE_TIMED_OUT)
 }
 
@@ -163,7 +163,7 @@ fn findings_of(row: &SkillGateRow) -> Vec<Finding> {
 fn of_gates(gates: &[SkillGateRow]) -> FailureDiagnosis {
     let failed: Vec<&SkillGateRow> = BY_GATE
         .iter()
-        .filter_map(|(gate, _)| gates.iter().find(|row| row.gate == *gate && !row.passed))
+        .filter_map(|(gate, _)| gates.iter().find(|row| gate.is_of(row) && !row.passed))
         .collect();
     let Some((first, kind)) = decisive(gates) else {
         let why = "the verification failed, and no gate is recorded that did not pass".to_owned();
@@ -183,11 +183,11 @@ fn of_gates(gates: &[SkillGateRow]) -> FailureDiagnosis {
         let findings = findings_of(row);
         let mut figures = json!({ "findings": row.findings.as_array().map_or(0, Vec::len) });
         // How long a skill takes for an example that its builder is not shown, it can choose by what the example holds.
-        if row.gate != SkillGate::Examples {
+        if !SkillGate::Examples.is_of(row) {
             figures["seconds"] = json!(std::time::Duration::from_millis(row.duration_ms).as_secs_f64());
         }
-        measured.insert(row.gate.as_str().to_owned(), figures);
-        if row.gate == SkillGate::Examples {
+        measured.insert(row.gate.clone(), figures);
+        if SkillGate::Examples.is_of(row) {
             facts.extend(counted(&findings));
         } else {
             facts.extend(findings.iter().map(|finding| fact(row.gate.as_str(), finding)));

@@ -1,12 +1,13 @@
 //! The end of what was printed, as a note may hold it.
 
-use crucible_ledger::{Ledger, LedgerError, SkillArtifactKind, SkillArtifactRow, SkillGate, SkillGateRow};
+use crucible_ledger::{Ledger, LedgerError, SkillArtifactKind, SkillArtifactRow, SkillGateRow};
 use crucible_model::{Digest, Untrusted, is_hidden};
 use crucible_secrets::Scanner;
 
 use super::diagnose::decisive;
 use super::failed::FailedStep;
 use crate::failure::SkillFailure;
+use crate::gates::SkillGate;
 
 /// What is read of a log: its end.
 const READ_BYTES: usize = 64 * 1024;
@@ -23,7 +24,7 @@ pub(super) fn log_of(
     match step {
         FailedStep::Gates(..) => {
             let (gate, _) = decisive(gates)?;
-            gate.log.filter(|_| gate.gate != SkillGate::Examples)
+            gate.log.filter(|_| !SkillGate::Examples.is_of(gate))
         }
         FailedStep::Build(build) => {
             let named = build.failure.as_ref().and_then(|failure| {

@@ -7,7 +7,7 @@ use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
 use crucible_ledger::{
     Ledger, Moment, NewSkill, NewSkillBuild, NewVerification, SideEffect, SkillArtifactKind, SkillBuildEnd,
-    SkillBuildRow, SkillGate, SkillGateRow, SkillRow, VerificationEnd, VerificationLevel,
+    SkillBuildRow, SkillGateRow, SkillRow, VerificationEnd, VerificationLevel,
 };
 use crucible_llm::{
     AdviceError, AdviceLimits, Advisor, BudgetLimits, CallBudget, ClientOptions, Context, LlmError,
@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::failure::{FailureKind, SkillFailure};
+use crate::gates::SkillGate;
 use crate::project::ForgeProject;
 use crate::world::ForgeWorld;
 
@@ -88,6 +89,7 @@ impl Scene {
             proposal: self.skill.id,
             build: build.id,
             level: VerificationLevel::Skill,
+            required: SkillGate::REQUIRED.map(|gate| gate.as_str().to_owned()).to_vec(),
             skill: digest,
             test: digest,
         };
@@ -97,7 +99,7 @@ impl Scene {
             let log =
                 self.ledger.put_artifact("gate-log", format!("{gate:?} printed this").as_bytes()).unwrap();
             let result = SkillGateRow {
-                gate,
+                gate: gate.as_str().to_owned(),
                 passed: found.is_none(),
                 duration_ms: 1_500,
                 findings: found.map_or(json!([]), |(_, findings)| findings.clone()),

@@ -108,8 +108,26 @@ def main():
         except BaseException:
             return ""
 
+    # A skill that only reads has no place for SQLite's temporary files: they stay in memory.
+    def keep_temporaries_in_memory():
+        import sqlite3
+
+        connect = sqlite3.connect
+
+        def connect_in_memory(*arguments, **named):
+            base = connect(*arguments, **named)
+            base.execute("PRAGMA temp_store = MEMORY").close()
+            return base
+
+        sqlite3.connect = connect_in_memory
+
     try:
         package, skill = order["package"], order["skill"]
+        if "sqlite3" in skill:
+            try:
+                keep_temporaries_in_memory()
+            except ImportError:
+                pass
         module(package)
         module(package + ".skills")
         module(package + ".skills.base", order["base"], order["base_file"])

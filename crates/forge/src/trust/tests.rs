@@ -14,6 +14,7 @@ fn row(status: VerificationStatus) -> VerificationRow {
         proposal: 1,
         build: 1,
         level: VerificationLevel::Skill,
+        required: SkillGate::REQUIRED.map(|gate| gate.as_str().to_owned()).to_vec(),
         status,
         skill: Digest::of(b"skill"),
         test: Digest::of(b"test"),
@@ -27,7 +28,18 @@ fn files(skill: &[u8], test: &[u8]) -> [(RepoPath, Result<Digest, String>); 2] {
 }
 
 fn gate(gate: SkillGate, passed: bool) -> SkillGateRow {
-    SkillGateRow { gate, passed, duration_ms: 1, findings: serde_json::json!([]), log: None }
+    SkillGateRow {
+        gate: gate.as_str().to_owned(),
+        passed,
+        duration_ms: 1,
+        findings: serde_json::json!([]),
+        log: None,
+    }
+}
+
+/// The gates that every verification has to pass, passed.
+fn five() -> Vec<SkillGateRow> {
+    SkillGate::REQUIRED.map(|one| gate(one, true)).to_vec()
 }
 
 fn codes(verdict: &Verdict) -> Vec<String> {
@@ -38,7 +50,7 @@ fn codes(verdict: &Verdict) -> Vec<String> {
 fn only_what_was_verified_is_promoted() {
     let passed = row(VerificationStatus::Passed);
     let judge = |newest: Option<&VerificationRow>, files, rule| {
-        codes(&judge_promotion(&name(), newest, &[], &files, rule))
+        codes(&judge_promotion(&name(), newest, &five(), &files, rule))
     };
     let optional = ExamplesRule::Optional;
     assert!(judge(Some(&passed), files(b"skill", b"test"), optional).is_empty());
@@ -62,11 +74,27 @@ fn required_examples_have_to_have_passed() {
     let judge = |gates: &[SkillGateRow], rule| {
         judge_promotion(&name(), Some(&passed), gates, &files(b"skill", b"test"), rule).passes()
     };
-    let five: Vec<SkillGateRow> = SkillGate::REQUIRED.map(|one| gate(one, true)).to_vec();
-    assert!(judge(&five, ExamplesRule::Optional));
-    assert!(!judge(&five, ExamplesRule::Required));
-    assert!(!judge(&[gate(SkillGate::Examples, false)], ExamplesRule::Required));
-    assert!(judge(&[gate(SkillGate::Examples, true)], ExamplesRule::Required));
+    let with_examples = |passed| [five(), vec![gate(SkillGate::Examples, passed)]].concat();
+    assert!(judge(&five(), ExamplesRule::Optional));
+    assert!(!judge(&five(), ExamplesRule::Required));
+    assert!(!judge(&with_examples(false), ExamplesRule::Required));
+    assert!(judge(&with_examples(true), ExamplesRule::Required));
+}
+
+#[test]
+fn promotion_without_a_required_gate_is_refused() {
+    let passed = row(VerificationStatus::Passed);
+    for (at, missing) in SkillGate::REQUIRED.into_iter().enumerate() {
+        let mut gates = five();
+        for row in [None, Some(gate(missing, false))] {
+            gates.remove(at);
+            gates.splice(at..at, row.iter().cloned());
+            let files = files(b"skill", b"test");
+            let verdict = judge_promotion(&name(), Some(&passed), &gates, &files, ExamplesRule::Optional);
+            assert_eq!(codes(&verdict), ["forge-promote-unverified word_count"], "{missing:?}");
+            gates = five();
+        }
+    }
 }
 
 #[test]

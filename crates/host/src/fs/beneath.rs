@@ -15,7 +15,7 @@ use crucible_model::ByteLimit;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{FsError, TEMPORARY, link_stands, read_known};
+use super::{FsError, TEMPORARY, hold, link_stands, read_known};
 
 /// Whether missing directories on the way are made.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -128,12 +128,16 @@ fn write(root: &Path, relative: &str, bytes: &[u8], flush: Flush) -> Result<(), 
 fn temporary_in(parent: &OwnedFd) -> io::Result<(File, String)> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o644);
-    let token = crate::random::token().map_err(FsError::into_source)?;
-    let name = format!("{TEMPORARY}{token}");
-    let fd = rustix::fs::openat(parent, name.as_str(), flags, mode)?;
-    // Whatever the user's mask takes away from new files.
-    rustix::fs::fchmod(&fd, mode)?;
-    Ok((File::from(fd), name))
+    loop {
+        let token = crate::random::token().map_err(FsError::into_source)?;
+        let name = format!("{TEMPORARY}{token}");
+        let file = File::from(rustix::fs::openat(parent, name.as_str(), flags, mode)?);
+        // Whatever the user's mask takes away from new files.
+        rustix::fs::fchmod(&file, mode)?;
+        if hold(&file)? {
+            return Ok((file, name));
+        }
+    }
 }
 
 /// Opens a regular file for reading, without waiting for somebody to write.

@@ -10,6 +10,7 @@ use crate::artifact::put_within;
 use crate::chain::{append_within, unreadable};
 use crate::error::LedgerError;
 use crate::moment::{Moment, instant, number, sql_id};
+use crate::recorded_rows::commit;
 use crate::store::Ledger;
 
 /// A document that passed its schema.
@@ -121,7 +122,7 @@ impl Ledger {
         let body = json!({ "type": new.kind, "schema": new.schema, "content_hash": digest.short() });
         let told = event(new.moment, new.crawl, ROLE, "CRAWL_ARTIFACT", body)?;
         append_within(&transaction, told.with_artifact(digest), &fail)?;
-        transaction.commit().map_err(&fail)?;
+        commit(transaction, new.moment.at, &fail)?;
         Ok(digest)
     }
 
@@ -171,7 +172,7 @@ impl Ledger {
         let body = json!({ "seq": seq, "phase": new.phase, "round": new.round, "provider": new.provider, "model": new.model });
         let told = event(new.moment, new.crawl, &new.owner, "CRAWL_MESSAGE", body)?;
         append_within(&transaction, told.with_artifact(digest), &fail)?;
-        transaction.commit().map_err(&fail)?;
+        commit(transaction, new.moment.at, &fail)?;
         Ok(seq)
     }
 

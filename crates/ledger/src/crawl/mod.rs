@@ -2,9 +2,8 @@
 //!
 //! Each change of a session is one transaction that writes the row and appends an event to the run `crawl-<id>`, so that
 //! neither is ever there without the other. An event under a pinned clock says so. Artifacts and messages stand in the chain
-//! by digest. Whoever edits what the chain holds is found by [`Ledger::verify`](crate::Ledger::verify), and whoever edits
-//! the row of an artifact is found when it is read. The rows of sessions and of messages are a view for quick lists: nothing
-//! compares them with the chain, whose events tell the same story for good.
+//! by digest. [`Ledger::verify`](crate::Ledger::verify) compares the rows with the chain, and an artifact that was edited is
+//! found when it is read, too.
 //! The cache is no part of the story: it may be lost.
 
 mod cache;

@@ -9,6 +9,7 @@ use crate::artifact::put_within;
 use crate::chain::{append_within, unreadable};
 use crate::error::LedgerError;
 use crate::moment::{Moment, instant, number, sql_id};
+use crate::recorded_rows::commit;
 use crate::store::Ledger;
 
 /// The role under which a crawl itself acts in the chain.
@@ -159,7 +160,7 @@ impl Ledger {
         let started = event(new.moment, id, ROLE, "CRAWL_STARTED", json!({ "query": new.query }))?;
         append_within(&transaction, started.with_artifact(config), &fail)?;
         let claimed = claim(id)?;
-        transaction.commit().map_err(&fail)?;
+        commit(transaction, new.moment.at, &fail)?;
         Ok((id, claimed))
     }
 
@@ -174,7 +175,7 @@ impl Ledger {
         require_active(&transaction, id, &fail)?;
         let (name, body) = fact.write(&transaction, sql_id(id)).map_err(&fail)?;
         append_within(&transaction, event(moment, id, ROLE, name, body)?, &fail)?;
-        transaction.commit().map_err(&fail)
+        commit(transaction, moment.at, &fail)
     }
 
     /// Ends an active session.
@@ -199,7 +200,7 @@ impl Ledger {
             .map_err(&fail)?;
         let body = json!({ "status": status.as_str() });
         append_within(&transaction, event(moment, id, ROLE, "CRAWL_ENDED", body)?, &fail)?;
-        transaction.commit().map_err(&fail)
+        commit(transaction, moment.at, &fail)
     }
 
     /// One session.

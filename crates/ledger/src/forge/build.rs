@@ -10,6 +10,7 @@ use crate::chain::unreadable;
 use crate::error::LedgerError;
 use crate::forge::content::{SkillArtifactKind, attach_within};
 use crate::moment::{Moment, instant, number, sql_id};
+use crate::recorded_rows::commit;
 use crate::store::Ledger;
 
 stored! {
@@ -119,7 +120,7 @@ impl Ledger {
         attach_within(&transaction, new.proposal, Some(row.id), kind, &kept, new.moment, &fail)?;
         let body = json!({ "build": row.id, "attempt": row.attempt, "parent": row.parent, "agent": row.agent, "packet": kept });
         tell(&transaction, &skill, new.moment, "SKILL_BUILD_STARTED", body, &[kept], &fail)?;
-        transaction.commit().map_err(&fail)?;
+        commit(transaction, new.moment.at, &fail)?;
         Ok(row)
     }
 
@@ -149,7 +150,7 @@ impl Ledger {
             return Err(LedgerError::SkillMoved { name: skill.name, status: skill.status.as_str() });
         }
         tell(&transaction, &skill, moment, "SKILL_BUILD_ENDED", end.body(build.id), &[], &fail)?;
-        transaction.commit().map_err(&fail)
+        commit(transaction, moment.at, &fail)
     }
 
     /// The attempts at a skill, in their order.

@@ -8,6 +8,7 @@ use super::{digest, json as json_of, member, stored, subject, tell};
 use crate::artifact::put_within;
 use crate::error::LedgerError;
 use crate::moment::{Moment, instant, number, sql_id};
+use crate::recorded_rows::commit;
 use crate::store::Ledger;
 
 stored! {
@@ -114,7 +115,7 @@ impl Ledger {
         attach_within(&transaction, proposal, build, kind, &kept, moment, &fail)?;
         let body = json!({ "kind": kind, "build": build });
         tell(&transaction, &skill, moment, "SKILL_ARTIFACT", body, &[kept], &fail)?;
-        transaction.commit().map_err(&fail)?;
+        commit(transaction, moment.at, &fail)?;
         Ok(kept)
     }
 
@@ -189,7 +190,7 @@ impl Ledger {
             "promotion": new.promotion, "skill": new.skill, "outcome": new.outcome, "findings": new.findings, "duration_ms": new.duration_ms,
         });
         tell(&transaction, &skill, new.moment, "SKILL_RUN", body, &[], &fail)?;
-        transaction.commit().map_err(&fail)
+        commit(transaction, new.moment.at, &fail)
     }
 
     /// The last runs of a skill, the newest first, `most` of them.

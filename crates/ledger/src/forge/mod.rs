@@ -1,9 +1,9 @@
 //! Skills: what was proposed, built, verified, promoted and run (seed 004).
 //!
 //! Each change is one transaction that writes rows and appends an event to the run of its skill ([`skill_run_id`]), so that neither is
-//! ever there without the other. The rows are what readers ask; the events tell the same story for good. What trust rests on, a
-//! promotion, is written once, names its event, and is compared with it by every reader ([`Ledger::skill_trust`](crate::Ledger::skill_trust))
-//! and by [`Ledger::verify`](crate::Ledger::verify).
+//! ever there without the other. The rows are what readers ask; [`Ledger::verify`](crate::Ledger::verify) compares them with the chain.
+//! What trust rests on, a promotion, is written once, names its event, and is compared with it by every reader
+//! ([`Ledger::skill_trust`](crate::Ledger::skill_trust)), too.
 //!
 //! Which step may follow which is judged by whoever calls; a step that finds its skill in another status than it names is refused
 //! here, so that two processes cannot take the same step.
@@ -20,8 +20,7 @@ pub(crate) use promotion::disagreements;
 pub use promotion::{NewPromotion, PromotionRow};
 pub use proposal::{NewSkill, SideEffect, SkillRow, SkillStatus};
 pub use verification::{
-    NewVerification, SkillGate, SkillGateRow, VerificationEnd, VerificationLevel, VerificationRow,
-    VerificationStatus,
+    NewVerification, SkillGateRow, VerificationEnd, VerificationLevel, VerificationRow, VerificationStatus,
 };
 
 use crucible_model::{Digest, RunId};

@@ -11,6 +11,7 @@ use super::proposal::unlike_proposed;
 use super::{SkillRow, SkillStatus, digest, member, move_on, skill_run_id, tell};
 use crate::error::LedgerError;
 use crate::moment::{Moment, instant, number, sql_id};
+use crate::recorded_rows::commit;
 use crate::store::Ledger;
 
 /// The name of the events.
@@ -128,7 +129,7 @@ impl Ledger {
                 ])
             })
             .map_err(&fail)?;
-        transaction.commit().map_err(&fail)?;
+        commit(transaction, new.moment.at, &fail)?;
         Ok(row)
     }
 
@@ -298,7 +299,7 @@ pub(crate) fn disagreements(connection: &Connection) -> Result<Vec<(String, &'st
 fn rows_against_events(connection: &Connection) -> Result<Vec<(String, &'static str)>, rusqlite::Error> {
     let columns = prefixed_columns();
     let sql = format!(
-        "SELECT {columns}, e.body, e.run_id, s.project, s.name,
+        "SELECT {columns}, e.body, iif(e.ts = p.at, e.run_id, NULL), s.project, s.name,
                 p.to_status <> 'TRUSTED' OR EXISTS (
                     SELECT 1 FROM verifications v WHERE v.id = p.verification_id AND v.proposal_id = p.proposal_id
                     AND v.status = 'PASSED' AND v.skill_digest = p.skill_digest AND v.test_digest = p.test_digest)

@@ -14,6 +14,7 @@ use crate::chain::append_within;
 use crate::error::LedgerError;
 use crate::forge::content::{SkillArtifactKind, attach_within};
 use crate::moment::{Moment, instant, number};
+use crate::recorded_rows::commit;
 use crate::store::Ledger;
 
 stored! {
@@ -189,7 +190,7 @@ impl Ledger {
         let mut event = new.moment.event(run, ROLE, EVENT, body);
         event.artifacts = kept;
         append_within(&transaction, event, &fail)?;
-        transaction.commit().map_err(&fail)?;
+        commit(transaction, new.moment.at, &fail)?;
         Ok(id)
     }
 

@@ -8,27 +8,11 @@ use super::{
     SkillBuildStatus, SkillStatus, Subject, digest, json as json_of, member, move_on, optional_digest,
     stored, subject, tell,
 };
+use crate::chain::unreadable;
 use crate::error::LedgerError;
 use crate::moment::{Moment, instant, number, sql_id};
+use crate::recorded_rows::commit;
 use crate::store::Ledger;
-
-stored! {
-    /// A gate of a skill.
-    SkillGate {
-        /// The linter.
-        Ruff = "ruff",
-        /// The type checker.
-        Mypy = "mypy",
-        /// The skill's test; with [`VerificationLevel::Full`] the whole suite.
-        Pytest = "pytest",
-        /// What the syntax tree may not hold.
-        Policy = "policy",
-        /// What the syntax tree has to hold.
-        Invariants = "invariants",
-        /// Held-out examples, where the proposal has some.
-        Examples = "examples",
-    }
-}
 
 stored! {
     /// How much is verified.
@@ -65,6 +49,8 @@ pub struct NewVerification {
     pub build: u64,
     /// How much.
     pub level: VerificationLevel,
+    /// The names of the gates that it has to pass, at least one.
+    pub required: Vec<String>,
     /// The digest of the skill's file as the gates get it.
     pub skill: Digest,
     /// The digest of its test as the gates get it.
@@ -74,17 +60,12 @@ pub struct NewVerification {
 /// How a verification ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VerificationEnd {
-    /// Every gate passed, and the five that are always asked are recorded: the skill is verified.
+    /// Every recorded gate passed, and so did those that the verification names: the skill is verified.
     Passed,
     /// A gate did not: the skill is built, and no more.
     Failed,
     /// It was interrupted: the skill is built, and no more.
     Aborted,
-}
-
-impl SkillGate {
-    /// The gates that every verification has to pass. The examples are one more where they are asked.
-    pub const REQUIRED: [Self; 5] = [Self::Ruff, Self::Mypy, Self::Pytest, Self::Policy, Self::Invariants];
 }
 
 impl VerificationEnd {
@@ -100,8 +81,8 @@ impl VerificationEnd {
 /// What came of a gate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SkillGateRow {
-    /// Which.
-    pub gate: SkillGate,
+    /// Its name.
+    pub gate: String,
     /// Whether it passed.
     pub passed: bool,
     /// How long it took, in milliseconds.
@@ -123,6 +104,8 @@ pub struct VerificationRow {
     pub build: u64,
     /// How much.
     pub level: VerificationLevel,
+    /// The names of the gates that it has to pass.
+    pub required: Vec<String>,
     /// How it stands.
     pub status: VerificationStatus,
     /// The digest of the skill's file as the gates got it.
@@ -135,8 +118,7 @@ pub struct VerificationRow {
     pub ended_at: Option<Timestamp>,
 }
 
-const COLUMNS: &str =
-    "id, proposal_id, build_id, level, status, skill_digest, test_digest, started_at, ended_at";
+const COLUMNS: &str = "id, proposal_id, build_id, level, status, skill_digest, test_digest, started_at, ended_at, required_gates";
 
 impl Ledger {
     /// Begins a verification of a skill that is built or was verified before. The caller holds the lock of the skill: a verification
@@ -144,8 +126,8 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`LedgerError::SkillMoved`] where the skill is proposed or trusted or the attempt is not the newest, which succeeded; and all that can
-    /// be wrong with the database.
+    /// [`LedgerError::SkillMoved`] where the skill is proposed or trusted or the attempt is not the newest, which succeeded; fails where no
+    /// gate is named, and for all that can be wrong with the database.
     pub fn begin_verification(&mut self, new: &NewVerification) -> Result<VerificationRow, LedgerError> {
         let fail = self.fail();
         let transaction = self.connection.transaction().map_err(&fail)?;
@@ -157,8 +139,8 @@ impl Ledger {
             return Err(LedgerError::SkillMoved { name: skill.name, status: skill.status.as_str() });
         }
         let sql = format!(
-            "INSERT INTO verifications (proposal_id, build_id, level, skill_digest, test_digest, started_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING {COLUMNS}"
+            "INSERT INTO verifications (proposal_id, build_id, level, skill_digest, test_digest, started_at, required_gates)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING {COLUMNS}"
         );
         let row = transaction
             .prepare_cached(&sql)
@@ -169,7 +151,8 @@ impl Ledger {
                     new.level.as_str(),
                     new.skill.to_string(),
                     new.test.to_string(),
-                    new.moment.at.to_string()
+                    new.moment.at.to_string(),
+                    Value::from(new.required.as_slice()).to_string()
                 ];
                 insert.query_row(values, read)
             })
@@ -178,7 +161,7 @@ impl Ledger {
             "verification": row.id, "build": row.build, "level": row.level, "skill": row.skill, "test": row.test,
         });
         tell(&transaction, &skill, new.moment, "SKILL_VERIFICATION_STARTED", body, &[], &fail)?;
-        transaction.commit().map_err(&fail)?;
+        commit(transaction, new.moment.at, &fail)?;
         Ok(row)
     }
 
@@ -212,7 +195,7 @@ impl Ledger {
             .and_then(|mut insert| {
                 insert.execute(params![
                     sql_id(verification.id),
-                    result.gate.as_str(),
+                    result.gate,
                     result.passed,
                     sql_id(result.duration_ms),
                     result.findings.to_string(),
@@ -226,7 +209,7 @@ impl Ledger {
         });
         let logs: Vec<Digest> = result.log.into_iter().collect();
         tell(&transaction, &skill, moment, "SKILL_GATE_FINISHED", body, &logs, &fail)?;
-        transaction.commit().map_err(&fail)
+        commit(transaction, moment.at, &fail)
     }
 
     /// Ends a verification that runs.
@@ -254,7 +237,7 @@ impl Ledger {
         };
         if end == VerificationEnd::Passed {
             let gates = gates_within(&transaction, verification.id, &fail)?;
-            let missing = not_passed(&gates);
+            let missing = not_passed(&verification.required, &gates);
             if !missing.is_empty() {
                 return Err(LedgerError::GatesNotPassed { name: skill.name, missing: missing.join(", ") });
             }
@@ -263,7 +246,7 @@ impl Ledger {
             return Err(LedgerError::SkillMoved { name: skill.name, status: skill.status.as_str() });
         }
         tell_end(&transaction, verification.id, &skill, moment, end, &fail)?;
-        transaction.commit().map_err(&fail)
+        commit(transaction, moment.at, &fail)
     }
 
     /// The verifications of a skill, in their order.
@@ -357,7 +340,7 @@ fn gates_within(
     let sql = "SELECT gate, passed, duration_ms, findings, log FROM gate_results WHERE verification_id = ?1 ORDER BY gate";
     let read = |row: &Row<'_>| {
         Ok(SkillGateRow {
-            gate: member(row, 0, SkillGate::parse)?,
+            gate: row.get(0)?,
             passed: row.get(1)?,
             duration_ms: number(row, 2)?,
             findings: json_of(row, 3)?,
@@ -371,11 +354,10 @@ fn gates_within(
 }
 
 /// The gates that have to pass and did not, or were not run.
-fn not_passed(gates: &[SkillGateRow]) -> Vec<&'static str> {
-    let required = SkillGate::REQUIRED.into_iter();
-    let lacking = required.filter(|gate| !gates.iter().any(|row| row.gate == *gate));
-    let failed = gates.iter().filter(|row| !row.passed).map(|row| row.gate);
-    lacking.chain(failed).map(SkillGate::as_str).collect()
+fn not_passed<'a>(required: &'a [String], gates: &'a [SkillGateRow]) -> Vec<&'a str> {
+    let lacking = required.iter().filter(|gate| !gates.iter().any(|row| row.gate == **gate));
+    let failed = gates.iter().filter(|row| !row.passed).map(|row| &row.gate);
+    lacking.chain(failed).map(String::as_str).collect()
 }
 
 fn read(row: &Row<'_>) -> Result<VerificationRow, rusqlite::Error> {
@@ -390,5 +372,6 @@ fn read(row: &Row<'_>) -> Result<VerificationRow, rusqlite::Error> {
         test: digest(row, 6)?,
         started_at: instant(row, 7)?,
         ended_at: ended.map(|_| instant(row, 8)).transpose()?,
+        required: serde_json::from_value(json_of(row, 9)?).map_err(|error| unreadable(9, error))?,
     })
 }

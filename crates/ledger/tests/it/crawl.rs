@@ -59,6 +59,18 @@ fn message(crawl: u64, owner: &str, content: &str) -> NewCrawlMessage {
     }
 }
 
+/// A session with an artifact that was exported and a message.
+pub(crate) fn tell(ledger: &mut Ledger) {
+    let id = begin(ledger);
+    ledger.put_crawl_message(&message(id, "gpt", "{\"reply\":\"x\"}")).unwrap();
+    ledger
+        .put_crawl_artifact(&artifact(id, "plan", &format!("{{\"new\":\"{}\"}}", "ü".repeat(500))))
+        .unwrap();
+    let files = vec![("plan".to_owned(), "plan.json".to_owned())];
+    let later = real(at("1999-12-31T23:00:03Z"));
+    ledger.note_crawl(id, later, &CrawlFact::Exported { path: "/out".to_owned(), files }).unwrap();
+}
+
 #[test]
 fn a_session_tells_its_story_in_its_row_and_in_the_chain() {
     let place = place();
@@ -155,7 +167,7 @@ fn what_was_said_and_what_was_checked_cannot_be_edited_unseen() {
     );
     let verdict = ledger.verify(&[]).unwrap();
     let codes: Vec<_> = verdict.findings().iter().map(|finding| finding.code.as_str().to_owned()).collect();
-    assert_eq!(codes, ["ledger-artifact-edited"]);
+    assert_eq!(codes, ["ledger-artifact-edited", "ledger-crawl-edited"]);
     tamper(&place.path, "UPDATE events SET role = 'claude' WHERE event = 'CRAWL_MESSAGE'");
     let verdict = ledger.verify(&[]).unwrap();
     assert!(verdict.findings().iter().any(|finding| finding.code.as_str() == "ledger-event-edited"));
@@ -209,7 +221,7 @@ fn a_call_that_fails_has_changed_nothing() {
         (Vec::new(), Vec::new())
     );
     assert_eq!(ledger.artifact(&Digest::of(b"{\"only\":\"here\"}")).unwrap(), None);
-    assert_eq!(ledger.head().unwrap().seq, 1);
+    assert_eq!(ledger.head().unwrap().seq, 2, "the session began, and its row is recorded");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crucible_ledger::{
     Ledger, LedgerError, Moment, NewPromotion, NewSkill, NewSkillBuild, NewSkillRun, NewVerification,
-    SideEffect, SkillArtifactKind, SkillBuildEnd, SkillBuildRow, SkillBuildStatus, SkillGate, SkillGateRow,
+    SideEffect, SkillArtifactKind, SkillBuildEnd, SkillBuildRow, SkillBuildStatus, SkillGateRow,
     SkillRunOutcome, SkillStatus, VerificationEnd, VerificationLevel, VerificationRow, VerificationStatus,
     skill_run_id,
 };
@@ -10,6 +10,9 @@ use crucible_model::{ClockSource, Digest};
 use serde_json::{Value, json};
 
 use crate::common::{instant, place};
+
+/// The gates that a verification has to pass.
+pub(crate) const REQUIRED: [&str; 5] = ["ruff", "mypy", "pytest", "policy", "invariants"];
 
 pub(crate) fn project() -> Digest {
     Digest::of(b"a project")
@@ -50,6 +53,7 @@ pub(crate) fn verification(proposal: u64, build: u64) -> NewVerification {
         proposal,
         build,
         level: VerificationLevel::Skill,
+        required: REQUIRED.map(str::to_owned).to_vec(),
         skill: Digest::of(b"skill"),
         test: Digest::of(b"test"),
     }
@@ -74,9 +78,10 @@ pub(crate) fn status(ledger: &Ledger, name: &str) -> SkillStatus {
 }
 
 /// Records that each of these gates passed, or did not.
-pub(crate) fn record(ledger: &mut Ledger, checked: &VerificationRow, gates: &[SkillGate], passed: bool) {
+pub(crate) fn record(ledger: &mut Ledger, checked: &VerificationRow, gates: &[&str], passed: bool) {
     for &gate in gates {
-        let row = SkillGateRow { gate, passed, duration_ms: 12, findings: json!([]), log: None };
+        let row =
+            SkillGateRow { gate: gate.to_owned(), passed, duration_ms: 12, findings: json!([]), log: None };
         ledger.record_skill_gate(checked, moment(), &row).unwrap();
     }
 }
@@ -94,10 +99,25 @@ pub(crate) fn trusted(path: &std::path::Path) -> (Ledger, u64) {
     let attempt = build(&mut ledger, id).unwrap();
     ledger.end_skill_build(&attempt, moment(), &succeeded()).unwrap();
     let checked = ledger.begin_verification(&verification(id, attempt.id)).unwrap();
-    record(&mut ledger, &checked, &SkillGate::REQUIRED, true);
+    record(&mut ledger, &checked, &REQUIRED, true);
     ledger.end_verification(&checked, moment(), VerificationEnd::Passed).unwrap();
     ledger.promote_skill(&promotion(id, checked.id)).unwrap();
     (ledger, id)
+}
+
+/// Records a run of a skill that is trusted.
+pub(crate) fn run(ledger: &mut Ledger, proposal: u64) {
+    let promotion = ledger.promotions(proposal).unwrap().pop().map(|promotion| promotion.event);
+    let run = NewSkillRun {
+        moment: moment(),
+        proposal,
+        promotion,
+        skill: Digest::of(b"skill"),
+        outcome: SkillRunOutcome::Succeeded,
+        findings: json!([]),
+        duration_ms: 3,
+    };
+    ledger.record_skill_run(&run).unwrap();
 }
 
 #[test]
@@ -121,13 +141,14 @@ fn a_skill_goes_from_proposal_to_trust_and_the_chain_tells_each_step() {
 
     let checked = ledger.begin_verification(&verification(id, second.id)).unwrap();
     let log = ledger.put_artifact("gate-log", b"1 passed").unwrap();
-    for (gate, log) in [(SkillGate::Pytest, Some(log)), (SkillGate::Policy, None)] {
-        let row = SkillGateRow { gate, passed: true, duration_ms: 12, findings: json!([]), log };
+    for (gate, log) in [("pytest", Some(log)), ("policy", None)] {
+        let row =
+            SkillGateRow { gate: gate.to_owned(), passed: true, duration_ms: 12, findings: json!([]), log };
         ledger.record_skill_gate(&checked, moment(), &row).unwrap();
         assert!(ledger.skill_gates(checked.id).unwrap().contains(&row));
         assert!(ledger.record_skill_gate(&checked, moment(), &row).is_err(), "each gate once");
     }
-    record(&mut ledger, &checked, &[SkillGate::Ruff, SkillGate::Mypy, SkillGate::Invariants], true);
+    record(&mut ledger, &checked, &["ruff", "mypy", "invariants"], true);
     ledger.end_verification(&checked, moment(), VerificationEnd::Passed).unwrap();
     assert_eq!(status(&ledger, "word_count"), SkillStatus::Verified);
     assert_eq!(ledger.verifications(id).unwrap()[0].status, VerificationStatus::Passed);
@@ -191,7 +212,7 @@ fn a_step_from_the_wrong_place_is_refused_and_changes_nothing() {
     assert!(matches!(build(&mut ledger, 99), Err(LedgerError::NoSuchSkill { id: 99 })));
     // The same name in another project is another skill.
     ledger.propose_skill(&NewSkill { project: Digest::of(b"another"), ..proposal("word_count") }).unwrap();
-    assert_eq!(ledger.head().unwrap().seq, head.seq + 1);
+    assert_eq!(ledger.head().unwrap().seq, head.seq + 2);
     assert_eq!(ledger.skills(&project()).unwrap().len(), 1);
 }
 

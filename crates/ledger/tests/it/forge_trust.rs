@@ -1,15 +1,16 @@
 //! Trust in skills: what it takes to be verified and promoted, and that no reader is taken in by rows that were edited, added or deleted.
 
 use crucible_ledger::{
-    Ledger, LedgerError, NewPromotion, NewSkillRun, SkillArtifactKind, SkillGate, SkillGateRow,
+    Ledger, LedgerError, NewPromotion, NewSkillRun, NewVerification, SkillArtifactKind, SkillGateRow,
     SkillRunOutcome, SkillStatus, VerificationEnd, VerificationStatus,
 };
 use crucible_model::Digest;
 use serde_json::json;
 
-use crate::common::{place, tamper};
+use crate::common::{older, place, tamper};
 use crate::forge::{
-    build, moment, project, promotion, proposal, record, status, succeeded, told, trusted, verification,
+    REQUIRED, build, moment, project, promotion, proposal, record, status, succeeded, told, trusted,
+    verification,
 };
 
 /// A ledger in which `word_count` is built, the number of the skill and of the attempt.
@@ -34,13 +35,12 @@ fn away(proposal: u64) -> NewPromotion {
 fn a_verification_passes_by_five_gates_and_by_the_sixth_where_it_was_asked() {
     let place = place();
     let (mut ledger, id, attempt) = built(&place.path);
-    for left_out in SkillGate::REQUIRED {
+    for left_out in REQUIRED {
         let checked = ledger.begin_verification(&verification(id, attempt)).unwrap();
-        let others: Vec<SkillGate> =
-            SkillGate::REQUIRED.into_iter().filter(|gate| *gate != left_out).collect();
+        let others: Vec<&str> = REQUIRED.into_iter().filter(|gate| *gate != left_out).collect();
         record(&mut ledger, &checked, &others, true);
         let refused = ledger.end_verification(&checked, moment(), VerificationEnd::Passed);
-        let missing = left_out.as_str();
+        let missing = left_out;
         assert!(
             matches!(&refused, Err(LedgerError::GatesNotPassed { missing: said, .. }) if said == missing),
             "{refused:?}"
@@ -54,13 +54,13 @@ fn a_verification_passes_by_five_gates_and_by_the_sixth_where_it_was_asked() {
         ledger.end_verification(&checked, moment(), VerificationEnd::Failed).unwrap();
     }
     let checked = ledger.begin_verification(&verification(id, attempt)).unwrap();
-    record(&mut ledger, &checked, &SkillGate::REQUIRED, true);
-    record(&mut ledger, &checked, &[SkillGate::Examples], false);
+    record(&mut ledger, &checked, &REQUIRED, true);
+    record(&mut ledger, &checked, &["examples"], false);
     assert!(ledger.end_verification(&checked, moment(), VerificationEnd::Passed).is_err());
     ledger.end_verification(&checked, moment(), VerificationEnd::Failed).unwrap();
     // What has ended hears of no gate any more.
     let late = SkillGateRow {
-        gate: SkillGate::Examples,
+        gate: "examples".to_owned(),
         passed: true,
         duration_ms: 1,
         findings: json!([]),
@@ -76,7 +76,7 @@ fn a_verification_is_one_of_the_newest_attempt_and_ends_with_the_next() {
     let place = place();
     let (mut ledger, id, first) = built(&place.path);
     let overtaken = ledger.begin_verification(&verification(id, first)).unwrap();
-    record(&mut ledger, &overtaken, &SkillGate::REQUIRED, true);
+    record(&mut ledger, &overtaken, &REQUIRED, true);
     let second = build(&mut ledger, id).unwrap();
     ledger.end_skill_build(&second, moment(), &succeeded()).unwrap();
     assert_eq!(ledger.verifications(id).unwrap()[0].status, VerificationStatus::Aborted);
@@ -95,7 +95,7 @@ fn trust_rests_on_the_newest_verification_of_the_same_files() {
     let mut checks = Vec::new();
     for _ in 0..2 {
         let checked = ledger.begin_verification(&verification(id, attempt)).unwrap();
-        record(&mut ledger, &checked, &SkillGate::REQUIRED, true);
+        record(&mut ledger, &checked, &REQUIRED, true);
         ledger.end_verification(&checked, moment(), VerificationEnd::Passed).unwrap();
         checks.push(checked.id);
     }
@@ -119,7 +119,7 @@ fn trust_rests_on_the_newest_verification_of_the_same_files() {
     let attempt = build(&mut ledger, foreign).unwrap();
     ledger.end_skill_build(&attempt, moment(), &succeeded()).unwrap();
     let checked = ledger.begin_verification(&verification(foreign, attempt.id)).unwrap();
-    record(&mut ledger, &checked, &SkillGate::REQUIRED, true);
+    record(&mut ledger, &checked, &REQUIRED, true);
     ledger.end_verification(&checked, moment(), VerificationEnd::Passed).unwrap();
     assert!(ledger.promote_skill(&promotion(id, checked.id)).is_err());
     ledger.promote_skill(&good).unwrap();
@@ -152,6 +152,65 @@ fn the_database_itself_refuses_what_the_program_would() {
     ] {
         assert!(connection.execute_batch(&bad).is_err(), "{bad}");
     }
+}
+
+#[test]
+fn a_gate_of_any_name_is_required_where_it_is_named() {
+    let place = place();
+    let (mut ledger, id, attempt) = built(&place.path);
+    let named = |names: &[&str]| NewVerification {
+        required: names.iter().map(|name| (*name).to_owned()).collect(),
+        ..verification(id, attempt)
+    };
+    assert!(ledger.begin_verification(&named(&[])).is_err(), "no gate is no verification");
+    let checked = ledger.begin_verification(&named(&["licences", "größe"])).unwrap();
+    assert_eq!(ledger.verifications(id).unwrap()[0].required, ["licences", "größe"]);
+    record(&mut ledger, &checked, &["licences"], true);
+    let refused = ledger.end_verification(&checked, moment(), VerificationEnd::Passed);
+    assert!(
+        matches!(&refused, Err(LedgerError::GatesNotPassed { missing, .. }) if missing == "größe"),
+        "{refused:?}"
+    );
+    // The database refuses it by itself.
+    let connection = rusqlite::Connection::open(&place.path).unwrap();
+    let passed = "UPDATE verifications SET status = 'PASSED', ended_at = '2026-01-31T09:30:00Z' WHERE status = 'RUNNING'";
+    for bad in [
+        passed.to_owned(),
+        "UPDATE verifications SET required_gates = '[\"licences\"]'".to_owned(),
+        format!("INSERT INTO gate_results VALUES ({}, 'größe', 0, 0, '[]', NULL); {passed}", checked.id),
+        format!(
+            "INSERT INTO verifications SELECT 99, proposal_id, build_id, level, 'PASSED', skill_digest, test_digest, started_at,
+             started_at, required_gates FROM verifications WHERE id = {}",
+            checked.id
+        ),
+    ] {
+        let refused = connection.execute_batch(&format!("BEGIN; {bad}; COMMIT"));
+        assert!(refused.is_err(), "{bad}");
+        connection.execute_batch("ROLLBACK").unwrap();
+    }
+    drop(connection);
+    record(&mut ledger, &checked, &["größe"], true);
+    ledger.end_verification(&checked, moment(), VerificationEnd::Passed).unwrap();
+    ledger.promote_skill(&promotion(id, checked.id)).unwrap();
+    assert_eq!(ledger.verify(&[]).unwrap().findings(), []);
+}
+
+#[test]
+fn verifications_of_an_older_ledger_name_their_gates() {
+    let place = place();
+    older(&place.path, 8);
+    let mut ledger = Ledger::open(&place.path).unwrap();
+    let checked = ledger.verifications(1).unwrap();
+    assert_eq!(checked[0].required, REQUIRED);
+    assert_eq!(ledger.skill_gates(checked[0].id).unwrap().len(), REQUIRED.len());
+    assert!(ledger.skill_trust(&project(), "word_count").unwrap().is_some());
+    assert_eq!(ledger.verify(&[]).unwrap().findings(), []);
+    // A verification goes on where the older version left it, by the same gates.
+    ledger.promote_skill(&away(1)).unwrap();
+    let build = ledger.skill_builds(1).unwrap()[0].id;
+    let checked = ledger.begin_verification(&verification(1, build)).unwrap();
+    record(&mut ledger, &checked, &REQUIRED[1..], true);
+    assert!(ledger.end_verification(&checked, moment(), VerificationEnd::Passed).is_err());
 }
 
 #[test]
@@ -281,7 +340,7 @@ fn a_head_that_was_moved_lets_nobody_be_trusted() {
         "UPDATE chain_head SET seq = seq + 1",
         "DELETE FROM events WHERE seq = (SELECT max(seq) FROM events)",
         "INSERT INTO events SELECT seq + 1, run_id, ts, role, event, path, key, artifacts, body, prev, hash FROM events
-         WHERE event = 'SKILL_PROPOSED' AND seq + 1 > (SELECT max(seq) FROM events)",
+         WHERE seq = (SELECT max(seq) FROM events)",
     ];
     for edit in edits {
         let place = place();

@@ -11,6 +11,8 @@ mod forge;
 #[cfg(test)]
 mod forge_trust;
 #[cfg(test)]
+mod guarded;
+#[cfg(test)]
 mod opening;
 #[cfg(test)]
 mod rows;

@@ -32,6 +32,24 @@ fn looking_for_a_ledger_makes_none() {
 }
 
 #[test]
+fn stale_temporary_files_beside_the_ledger_are_removed() {
+    let place = place();
+    let home = place.path.parent().unwrap();
+    std::fs::create_dir_all(home).unwrap();
+    let [stale, held, other] = [".tmp-aB3dE6", ".tmp-fG4hI7", "notes"].map(|name| home.join(name));
+    for file in [&stale, &held, &other] {
+        std::fs::write(file, "half").unwrap();
+    }
+    let living = std::fs::File::open(&held).unwrap();
+    living.lock().unwrap();
+    drop(filled(&place.path, 1));
+    assert_eq!([&stale, &held, &other].map(|file| file.exists()), [false, true, true]);
+    drop(living);
+    drop(Ledger::open(&place.path).unwrap());
+    assert!(!held.exists() && other.exists());
+}
+
+#[test]
 fn a_name_that_looks_like_a_uri_is_a_name() {
     let place = place();
     let odd = place.dir.path().join("file:x?mode=memory");

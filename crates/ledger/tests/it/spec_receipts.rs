@@ -9,7 +9,7 @@ fn project() -> Digest {
     Digest::of(b"a project")
 }
 
-fn receipt(phase: &str, sequence: u64, content: &str) -> NewSpecReceipt {
+pub(crate) fn receipt(phase: &str, sequence: u64, content: &str) -> NewSpecReceipt {
     NewSpecReceipt {
         project: project(),
         spec: "Export.Data".to_owned(),

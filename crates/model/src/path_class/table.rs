@@ -1,4 +1,4 @@
-//! The names that say what a file is for. Each list is sorted, so that a name is found without looking at all of them.
+//! The names that classify a file. Each list is sorted for binary search.
 
 use super::Part;
 use crate::PathRole::{

@@ -1,4 +1,4 @@
-//! The `summary` of a pack: counts of what is in and what is not, and why, where the reason alone does not say.
+//! The `summary` of a pack: counts of included and omitted files, with reasons.
 
 use std::collections::BTreeMap;
 

@@ -4,13 +4,13 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crucible_model::RepoPath;
 
-/// The most files that one import may stand for: a package of Go is all of its files.
+/// Maximum files per import: a Go package is all of its files.
 const MOST_FILES: usize = 40;
 
 #[derive(Debug)]
 pub(super) struct Resolver<'p> {
     paths: HashSet<&'p str>,
-    /// The directories that hold a package or module of this name, each with a slash at its end.
+    /// The directories with a package or module of this name, each with a trailing slash.
     roots: HashMap<&'p str, Vec<&'p str>>,
     /// The files of each directory.
     directories: HashMap<&'p str, Vec<&'p str>>,
@@ -142,7 +142,7 @@ impl<'p> Resolver<'p> {
         is_any
     }
 
-    /// A package by its import path: the longest end of it that is a directory here.
+    /// Finds a package by its import path: the longest suffix that is a directory here.
     pub(super) fn go(&self, name: &str, found: &mut BTreeSet<RepoPath>) {
         let mut rest = name;
         while let Some((_, inside)) = rest.split_once('/') {
@@ -179,7 +179,7 @@ impl<'p> Resolver<'p> {
                 self.first(["lib.rs", "main.rs"].map(|main| format!("{base}/{main}")), found);
             }
             let mut place = base.clone();
-            // Words of a group stand side by side; each is looked for below what came before it, and below the base.
+            // Words of a group are alternatives; each is looked up below what precedes it and below the base.
             for word in words.iter().skip(1) {
                 let below = format!("{place}/{word}");
                 let is_there = self.rust_module(&below, found);
@@ -196,7 +196,8 @@ impl<'p> Resolver<'p> {
         self.first([".rs", "/mod.rs"].map(|end| format!("{}{end}", place.trim_start_matches('/'))), found)
     }
 
-    /// The source directories of the crates of this name: the one that a test belongs to, and those whose directory is called so.
+    /// Returns the source directories of the crates with this name: the crate of a test, and those in a
+    /// directory of this name.
     fn crates_named(&self, name: &str, top: &str) -> Vec<String> {
         let wanted = name.replace('_', "-");
         let mut bases: Vec<String> = self
@@ -240,7 +241,7 @@ impl<'p> Resolver<'p> {
     }
 }
 
-/// A relative name seen from a directory; nothing where it climbs out of the repository.
+/// Resolves a relative name from a directory; `None` if it leaves the repository.
 fn joined(directory: &str, name: &str) -> Option<String> {
     let mut segments: Vec<&str> = directory.split('/').filter(|segment| !segment.is_empty()).collect();
     for segment in name.split('/') {

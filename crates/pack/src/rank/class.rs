@@ -1,15 +1,15 @@
-//! What kind of file a path names, judged by its name and the directories on the way: the table is [`PathRoles`].
+//! Classifies a path for ranking, based on the table of [`PathRoles`].
 
 use crucible_model::{PathRole, PathRoles, RepoPath};
 
-/// The kinds of files a ranking tells apart, the most useful first.
+/// The kinds of files in a ranking, most useful first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FileClass {
     /// Code, and anything that fits no other class.
     Source,
-    /// Code that tests other code. Shown so that a model knows what is expected; not for it to change.
+    /// Code that tests other code. Shown so that a model knows what is expected; it must not change it.
     Test,
-    /// Names the project's parts, dependencies and commands, or tells a tool how to behave.
+    /// Declares the project's parts, dependencies and commands, or configures a tool.
     Manifest,
     /// Text for people.
     Document,
@@ -90,8 +90,8 @@ pub fn is_beside(path: &RepoPath) -> bool {
     directories.split('/').any(|name| BESIDE.iter().any(|beside| beside.eq_ignore_ascii_case(name)))
 }
 
-/// Whether a file says nothing about how the code works: translations, lists of people, changes or sponsors, settings of
-/// editors, pictures and recorded data.
+/// Returns whether a file does not describe how the code works: translations, lists of people, changes or
+/// sponsors, editor settings, pictures and recorded data.
 #[must_use]
 pub fn is_filler(path: &RepoPath) -> bool {
     const EXTENSIONS: [&str; 14] = [

@@ -1,4 +1,4 @@
-//! What failing gates say about files, as points of a ranking: frames of their traces, the failing tests, what these import.
+//! Ranking points from failing gates: trace frames, failing tests and their imports.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,7 +20,7 @@ const FOR_NAME: u64 = 350;
 /// The points of a file that a failing test imports, and of one that it imports through another.
 const FOR_IMPORT: [u64; 2] = [200, 70];
 
-/// Names of tests that say nothing about what they test.
+/// Test names that do not name what they test.
 const EMPTY_NAMES: [&str; 8] = ["", "index", "lib", "main", "mod", "test", "tests", "utils"];
 
 /// What failing gates say about files, in any order.
@@ -36,7 +36,7 @@ struct Clues {
     frame: Option<u64>,
     /// Whether it holds a failing test.
     fails: bool,
-    /// How many imports lie between it and a failing test, from 0.
+    /// Number of imports between the file and a failing test, from 0.
     import: Option<usize>,
 }
 
@@ -67,7 +67,7 @@ impl Evidence {
         failing
     }
 
-    /// The names of what the failing tests test.
+    /// Returns the names of what the failing tests test.
     pub(super) fn tested_names(&self) -> HashSet<String> {
         let names = self.failing().into_iter().map(tested_name);
         names.filter(|name| !EMPTY_NAMES.contains(&name.as_str())).collect()
@@ -82,7 +82,7 @@ impl Evidence {
     ) -> (u64, Vec<String>) {
         let (mut points, mut told) = (0, Vec::new());
         let clues = self.files.get(path).copied().unwrap_or_default();
-        // A test is on every way to its failure: that says nothing besides that it fails.
+        // A test is part of every failure trace, which adds no information.
         if clues.fails {
             points += FOR_FAILING;
             told.push("holds a failing test".to_owned());

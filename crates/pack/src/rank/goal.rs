@@ -1,4 +1,4 @@
-//! A goal taken apart into what can be looked for, and what one file shares with it.
+//! Parses a goal into search patterns, and finds what one file shares with it.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use super::parts::ScoreParts;
 use super::words::WordStem;
 use super::{GoalCut, words};
 
-/// The most words and the most paths of a goal that are looked for; the first ones count.
+/// Maximum number of words and of paths to search; the first ones count.
 const MAX_PATTERNS: usize = 64;
 
-/// The most names from elsewhere that are looked for; the first ones count.
+/// Maximum number of names from other sources to search; the first ones count.
 const MAX_HINTS: usize = 64;
 
 /// How much of a goal is read, in bytes.
@@ -31,7 +31,7 @@ const MOST_OFTEN: u64 = 32;
 /// How much of the message of a commit is searched, in bytes.
 const MAX_MESSAGE: usize = 4 * 1024;
 
-/// How far into a text a NUL byte tells that it is none, in bytes.
+/// Number of leading bytes in which a NUL byte marks a binary file.
 const BINARY_PROBE: usize = 8 * 1024;
 
 /// Words after which a name is being defined, in many languages.
@@ -63,14 +63,14 @@ pub struct Goal {
     area: Option<String>,
 }
 
-/// A place in a text where something that is looked for stands.
+/// A match in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextMark {
     /// Its line, from 1.
     pub line: u64,
     /// Which of the names and words it is.
     pub pattern: usize,
-    /// How much it tells; a definition tells more than a mention.
+    /// The weight of the match; a definition weighs more than a mention.
     pub points: u64,
 }
 
@@ -85,7 +85,7 @@ struct Pattern {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A name made of several words, or one that the goal marks as code.
+    /// A compound name, or one that the goal marks as code.
     Identifier,
     /// One word.
     Word,
@@ -93,7 +93,7 @@ enum Kind {
     Hint,
 }
 
-/// One file and what it shares with a goal. Small: the text is not kept.
+/// A file and what it shares with a goal. Small: the text is not kept.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     pub(super) path: RepoPath,
@@ -106,12 +106,12 @@ pub struct Candidate {
     pub(super) text_hits: Vec<TextHit>,
 }
 
-/// Whether a file may be chosen at all, and at what cost.
+/// Whether a file may be chosen, and at what cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// It may, and takes of the budget.
+    /// It may be chosen and uses the budget.
     Asked,
-    /// It may, and costs nothing: the pack holds it anyway.
+    /// It may be chosen for free: the pack already contains it.
     AlreadyIn,
     /// It may not.
     Withheld(&'static str),
@@ -153,7 +153,7 @@ impl Candidate {
         self
     }
 
-    /// The same file, which the pack holds whether it is chosen or not: choosing it costs nothing.
+    /// Marks the file as already in the pack, so choosing it is free.
     #[must_use]
     pub fn already_in(mut self) -> Self {
         self.standing = Standing::AlreadyIn;
@@ -168,9 +168,9 @@ impl Goal {
         Self::with_hints(goal, &[])
     }
 
-    /// Takes a goal apart: paths and file names it mentions, identifiers, and words that say something. What stands in
-    /// backticks, before `(` or between dots is code, and no word of it is too common. `hints` are names that something
-    /// else says, such as a failing test; they count less.
+    /// Parses a goal into paths, file names, identifiers and significant words. Text in backticks, before `(`
+    /// or between dots is code, in which no word is too common. `hints` are names from other sources, such as
+    /// a failing test; they count less.
     #[must_use]
     pub fn with_hints(goal: &str, hints: &[String]) -> Self {
         let whole = goal.len();
@@ -217,12 +217,12 @@ impl Goal {
         Self { patterns, mentions, occurrences, cut, asks_for_documents, area }
     }
 
-    /// Whether the goal speaks of text for people.
+    /// Returns whether the goal is about documents.
     pub(super) fn asks_for_documents(&self) -> bool {
         self.asks_for_documents
     }
 
-    /// Where in a text the names and words stand, in the order of the text; at most `most` places.
+    /// Returns at most `most` matches of names and words in a text, in order.
     #[must_use]
     pub fn marks(&self, text: &[u8], most: usize) -> Vec<TextMark> {
         let text = &text[..text.len().min(MAX_TEXT)];
@@ -246,15 +246,15 @@ impl Goal {
         marks
     }
 
-    /// What of the goal is not looked for.
+    /// Returns the part of the goal that is not searched.
     #[must_use]
     pub fn cut(&self) -> GoalCut {
         self.cut
     }
 
-    /// Looks at one file. `class` is the result of [`FileClass::of`] for its path, which callers have at hand.
-    /// `text` is its content or the beginning of it, where the caller has read it; at most 256 KiB of it are searched. Needs no
-    /// order: files can be looked at side by side.
+    /// Examines one file. `class` is the result of [`FileClass::of`] for its path. `text` is its content or
+    /// the beginning of it, if known; at most 256 KiB are searched. Files can be examined in any order or in
+    /// parallel.
     #[must_use]
     pub fn look_at(&self, path: RepoPath, class: FileClass, size: u64, text: Option<&[u8]>) -> Candidate {
         let text = text.unwrap_or_default();
@@ -277,20 +277,20 @@ impl Goal {
         self.patterns.len()
     }
 
-    /// What is looked for: identifiers and words, in the order of the goal.
+    /// Returns the searched identifiers and words, in the order of the goal.
     #[must_use]
     pub fn looked_for(&self) -> Vec<&str> {
         let own = self.patterns.iter().filter(|pattern| pattern.kind != Kind::Hint);
         own.map(|pattern| pattern.text.as_str()).collect()
     }
 
-    /// How many of the patterns stand in the message of a commit.
+    /// Returns how many patterns occur in a commit message.
     pub(super) fn shared_with_message(&self, message: &str) -> u64 {
         let hits = self.search(&message.as_bytes()[..message.len().min(MAX_MESSAGE)]);
         hits.iter().filter(|hit| self.patterns[hit.pattern].kind != Kind::Hint).count() as u64
     }
 
-    /// The points for what a file shares with this goal; `rarity` weighs each pattern.
+    /// Returns the points for what a file shares with this goal; `rarity` weighs each pattern.
     pub(super) fn shared(&self, candidate: &Candidate, rarity: &[u64]) -> ScoreParts {
         let mut parts = ScoreParts {
             mentioned: candidate.mention_points,
@@ -310,7 +310,7 @@ impl Goal {
                 Kind::Word => 6,
                 Kind::Hint => 5,
             };
-            // A large file holds any word often: what is usual for its size counts once.
+            // A large file contains any word often, so the usual count for its size counts once.
             let usual = (candidate.size / USUAL_SIZE).max(1);
             let often = 1 + u64::from((hit.count / usual).clamp(1, MOST_OFTEN).ilog2());
             parts.text += rarity[hit.pattern] * mention * often;
@@ -410,8 +410,8 @@ impl Goal {
         hits
     }
 
-    /// Calls `found` with the beginning of every match, the number of its pattern, and whether it is defined there; in no
-    /// order. A pattern matches where it begins a word; an identifier only where it also ends there.
+    /// Calls `found` for every match with its start, its pattern number and whether it is a definition, in
+    /// any order. A pattern must begin at a word start; an identifier must also end at a word end.
     fn each_match(&self, text: &[u8], mut found: impl FnMut(usize, usize, bool)) {
         let Some(occurrences) = &self.occurrences else { return };
         occurrences.each(text, |pattern, start, end| {
@@ -439,10 +439,10 @@ pub fn area_of(goal: &str) -> Option<&str> {
     (!area.is_empty() && area.chars().all(is_name)).then_some(area)
 }
 
-/// The tokens of a goal, and whether each is marked as code: by backticks around it or by `(` behind it.
+/// Returns the tokens of a goal, and whether each is marked as code by backticks or a following `(`.
 fn tokens(goal: &str) -> impl Iterator<Item = (&str, bool)> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '/' | '-' | ':');
-    // An odd backtick at the end opens nothing.
+    // A trailing unpaired backtick opens nothing.
     let pairs = goal.matches('`').count() / 2 * 2;
     goal.split('`').enumerate().flat_map(move |(at, piece)| {
         let in_ticks = at % 2 == 1 && at < pairs + 1 && piece.len() <= 200;
@@ -480,7 +480,7 @@ fn is_code_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// Whether a lowercase word speaks of text for people.
+/// Returns whether a lowercase word is about documents.
 fn is_document_word(word: &str) -> bool {
     [
         "changelog",
@@ -498,7 +498,7 @@ fn is_document_word(word: &str) -> bool {
     .contains(&word)
 }
 
-/// Adds a pattern that is not known yet; gives it back where there are as many as are looked for.
+/// Adds a new pattern; returns it if the maximum is reached.
 fn add(patterns: &mut Vec<Pattern>, text: String, kind: Kind) -> Option<String> {
     if text.len() > 128 || patterns.iter().any(|pattern| pattern.text == text) {
         return None;
@@ -537,15 +537,15 @@ fn is_defined(text: &[u8], at: usize) -> bool {
     let before = &text[at.saturating_sub(24)..at];
     let word = before.trim_ascii_end();
     word.len() < before.len()
-        // Every hit in every text comes here: most end at the last letter.
+        // Every match in every text is checked here; most fail at the last letter.
         && DEFINING.iter().filter(|defining| defining.last() == word.last()).any(|defining| {
             word.strip_suffix(*defining)
                 .is_some_and(|rest| !rest.last().is_some_and(|byte| is_name_byte(*byte)))
         })
 }
 
-/// Whether the name at this place is given a function: `a.b = function`, `b: function`, `func (r *R) b(`, or a method's own
-/// line `async b(x) {`.
+/// Returns whether the name here is assigned a function: `a.b = function`, `b: function`, `func (r *R) b(`,
+/// or a method's own line `async b(x) {`.
 fn is_assigned(text: &[u8], start: usize, end: usize) -> bool {
     let line_start = start - text[..start].iter().rev().take(80).take_while(|byte| **byte != b'\n').count();
     let before = text[line_start..start].trim_ascii();

@@ -1,8 +1,8 @@
-//! What earlier commits say about files: a small part of a ranking.
+//! Ranking points from earlier commits, a small part of the score.
 //!
-//! Two things count. A commit whose message shares words with the goal points at the files it changed. And files that
-//! were changed together with the best ones of this ranking are likely to matter again. Both weigh less the more files
-//! a commit has, and all of it together never outweighs a file whose name holds a word of the goal.
+//! A commit whose message shares words with the goal points to the files it changed. Files that changed
+//! together with the best ones are likely to matter again. Both weigh less for larger commits. Together they
+//! never outweigh a file whose name has a word of the goal.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ const FOR_MESSAGE: u64 = 12;
 /// The points of a commit of two files for the one that was changed together with a good one.
 const FOR_COMPANY: u64 = 24;
 
-/// Commits of more files say nothing about any of them.
+/// Commits with more files are ignored.
 const MOST_FILES: usize = 50;
 
 /// How many patterns of one message count.
@@ -30,8 +30,8 @@ const MOST_SHARED: u64 = 3;
 /// In the company of how many of the best files a file counts.
 const BEST: usize = 3;
 
-/// Earlier commits, in any order that is always the same. The first commit of a history, in which everything is new,
-/// and merges tell nothing and do not belong here.
+/// Earlier commits in any fixed order. The first commit of a history and merges do not belong here, because
+/// they say nothing about single files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct History {
     /// The commits.
@@ -41,13 +41,13 @@ pub struct History {
 /// One commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastChange {
-    /// What it says of itself, or the beginning of it.
+    /// Its message, or the beginning of it.
     pub message: String,
     /// The files that it changed; those that are no candidates do no harm.
     pub paths: Vec<RepoPath>,
 }
 
-/// Gives each file its points for history; generated files get none, since they change with everything.
+/// Adds the points for history to each file; generated files get none, because they change with everything.
 pub(super) fn weigh(goal: &Goal, history: &History, scored: &mut [Scored]) {
     let told: Vec<&PastChange> =
         history.commits.iter().filter(|commit| (1..=MOST_FILES).contains(&commit.paths.len())).collect();
@@ -95,7 +95,7 @@ pub(super) fn weigh(goal: &Goal, history: &History, scored: &mut [Scored]) {
 #[derive(Default)]
 struct Past {
     points: u64,
-    /// In how many commits whose message shares something with the goal.
+    /// Number of commits whose message shares something with the goal.
     named: u64,
     /// In how many commits together with which of the best.
     with: HashMap<usize, u64>,

@@ -1,8 +1,9 @@
-//! Finds where patterns stand in a text, also where they overlap.
+//! Finds all occurrences of patterns in a text, overlapping ones included.
 //!
-//! An automaton reads one byte after the other, and each step waits for the one before it. So a text is read as four parts side
-//! by side: the processor takes a step in each of them while it would wait for one. Each part but the first begins so much
-//! earlier that no pattern can lie across its beginning unseen; what ends before the part belongs to the part before it.
+//! An automaton reads one byte after the other, and each step waits for the one before it. So a text is read
+//! as four parts side by side: the processor takes a step in each of them while it would wait for one. Each
+//! part but the first begins so much earlier that no pattern can lie across its beginning unseen; what ends
+//! before the part belongs to the part before it.
 //!
 //! What always holds: every occurrence is reported once, whatever the parts, in no particular order.
 

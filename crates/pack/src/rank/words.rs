@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-/// Words that say nothing about where in a repository something is, besides those that say nothing at all.
+/// Words that name no place in a repository, in addition to those without any meaning.
 const STOP_WORDS: &[&str] = &[
     "add",
     "all",
@@ -81,18 +81,18 @@ const LITTLE_WORDS: [&str; 26] = [
     "on", "or", "please", "so", "that", "the", "this", "to", "we", "with",
 ];
 
-/// Whether a lowercase word says nothing at all.
+/// Returns whether a lowercase word has no meaning for the search.
 #[must_use]
 pub fn is_little_word(word: &str) -> bool {
     LITTLE_WORDS.binary_search(&word).is_ok()
 }
 
-/// Whether a lowercase word says nothing about a place.
+/// Returns whether a lowercase word names no place.
 pub(super) fn is_stop_word(word: &str) -> bool {
     is_little_word(word) || STOP_WORDS.binary_search(&word).is_ok()
 }
 
-/// The lowercase words in a name, cut at everything that is no letter or digit and where case changes.
+/// Splits a name into lowercase words at non-alphanumeric characters and case changes.
 pub(super) fn split(name: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -142,7 +142,7 @@ enum StemEnd {
 }
 
 impl<'a> WordStem<'a> {
-    /// Cuts the endings that make forms of a word; of a doubled letter at its end one remains.
+    /// Removes inflection endings; of a doubled final letter one remains.
     #[must_use]
     pub fn of(word: &'a str) -> Self {
         const ENDINGS: [&str; 9] = ["ings", "ing", "ers", "er", "ed", "es", "or", "s", "e"];

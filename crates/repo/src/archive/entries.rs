@@ -25,7 +25,7 @@ const MAX_PAX: u64 = 64 << 10;
 pub(super) struct Member {
     pub(super) name: MemberName,
     pub(super) kind: MemberKind,
-    /// Whether the entry asked for a set-user, set-group or sticky bit.
+    /// Whether the entry had a set-user, set-group or sticky bit.
     pub(super) has_special_bits: bool,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Entries<'a> {
     flow: Rc<Flow>,
 }
 
-/// What stood before an entry and says something about it.
+/// Headers before an entry that describe it.
 #[derive(Default)]
 struct Prelude {
     pax: Option<pax::Records>,
@@ -73,8 +73,8 @@ impl<'a> Entries<'a> {
         Self { archive: Archive::new(stream), limits: *limits, flow }
     }
 
-    /// Hands every member to `put`, with its content, and reads the archive to its very end. Gives the commit that the archive
-    /// says it was made from.
+    /// Passes every member with its content to `put`, and reads the archive to its end. Returns the commit
+    /// recorded in the archive.
     pub(super) fn each(
         mut self,
         mut put: impl FnMut(Member, &mut dyn Read) -> Result<(), ArchiveError>,
@@ -88,7 +88,7 @@ impl<'a> Entries<'a> {
             let header = entry.header().clone();
             let size = header.entry_size().map_err(explain)?;
             if header.as_ustar().is_none() && header.as_gnu().is_none() {
-                return Err(ArchiveError::Damaged { what: "an entry of an unknown form".to_owned() });
+                return Err(ArchiveError::Damaged { what: "an entry of an unknown format".to_owned() });
             }
             let mut content = Content { inner: &mut entry, left: size, fault: None, flow: &flow };
             match header.entry_type() {
@@ -99,7 +99,7 @@ impl<'a> Entries<'a> {
                 EntryType::XGlobalHeader => {
                     let records = pax::parse(&content.all(MAX_PAX)?)?;
                     if records.path.is_some() || records.link.is_some() || records.size.is_some() {
-                        let what = "a global header that names an entry".to_owned();
+                        let what = "a global header with the name of an entry".to_owned();
                         return Err(ArchiveError::Damaged { what });
                     }
                     commit = records.comment.and_then(|comment| Oid::from_ascii(&comment)).or(commit);
@@ -120,10 +120,10 @@ impl<'a> Entries<'a> {
         Ok(commit)
     }
 
-    /// Reads what follows the last entry: zeros, and nothing behind them.
+    /// Reads the end of the archive: only zeros.
     fn end(self) -> Result<(), ArchiveError> {
         let flow = self.flow;
-        // The first block of zeros has been read; two make an end.
+        // The first block of zeros was read; two mark the end.
         if flow.has_ended() {
             return Err(ArchiveError::Truncated { what: "its end is missing" });
         }
@@ -142,7 +142,8 @@ impl<'a> Entries<'a> {
         if zeros < 512 || zeros % 512 != 0 {
             return Err(ArchiveError::Truncated { what: "its end is missing" });
         }
-        // Reading to the end has compared the checksum and the length. Another member may follow in other files, not here.
+        // Reading to the end has checked the checksum and the length. Other gzip files may have another
+        // member here, archives may not.
         let mut rest = stream.inner.into_inner();
         match rest.fill_buf() {
             Ok([]) => Ok(()),
@@ -159,7 +160,7 @@ fn set_once<T>(slot: &mut Option<T>, value: T) -> Result<(), ArchiveError> {
     }
 }
 
-/// Decides what an entry is from all that was said about it.
+/// Determines an entry from all of its headers.
 fn judge(
     header: &Header,
     size: u64,
@@ -170,7 +171,7 @@ fn judge(
     let own = header.path_bytes();
     let name = choose(pax.path, prelude.long_name, || Some(own.to_vec()))?.unwrap_or_default();
     let refuse = |why: Refusal| why.of(&name);
-    // A reader that does not know PAX would find other entries behind this one.
+    // A reader without PAX support would find other entries after this one.
     if pax.size.is_some_and(|other| other != size) {
         return Err(refuse(Refusal::Contradiction));
     }
@@ -195,7 +196,8 @@ fn judge(
     Ok(Member { name: judged, kind, has_special_bits: mode & 0o7000 != 0 })
 }
 
-/// The name that counts: the PAX one, the GNU one, or the entry's own. One of the first two at most.
+/// Returns the effective name: from PAX, from GNU, or the entry's own. At most one of the first two may
+/// exist.
 fn choose(
     pax: Option<Vec<u8>>,
     long: Option<Vec<u8>>,
@@ -208,7 +210,7 @@ fn choose(
     }
 }
 
-/// The content of one entry; knows how much of it has not come, and why.
+/// The content of an entry; knows how much is missing, and why.
 struct Content<'a, R> {
     inner: R,
     left: u64,
@@ -226,12 +228,12 @@ impl<R: Read> Content<'_, R> {
             });
         }
         let mut bytes = Vec::new();
-        // What went wrong is kept, and told by `ended`.
+        // The error is kept and returned by `ended`.
         let _told_below = self.read_to_end(&mut bytes);
         self.ended().map(|()| bytes)
     }
 
-    /// All of it as a name, which GNU ends with a NUL byte.
+    /// Reads all of it as a name, which GNU ends with a NUL byte.
     fn name(&mut self, limits: &ArchiveLimits) -> Result<Vec<u8>, ArchiveError> {
         let mut bytes = self.all(limits.path as u64 + 2)?;
         if bytes.last() == Some(&0) {

@@ -38,7 +38,7 @@ use place::Place;
 pub struct ArchiveLimits {
     /// Bytes of the archive itself.
     pub compressed: ByteLimit,
-    /// Bytes that come out of it, headers included.
+    /// Unpacked bytes, headers included.
     pub unpacked: ByteLimit,
     /// Files, directories and links, directories that only paths name included.
     pub entries: u64,
@@ -46,9 +46,9 @@ pub struct ArchiveLimits {
     pub path: usize,
     /// Names in one path.
     pub depth: usize,
-    /// How many times its own size may come out of it, once 64 MiB did.
+    /// Maximum expansion ratio, applied after the first 64 MiB.
     pub ratio: u64,
-    /// How long unpacking may take. Whoever calls [`unpack`] ends it then.
+    /// Time limit for unpacking, enforced by the caller of [`unpack`].
     pub time: Duration,
 }
 
@@ -73,16 +73,16 @@ pub struct Unpacked {
     pub top: String,
     /// The top folder.
     pub tree: PathBuf,
-    /// The commit that the archive says it was made from.
+    /// The commit recorded in the archive.
     pub commit: Option<Oid>,
-    /// Entries whose set-user, set-group or sticky bit was left out.
+    /// Number of entries whose set-user, set-group or sticky bit was dropped.
     pub special_bits: u64,
 }
 
 /// Why an archive was not unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// One of its entries is none that a source archive has.
+    /// It has an entry that a source archive cannot have.
     #[error("the archive is refused: its entry {entry} {why}")]
     Refused {
         /// The entry's name, escaped and shortened.
@@ -96,14 +96,14 @@ pub enum ArchiveError {
         /// What is broken.
         what: String,
     },
-    /// It ends before its end.
-    #[error("the archive is not whole: {what}; download it again")]
+    /// It is truncated.
+    #[error("the archive is truncated: {what}; download it again")]
     Truncated {
         /// What is missing.
         what: &'static str,
     },
     /// Something follows its end.
-    #[error("the archive is followed by something that is none of it; download it again")]
+    #[error("trailing data after the archive; download it again")]
     Trailing,
     /// It is more than may be unpacked.
     #[error("the archive is too large: more than {limit} {what}; inspect a smaller repository")]
@@ -122,7 +122,7 @@ pub enum ArchiveError {
         /// The limit.
         limit: Duration,
     },
-    /// The caller asked for an end.
+    /// The caller interrupted it.
     #[error("unpacking was interrupted; start it again")]
     Stopped,
     /// The archive could not be read, or the files not written.
@@ -140,7 +140,7 @@ pub enum Refusal {
     #[error("has `..` in its name")]
     Parent,
     /// Its name, or a part of it, is empty or `.`.
-    #[error("has an empty part in its name")]
+    #[error("has an empty component in its name")]
     EmptyPart,
     /// Its name holds a NUL byte.
     #[error("has a NUL byte in its name")]
@@ -148,41 +148,41 @@ pub enum Refusal {
     /// A part of its name is longer than a file's name can be.
     #[error("has a name that is too long")]
     TooLong,
-    /// It lies deeper than any source does.
-    #[error("lies too deep")]
+    /// It is nested more deeply than any source.
+    #[error("is nested too deeply")]
     TooDeep,
-    /// It reaches git's own directory, under any spelling.
-    #[error("is part of git's own directory")]
+    /// It is inside git's own directory, in any spelling.
+    #[error("is inside git's own directory")]
     GitDirectory,
-    /// It lies in another top folder than the first entry, or is none.
-    #[error("lies outside of the archive's one top folder")]
+    /// It is in another top directory than the first entry, or is not a directory.
+    #[error("is outside the archive's top directory")]
     OtherTop,
-    /// Its name came before, or a file stands where it needs a directory.
-    #[error("has a name that another entry has, or lies below one that is no directory")]
+    /// Its name is a duplicate, or a file is in the place of its directory.
+    #[error("has the name of another entry, or is below an entry that is not a directory")]
     Duplicate,
-    /// It is a link that leads out of the top folder.
-    #[error("is a link that leads out of the archive")]
+    /// It is a link that leaves the top directory.
+    #[error("is a link that points outside the archive")]
     LeadsOut,
-    /// It is a link whose way back up goes through another link.
-    #[error("is a link that goes back up through another link")]
+    /// It is a link with `..` behind another link.
+    #[error("is a link with `..` behind another link")]
     ThroughLink,
     /// It is a hard link to no file that came before.
-    #[error("is a hard link to no file before it")]
+    #[error("is a hard link to a file that does not precede it")]
     HardLink,
     /// It is a device, a pipe, a socket, sparse, or something newer.
-    #[error("is neither file nor directory nor link")]
+    #[error("is not a file, directory or link")]
     Kind,
-    /// It has content where no such entry has any, or the name of a directory without being one.
+    /// It has content that its kind cannot have, or a directory's name without being one.
     #[error("contradicts itself")]
     Contradiction,
 }
 
-/// Unpacks `archive` below the directory `into`, where nothing of the archive's top folder may be yet. Raising `stop` ends it
-/// soon. Blocks: it belongs on a thread of its own.
+/// Unpacks `archive` below the directory `into`, which must not have the archive's top directory yet. Setting
+/// `stop` ends it soon. Blocking: call it on its own thread.
 ///
 /// # Errors
 ///
-/// See [`ArchiveError`]. What was made until then is left for the owner of the directory to remove.
+/// See [`ArchiveError`]. Partial output is left for the owner of the directory to remove.
 pub fn unpack(
     archive: &Path,
     into: &Path,
@@ -211,7 +211,7 @@ impl Refusal {
     }
 }
 
-/// A name inside of the archive: relative, in its shortest form, never in git's own directory.
+/// A name inside the archive: relative, normalised, never in git's own directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct MemberName(Vec<u8>);
 
@@ -259,7 +259,7 @@ impl fmt::Display for MemberName {
     }
 }
 
-/// Whether some file system takes this part of a name for `.git`.
+/// Returns whether some file system treats this component as `.git`.
 fn reaches_git(part: &[u8]) -> bool {
     use crucible_model::{RepoPath, RepoPathError};
     // What is no UTF-8 is no spelling of it.

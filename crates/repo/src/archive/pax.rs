@@ -2,7 +2,7 @@
 
 use super::{ArchiveError, Refusal};
 
-/// What a PAX header says that concerns us.
+/// The relevant records of a PAX header.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Records {
     pub(super) path: Option<Vec<u8>>,
@@ -11,8 +11,8 @@ pub(super) struct Records {
     pub(super) comment: Option<Vec<u8>>,
 }
 
-/// Reads the records. One that says the same thing twice, that makes the entry sparse or that changes what bytes mean is an
-/// error: readers of archives differ in what they make of such.
+/// Parses the records. A duplicate key, a sparse entry or a change of the encoding is an error, because
+/// readers of archives disagree on them.
 pub(super) fn parse(bytes: &[u8]) -> Result<Records, ArchiveError> {
     let damaged = |what: &str| ArchiveError::Damaged { what: format!("a PAX header with {what}") };
     let mut records = Records::default();
@@ -33,7 +33,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Records, ArchiveError> {
             b"comment" => records.comment.replace(value.to_vec()).is_some(),
             b"size" => {
                 let size = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-                records.size.replace(size.ok_or_else(|| damaged("a size that is none"))?).is_some()
+                records.size.replace(size.ok_or_else(|| damaged("an invalid size"))?).is_some()
             }
             b"hdrcharset" if value != b"ISO-IR 10646 2000 UTF-8" => {
                 return Err(damaged("another character set"));

@@ -20,15 +20,15 @@ use crate::beneath::Root;
 use crate::error::RepoError;
 use crate::oid::Oid;
 
-/// Bytes of names and targets of all links together; what is kept of them until the end.
+/// Maximum bytes of names and targets of all links, which are kept until the end.
 const MAX_LINK_TEXT: u64 = 4 << 20;
 
-/// The place where an archive is unpacked, and what is there by now.
+/// The directory where an archive is unpacked, and its current content.
 pub(super) struct Place {
     root: Root,
     limits: ArchiveLimits,
     top: Option<Vec<u8>>,
-    /// Every directory that was made, and whether an entry named it.
+    /// Every created directory, and whether an entry named it.
     directories: BTreeMap<Vec<u8>, Named>,
     links: BTreeMap<Vec<u8>, Vec<u8>>,
     link_text: u64,
@@ -83,7 +83,7 @@ impl Place {
         }
     }
 
-    /// Makes the links, and tells what is there.
+    /// Creates the links, and returns what exists.
     pub(super) fn finish(
         mut self,
         into: &Path,
@@ -103,11 +103,11 @@ impl Place {
             self.root.make_link(&path, &target).map_err(|errno| self.fault("link", name, errno))?;
         }
         let top = self.top.and_then(|top| String::from_utf8(top).ok());
-        let top = top.ok_or_else(|| ArchiveError::Damaged { what: "there is nothing in it".to_owned() })?;
+        let top = top.ok_or_else(|| ArchiveError::Damaged { what: "it is empty".to_owned() })?;
         Ok(Unpacked { tree: into.join(&top), top, commit, special_bits: self.special_bits })
     }
 
-    /// The first entry names the top folder; everything else lies in it.
+    /// Checks that everything is inside the top directory of the first entry.
     fn check_top(&mut self, name: &MemberName, kind: &MemberKind) -> Result<(), ArchiveError> {
         let mut parts = name.parts();
         let first = parts.next().unwrap_or_default();
@@ -211,7 +211,7 @@ impl Place {
         match self.root.hard_link(&target.path(), &name.path()) {
             Ok(()) => {}
             Err(Errno::EXIST) => return Err(Refusal::Duplicate.of(name.bytes())),
-            // Nothing there, a directory, or a link that is not made yet.
+            // Nothing, a directory, or a link that is not created yet.
             Err(Errno::NOENT | Errno::PERM | Errno::NOTDIR | Errno::LOOP) => {
                 return Err(Refusal::HardLink.of(name.bytes()));
             }
@@ -239,7 +239,7 @@ impl Place {
         if target.is_empty() || target.contains(&0) || target.len() > self.limits.path {
             return Err(Refusal::Contradiction);
         }
-        // Where the way has come to: one step for every directory from the top folder on.
+        // The current position: one step for each directory below the top.
         let mut way: Vec<u64> = steps(name).collect();
         way.pop();
         let mut is_behind_link = false;
@@ -263,7 +263,7 @@ impl Place {
         Ok(())
     }
 
-    /// The error of a call that failed: most failures tell that two entries want one name.
+    /// Converts the error of a failed call: most mean that two entries have one name.
     fn fault(&self, action: &'static str, entry: &[u8], errno: Errno) -> ArchiveError {
         match errno {
             Errno::EXIST | Errno::NOTDIR | Errno::ISDIR | Errno::LOOP => Refusal::Duplicate.of(entry),
@@ -273,8 +273,8 @@ impl Place {
     }
 }
 
-/// A number for each directory on the way to `path`, and for `path`: equal paths have equal ones. Two paths with one number
-/// would only make a link refused.
+/// Returns a number for each directory of `path`, and for `path`: equal paths have equal numbers. A collision
+/// would only refuse a link.
 fn steps(path: &[u8]) -> impl Iterator<Item = u64> {
     path.split(|byte| *byte == b'/').scan(0, |before, part| {
         *before = step(*before, part);

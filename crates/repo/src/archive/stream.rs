@@ -1,4 +1,4 @@
-//! The bytes of an archive on their way: read once, counted on both sides of the decompression, ended at the limits.
+//! The byte stream of an archive: read once, counted before and after decompression, and limited.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -13,7 +13,7 @@ use crate::error::RepoError;
 /// From here on the ratio counts; below it, a few headers of zeros would.
 const RATIO_FROM: u64 = 64 << 20;
 
-/// What both readers and their owner know.
+/// State shared by both readers and their owner.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     compressed: Cell<u64>,
@@ -23,12 +23,12 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// Whether the decompressed stream has come to its end.
+    /// Returns whether the decompressed stream has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.ended.get()
     }
 
-    /// What an error of a reader means: one of ours if we caused it, else a damaged archive.
+    /// Converts a reader's error: our own if we caused it, else a damaged archive.
     pub(super) fn explain(&self, error: &io::Error) -> ArchiveError {
         match self.fault.take() {
             Some(fault) => fault,

@@ -1,4 +1,5 @@
-//! Archives built byte by byte: what each hostile one is refused for, and that none of them touches anything outside.
+//! Tests with archives built byte by byte: each hostile one is refused for the expected reason and touches
+//! nothing outside.
 
 #![expect(clippy::disallowed_methods, reason = "tests lay out files and run the real tar beside us")]
 
@@ -24,7 +25,7 @@ struct Raw {
     link: Vec<u8>,
     mode: &'static [u8],
     content: Vec<u8>,
-    /// What the size field says; the content's length where nothing else is wanted.
+    /// The size field; the content's length by default.
     size: Option<&'static [u8]>,
     magic: &'static [u8],
     prefix: Vec<u8>,
@@ -113,7 +114,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
-/// A place to unpack in, with something beside it that must stay as it is.
+/// A directory to unpack in, beside something that must not change.
 struct Bench {
     room: TempDir,
 }
@@ -139,7 +140,7 @@ impl Bench {
         self.unpack_bytes(&gzip(&tar(entries)), &ArchiveLimits::DEFAULT)
     }
 
-    /// Everything in the room but what is unpacked: names, kinds, lengths, instants.
+    /// Lists everything except the unpacked files: names, kinds, lengths, times.
     fn outside(&self) -> Vec<(PathBuf, u32, u64, i64, i64, u64)> {
         let mut all: Vec<_> = fs::read_dir(self.room.path())
             .unwrap()
@@ -290,7 +291,7 @@ fn nothing_is_written_through_a_link_and_no_name_comes_twice() {
     twice(&[link("t/x", "y"), file("t/x", "2")]);
     twice(&[file("t/x", "1"), link("t/x", "y")]);
     twice(&[file("t/x", "1"), file("t/y", "2"), hard_link("t/x", "t/y")]);
-    // The old trick: a link first, then a file behind it.
+    // The classic attack: first a link, then a file behind it.
     twice(&[link("t/x", "d"), file("t/x/f", "1")]);
     twice(&[dir("t/d/"), link("t/x", "d"), dir("t/x/"), file("t/x/f", "1")]);
     twice(&[file("t/a", "1"), pax(b'x', &[("path", b"t/a")]), file("t/b", "2")]);
@@ -315,7 +316,7 @@ fn only_files_directories_and_links_are_made() {
 fn two_headers_that_disagree_about_an_entry_are_refused() {
     let after = |entries: &[Raw]| Bench::new().unpack(&[&[dir("t/")], entries].concat());
     let size = |size: &[u8]| pax(b'x', &[("size", size)]);
-    // Another reader would take the content for an entry of its own, or the next entry for content.
+    // Another reader would take the content for an entry, or the next entry for content.
     let hidden = file("t/hidden", "").bytes();
     for claimed in [b"0".as_slice(), b"1024", b"99999999999"] {
         let smuggled = after(&[size(claimed), file("t/x", &hidden)]);
@@ -451,7 +452,7 @@ fn a_refusal_names_the_entry_on_one_line() {
     assert!(error.len() < 400 && error.contains('…'), "{error}");
 }
 
-/// What stands below a directory: kinds, modes, contents, targets.
+/// Lists everything below a directory: kinds, modes, contents, targets.
 fn listing(top: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut open = vec![top.to_owned()];
@@ -475,7 +476,7 @@ fn listing(top: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     found
 }
 
-/// Packs this crate's own sources, and what tar does with odd names, in each of tar's formats; tar unpacks the same.
+/// Packs this crate's own sources and unusual names in each of tar's formats; the result equals tar's.
 #[test]
 fn real_archives_become_what_tar_makes_of_them() {
     let room = tempfile::tempdir().unwrap();
@@ -532,7 +533,7 @@ fn any_entry() -> impl Strategy<Value = Raw> {
     })
 }
 
-/// Entries that are likelier to be taken: no `..` but in targets.
+/// Entries that are likely to be accepted: `..` only in targets.
 fn tame_entry() -> impl Strategy<Value = Raw> {
     let part = prop::sample::select(vec!["a", "b", "c"]);
     let name = prop::collection::vec(part, 1..4).prop_map(|parts| format!("t/{}", parts.join("/")));
@@ -561,7 +562,7 @@ mod properties {
                 let top = into.join("t");
                 prop_assert_eq!(fs::canonicalize(&unpacked.tree).unwrap(), top.clone());
                 for path in listing(&into).keys() {
-                    // What a link leads to, where it leads anywhere, and what any way through links leads to.
+                    // Where a link leads, if anywhere, and where any path through links leads.
                     if let Ok(real) = fs::canonicalize(into.join(path)) {
                         prop_assert!(real.starts_with(&top), "{:?} leads to {:?}", path, real);
                     }

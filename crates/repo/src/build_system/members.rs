@@ -7,9 +7,9 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::ProjectFiles;
 
-/// Patterns with wildcards that are looked at.
+/// Maximum number of patterns with wildcards.
 const MAX_WILDCARDS: usize = 64;
-/// Bytes of a pattern that is looked at.
+/// Maximum bytes of a pattern.
 const MAX_PATTERN: usize = 512;
 
 /// What a workspace declares.
@@ -20,7 +20,7 @@ pub(super) struct Members<'a> {
     pub(super) notes: Vec<String>,
 }
 
-/// The members of `workspaces` in `package.json` at the top; nothing where it has no pattern.
+/// Returns the members in `workspaces` of the top `package.json`; `None` without a pattern.
 pub(super) fn of_package_json<'a>(files: &ProjectFiles<'a>) -> Option<Members<'a>> {
     let manifest = files.json("", "package.json")?;
     let workspaces = manifest.get("workspaces")?;
@@ -35,7 +35,7 @@ pub(super) fn of_package_json<'a>(files: &ProjectFiles<'a>) -> Option<Members<'a
     Some(find(files, "package.json", &declared, &left_out))
 }
 
-/// The members of `[workspace]` in `Cargo.toml` at the top; nothing where there is no such table.
+/// Returns the members in `[workspace]` of the top `Cargo.toml`; `None` without such a table.
 pub(super) fn of_cargo_toml<'a>(files: &ProjectFiles<'a>) -> Option<Members<'a>> {
     let manifest = files.toml("", "Cargo.toml")?;
     let workspace = manifest.get("workspace")?.as_table()?;
@@ -85,15 +85,15 @@ fn compile(patterns: &[&str], reach: Reach, notes: &mut Vec<String>) -> GlobSet 
     if let Some(first) = passed_over.first() {
         let shown: String = first.chars().take(60).collect();
         let count = passed_over.len();
-        notes.push(format!("{count} patterns of the workspace were passed over, the first is {shown:?}"));
+        notes.push(format!("{count} workspace patterns were skipped, the first is {shown:?}"));
     }
     set.build().unwrap_or_else(|_| {
-        notes.push("the patterns of the workspace are too many to be matched".to_owned());
+        notes.push("the workspace has too many patterns to match".to_owned());
         GlobSet::empty()
     })
 }
 
-/// Adds a pattern; says whether it is one.
+/// Adds a pattern; returns whether it is valid.
 fn add(set: &mut GlobSetBuilder, pattern: &str, reach: Reach) -> bool {
     let glob = |text: &str| GlobBuilder::new(text).literal_separator(true).build();
     let Ok(itself) = glob(pattern) else { return false };

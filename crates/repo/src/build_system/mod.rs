@@ -1,7 +1,7 @@
-//! What builds a repository, told from the names of its files and the few contents that decide (seed 000 §3.4 and §3.5).
+//! Detects a repository's build system from file names and a few file contents (seed 000 §3.4 and §3.5).
 //!
-//! Pure: it looks at a listing and at texts that were read before. Nothing is executed, no model is asked, and how sure a
-//! detection is, is fixed. Every answer says which files gave it away.
+//! Pure: it examines a listing and texts that were read before. Nothing is executed, no model is called, and
+//! confidence values are fixed. Every result names the files that were decisive.
 
 mod members;
 mod name;
@@ -14,7 +14,7 @@ use crate::sample::join;
 pub use name::{BuildSystem, BuildSystemError};
 pub use projects::{Projects, find_projects};
 
-/// The files of a repository, as far as detection looks at them.
+/// The files of a repository that detection examines.
 #[derive(Debug, Clone)]
 pub struct ProjectFiles<'a> {
     listing: &'a [String],
@@ -44,28 +44,29 @@ impl<'a> ProjectFiles<'a> {
         self.listing.binary_search_by(|path| path.as_str().cmp(&join(directory, name))).is_ok()
     }
 
-    /// The text of the file of this name in `directory` (empty is the top), without a byte order mark, where it was read.
+    /// Returns the text of this file in `directory` (empty is the top) without a byte order mark, if it was
+    /// read.
     #[must_use]
     pub fn text(&self, directory: &str, name: &str) -> Option<&str> {
         let text = self.contents.get(join(directory, name).as_str())?;
         Some(text.strip_prefix('\u{feff}').unwrap_or(text))
     }
 
-    /// The same, read as TOML; nothing where it is none.
+    /// The same, parsed as TOML; `None` if invalid.
     #[must_use]
     pub fn toml(&self, directory: &str, name: &str) -> Option<toml::Table> {
         toml::from_str(self.text(directory, name)?).ok()
     }
 
-    /// The same, read as JSON; nothing where it is none.
+    /// The same, parsed as JSON; `None` if invalid.
     #[must_use]
     pub fn json(&self, directory: &str, name: &str) -> Option<serde_json::Value> {
         serde_json::from_str(self.text(directory, name)?).ok()
     }
 }
 
-/// What builds the repository: the system at the top; where nothing at the top says how to build, that of the only directory
-/// one level below that has one.
+/// Returns the repository's build system: that of the top, or of the only directory one level below that has
+/// one.
 #[must_use]
 pub fn detect_build_system(files: &ProjectFiles<'_>) -> Detection {
     let at_top = rules::detect_in(files, "");
@@ -77,10 +78,8 @@ pub fn detect_build_system(files: &ProjectFiles<'_>) -> Detection {
     let mut known = known.by_ref().filter(|detection| detection.system != BuildSystem::Unknown);
     match (known.next(), known.next()) {
         (Some(mut only), None) => {
-            let why = format!(
-                "nothing at the top says how to build; {} is the only directory below that does",
-                only.directory
-            );
+            let why =
+                format!("no build file at the top; {} is the only directory below with one", only.directory);
             only.reasons.push(why);
             only
         }

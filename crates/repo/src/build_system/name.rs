@@ -1,4 +1,4 @@
-//! The thirteen names of what may build a repository.
+//! The thirteen names of build systems.
 
 use std::fmt;
 use std::str::FromStr;
@@ -36,7 +36,7 @@ pub enum BuildSystem {
 
 /// The text names no build system.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} names no build system; the names are: {}", BuildSystem::ALL.map(BuildSystem::as_str).join(", "))]
+#[error("unknown build system {name:?}; use one of: {}", BuildSystem::ALL.map(BuildSystem::as_str).join(", "))]
 pub struct BuildSystemError {
     /// What was written.
     pub name: String,

@@ -11,11 +11,11 @@ use super::{BuildSystem, ProjectFiles};
 /// The projects that a repository holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Projects {
-    /// Why it holds several, a sentence for each sign; none where it is one project.
+    /// Why it has several projects, one sentence per sign; empty for a single project.
     pub signs: Vec<String>,
-    /// Each project's directory and what builds it by the files in it, sorted; empty where there are no several.
+    /// Each project's directory and build system, sorted; empty for a single project.
     pub projects: Vec<(RepoPath, BuildSystem)>,
-    /// What was passed over while they were looked for: sentences for people.
+    /// Notes for people on what was skipped.
     pub notes: Vec<String>,
 }
 
@@ -27,8 +27,8 @@ impl Projects {
     }
 }
 
-/// Looks for the three signs: two directories one level below with build files of their own, `workspaces` in `package.json`,
-/// `[workspace]` in `Cargo.toml`; and lists the directories and the members.
+/// Finds the three signs of several projects: two directories one level below with build files, `workspaces`
+/// in `package.json`, `[workspace]` in `Cargo.toml`. Lists the directories and members.
 #[must_use]
 pub fn find_projects(files: &ProjectFiles<'_>) -> Projects {
     let mut found = Projects::default();
@@ -59,7 +59,7 @@ pub fn find_projects(files: &ProjectFiles<'_>) -> Projects {
     found
 }
 
-/// The directories one level below the top that have build files of their own, sorted.
+/// Returns the directories one level below the top that have build files, sorted.
 pub(super) fn directories_with_build_files<'a>(files: &ProjectFiles<'a>) -> Vec<&'a str> {
     let parts = files.listing.iter().filter_map(|path| path.split_once('/'));
     let directories: BTreeSet<&str> =

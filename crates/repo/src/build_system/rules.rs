@@ -9,7 +9,7 @@ struct Place<'v, 'a> {
     directory: &'v str,
 }
 
-/// The files that give a build system away; none where it is another.
+/// Returns the files that identify a build system; empty if it is another.
 type Rule = fn(&Place<'_, '_>) -> Vec<&'static str>;
 
 /// In the order of the seed's table: of two that are equally sure, the earlier one is it.
@@ -40,7 +40,7 @@ const MESON: &[&str] = &["meson.build"];
 const AUTOTOOLS: &[&str] = &["configure.ac", "Makefile.am"];
 const MAKE: &[&str] = &["Makefile", "GNUmakefile"];
 
-/// Every file by which a directory says that something is built in it.
+/// All files that mean that a directory is built.
 pub(super) const BUILD_FILES: &[&str] = &[
     "Cargo.toml",
     "go.mod",
@@ -56,7 +56,7 @@ pub(super) const BUILD_FILES: &[&str] = &[
     "GNUmakefile",
 ];
 
-/// What builds `directory`, by its own files alone.
+/// Detects the build system of `directory` by its own files alone.
 pub(super) fn detect_in(files: &ProjectFiles<'_>, directory: &str) -> Detection {
     let place = Place { files, directory };
     let matches = RULES.iter().map(|(system, rule)| (*system, rule(&place)));
@@ -112,7 +112,7 @@ impl Place<'_, '_> {
         is_required || backend.split(['.', ':']).next() == Some("setuptools")
     }
 
-    /// Files that would say how to build if there were a little more of them, and what is missing.
+    /// Returns files that nearly identify a build system, and what is missing.
     fn nearly(&self, at: &str) -> (Vec<&'static str>, Vec<String>) {
         let mut names = Vec::new();
         let mut reasons = Vec::new();

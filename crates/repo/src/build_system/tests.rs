@@ -71,7 +71,7 @@ fn package_json_and_its_lock_file_are_npm_yarn_or_pnpm() {
 #[test]
 fn pyproject_and_poetry_lock_are_poetry() {
     assert_eq!(system(&["pyproject.toml", "poetry.lock"]), ("python-poetry", 0.90));
-    // A requirements.txt beside a pyproject.toml is not what builds it.
+    // A requirements.txt beside a pyproject.toml does not build it.
     assert_eq!(system(&["pyproject.toml", "poetry.lock", "requirements.txt"]), ("python-poetry", 0.90));
 }
 
@@ -263,7 +263,7 @@ fn members_are_found_by_their_patterns() {
     ]);
     assert_eq!(cargo.projects(), ["crates/a cargo", "crates/b cargo", "xtask cargo"]);
     let notes = find_projects(&cargo.view()).notes;
-    assert_eq!(notes, ["3 patterns of the workspace were passed over, the first is \"../out\""]);
+    assert_eq!(notes, ["3 workspace patterns were skipped, the first is \"../out\""]);
 
     let node = files(&[
         ("package.json", r#"{"workspaces":["packages/**","tools/{x,y}","!packages/private","!**/test/**"]}"#),

@@ -1,7 +1,7 @@
-//! The one place where a call of `gh` is built.
+//! Builds every call of `gh`.
 //!
-//! Of the user's environment `gh` gets what it needs to find its login and GitHub, and nothing by which it could be made to print
-//! more, ask questions, open an editor or a browser, or believe to stand in a repository.
+//! From the user's environment, `gh` gets what it needs to find its login and GitHub. It gets nothing that
+//! could make it print more, ask questions, open an editor or a browser, or detect a repository.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -18,13 +18,13 @@ use super::{Gh, MAX_ANSWER};
 /// The host of GitHub itself.
 const GITHUB: &str = "github.com";
 
-/// Where `gh` runs: it reads the repository that it stands in, and here stands none.
+/// The working directory of `gh`: it reads the repository around it, and here is none.
 const NOWHERE: &str = "/";
 
-/// What `gh` may say besides its answer.
+/// Maximum bytes of `gh` on standard error.
 const MAX_COMPLAINT: ByteLimit = ByteLimit(64 << 10);
 
-/// The environment of every call, besides what is taken from the user's.
+/// Fixed environment variables of every call.
 const ENVIRONMENT: [(&str, &str); 9] = [
     ("LC_ALL", "C"),
     ("NO_COLOR", "1"),
@@ -37,8 +37,8 @@ const ENVIRONMENT: [(&str, &str); 9] = [
     ("DO_NOT_TRACK", "1"),
 ];
 
-/// What is taken from the user's environment: the login (also from a keyring, which is reached over the session bus), the way to
-/// the network, and whom to trust there.
+/// Variables taken from the user's environment: the login (also from a keyring over the session bus),
+/// proxies, and certificates.
 const TAKEN: [&str; 20] = [
     "PATH",
     "HOME",
@@ -62,14 +62,14 @@ const TAKEN: [&str; 20] = [
     "SSL_CERT_DIR",
 ];
 
-/// The environment of `gh`, made from nothing.
+/// Builds the environment of `gh` from scratch.
 pub(super) fn environment(user: &Environment) -> Vec<(OsString, OsString)> {
     let fixed = ENVIRONMENT.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let taken = TAKEN.iter().filter_map(|name| Some((OsString::from(name), user.get_os(name)?.to_owned())));
     fixed.chain(taken).collect()
 }
 
-/// The host that `gh` is told to ask: left alone, it would take the only one that it has a login for.
+/// Returns the host for `gh`; by default it would use the only one with a login.
 pub(super) fn host(user: &Environment) -> String {
     let named = user.get("GH_HOST").filter(|host| !host.is_empty());
     let host = named.unwrap_or(GITHUB).to_ascii_lowercase();
@@ -89,7 +89,7 @@ impl Gh {
         self.call(request, &["-i"], limits, Stdout::Memory)
     }
 
-    /// A question whose answer goes to a file.
+    /// Creates a request whose response goes to a file.
     pub(super) fn fetch(
         &self,
         request: &GhRequest,
@@ -101,7 +101,7 @@ impl Gh {
         self.call(request, &[], limits, Stdout::File(Arc::new(file)))
     }
 
-    /// Every call of `gh` that the project makes is built here.
+    /// Builds every call of `gh` in the project.
     fn call(
         &self,
         request: &GhRequest,

@@ -38,7 +38,7 @@ pub(super) async fn download(
     let Some(status) = status_of(&completed.stderr.text()) else {
         return Err(match total {
             0 => silence(code, what, said),
-            _ => GhError::Unreadable { what: what.to_owned(), why: format!("it broke off ({said})") },
+            _ => GhError::Unreadable { what: what.to_owned(), why: format!("it was cut off ({said})") },
         });
     };
     let body = read_prefix(to, MAX_REFUSAL).map(|prefix| prefix.bytes).unwrap_or_default();
@@ -48,8 +48,8 @@ pub(super) async fn download(
     }
 }
 
-/// When the rate limit ends: a download has no headers, so GitHub is asked, which costs none of the limit. Unknown where that
-/// fails, too.
+/// Returns when the rate limit ends. A download has no headers, so GitHub is asked, which is free. Unknown if
+/// that fails, too.
 async fn reset(gh: &Gh) -> LimitReset {
     match gh.get(&GhRequest::at("rate_limit")).await {
         Ok(answer) => response::exhausted_until(&answer),
@@ -58,7 +58,7 @@ async fn reset(gh: &Gh) -> LimitReset {
     }
 }
 
-/// A file that is removed unless it is kept, also when the future is dropped.
+/// A file that is removed unless kept, also if the future is dropped.
 struct Unfinished<'a> {
     path: Option<&'a Path>,
 }
@@ -72,7 +72,7 @@ impl Unfinished<'_> {
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
         if let Some(path) = self.path {
-            // What cannot be removed lies in the caller's directory, which goes as a whole.
+            // A file that cannot be removed is in the caller's directory, which is removed as a whole.
             let _ = remove_file(path);
         }
     }

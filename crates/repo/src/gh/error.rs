@@ -1,27 +1,26 @@
-//! Why GitHub has no answer, with what the reader can do about it.
+//! Errors of GitHub requests, with what the reader can do.
 
 use std::time::Duration;
 
 use crucible_host::env::ProgramError;
 use crucible_model::Timestamp;
 
-/// Why GitHub has no answer. What `gh` said is on one line, short and redacted; what GitHub said is on one line and not
-/// redacted, so it is not cut where a secret could be divided: whoever shows it does both.
+/// Why GitHub gave no response. Text of `gh` is one short, redacted line. Text of GitHub is one line and not
+/// redacted, so it is not cut where a secret could be divided: the caller who shows it does both.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GhError {
     /// `gh` is not installed.
     #[error(
-        "GitHub's command line `gh` cannot be run: {why}; install it (Debian and Ubuntu: `apt install gh`, macOS: `brew install \
+        "cannot run GitHub's command line `gh`: {why}; install it (Debian and Ubuntu: `apt install gh`, macOS: `brew install \
          gh`, others: https://cli.github.com) and log in with `gh auth login`"
     )]
     Missing {
         /// What was found instead.
         why: ProgramError,
     },
-    /// `gh` has no login that GitHub takes.
+    /// `gh` has no valid login.
     #[error(
-        "GitHub does not know you: {said}; run `gh auth login`, or set GH_TOKEN to a token that is valid; for another host than \
-         github.com set GH_HOST"
+        "not logged in to GitHub: {said}; run `gh auth login`, or set GH_TOKEN to a valid token; for a host other than github.com set GH_HOST"
     )]
     NotLoggedIn {
         /// What was said.
@@ -29,11 +28,11 @@ pub enum GhError {
     },
     /// Too many questions were asked.
     #[error(
-        "GitHub's rate limit is exhausted; wait until it is reset, or log in with `gh auth login` for a higher one"
+        "GitHub's rate limit is exhausted; wait until it resets, or log in with `gh auth login` for a higher limit"
     )]
     RateLimited(LimitReset),
     /// The login may not see it.
-    #[error("GitHub refuses {what}: {said}; does your login have the right to it (`gh auth status`)?")]
+    #[error("GitHub denied access to {what}: {said}; check your permissions with `gh auth status`")]
     Forbidden {
         /// What was asked for.
         what: String,
@@ -42,14 +41,14 @@ pub enum GhError {
     },
     /// It is not there, or not shown.
     #[error(
-        "GitHub has no {what}, or does not show it to you; is it spelled right, and if it is private, does your login see it?"
+        "GitHub has no {what}, or your login cannot see it; check the spelling, and your access if it is private"
     )]
     NotFound {
         /// What was asked for.
         what: String,
     },
     /// GitHub does not take the question.
-    #[error("GitHub does not take the question {what} (HTTP {status}): {said}; change what is asked for")]
+    #[error("GitHub rejected the request {what} (HTTP {status}): {said}; change the request")]
     Invalid {
         /// What was asked for.
         what: String,
@@ -59,9 +58,7 @@ pub enum GhError {
         said: String,
     },
     /// GitHub failed.
-    #[error(
-        "GitHub failed (HTTP {status}): {said}; try again later, https://www.githubstatus.com tells how it is"
-    )]
+    #[error("GitHub failed (HTTP {status}): {said}; try again later, and see https://www.githubstatus.com")]
     Server {
         /// The status.
         status: u16,
@@ -69,7 +66,7 @@ pub enum GhError {
         said: String,
     },
     /// No answer came.
-    #[error("GitHub cannot be reached: {said}; check the network and the proxy")]
+    #[error("cannot reach GitHub: {said}; check the network and the proxy")]
     Unreachable {
         /// What `gh` said.
         said: String,
@@ -83,32 +80,30 @@ pub enum GhError {
         after: Duration,
     },
     /// The answer is broken or cut.
-    #[error("GitHub's answer about {what} cannot be read: {why}; try again")]
+    #[error("cannot read GitHub's response for {what}: {why}; try again")]
     Unreadable {
         /// What was asked for.
         what: String,
         /// What is wrong with it.
         why: String,
     },
-    /// The answer is larger than can be taken.
-    #[error(
-        "GitHub's answer about {what} is larger than {limit} bytes, more than Crucible takes; ask for less"
-    )]
+    /// The response exceeds the limit.
+    #[error("GitHub's response for {what} is larger than the limit of {limit} bytes; request less")]
     TooLarge {
         /// What was asked for.
         what: String,
         /// The limit in bytes.
         limit: u64,
     },
-    /// A name cannot stand in a question.
-    #[error("{name:?} cannot be asked for; write the name as GitHub shows it")]
+    /// A name is invalid in a request.
+    #[error("invalid name {name:?}; write it as GitHub shows it")]
     Unusable {
         /// The name.
         name: String,
     },
     /// The machine did not let `gh` run, or its file be written.
     #[error(
-        "`gh` could not do its work on this machine: {said}; make room or lift what forbids it, and try again"
+        "`gh` failed on this machine: {said}; free memory or disk space, or lift the restriction, and try again"
     )]
     NotRun {
         /// What the machine said.
@@ -116,11 +111,11 @@ pub enum GhError {
     },
 }
 
-/// When a rate limit ends, as far as GitHub said.
+/// When a rate limit ends, as far as GitHub reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LimitReset {
     /// The instant, by GitHub's clock.
     pub at: Option<Timestamp>,
-    /// The time from the answer on; it is the better one where both are known.
+    /// The time from the response on; the better value if both are known.
     pub after: Option<Duration>,
 }

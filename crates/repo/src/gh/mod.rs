@@ -30,7 +30,7 @@ pub use error::{GhError, LimitReset};
 pub use request::GhRequest;
 pub use response::GhResponse;
 
-/// How large an answer may be: a hundred repositories with the longest words that GitHub takes are below 1 MiB.
+/// Maximum response size: a hundred repositories with the longest texts that GitHub allows are below 1 MiB.
 const MAX_ANSWER: ByteLimit = ByteLimit(32 << 20);
 
 /// GitHub's command line, ready to be called. Whether it is installed shows at the first call.
@@ -43,7 +43,7 @@ pub struct Gh {
     deadlines: GhDeadlines,
 }
 
-/// How long `gh` may take; it has no limit of its own.
+/// Time limits for `gh`, which has none of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GhDeadlines {
     /// For a question.
@@ -79,7 +79,7 @@ impl Gh {
         self
     }
 
-    /// The host that it asks: `github.com`, unless the user's `GH_HOST` names another.
+    /// Returns its host: `github.com`, unless the user's `GH_HOST` names another.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.host

@@ -1,4 +1,4 @@
-//! What is asked: a path whose parts may come from anywhere, and a query.
+//! A GitHub API request: a path with parts of any origin, and a query.
 
 use std::ffi::OsString;
 
@@ -19,11 +19,11 @@ impl GhRequest {
         Self { path: encode(collection.as_bytes(), Slash::IsEncoded), query: Vec::new() }
     }
 
-    /// The same, one part further down the path.
+    /// Appends a part to the path.
     ///
     /// # Errors
     ///
-    /// [`GhError::Unusable`] for a part that would leave the path (`..`) or is none.
+    /// [`GhError::Unusable`] for a part that would leave the path (`..`) or is empty.
     pub fn part(mut self, part: &str) -> Result<Self, GhError> {
         if matches!(part, "" | "." | "..") || part.contains('\0') {
             return Err(GhError::Unusable { name: part.to_owned() });
@@ -42,11 +42,11 @@ impl GhRequest {
         reference.split('/').try_fold(self, GhRequest::part)
     }
 
-    /// The same, with one more value in the query, any text but one with NUL.
+    /// Adds a query value: any text without NUL.
     ///
     /// # Errors
     ///
-    /// [`GhError::Unusable`] for a text with NUL, which no program can be given.
+    /// [`GhError::Unusable`] for a text with NUL, which cannot be an argument.
     pub fn value(mut self, name: &'static str, value: impl Into<String>) -> Result<Self, GhError> {
         let value = value.into();
         if value.contains('\0') {
@@ -56,13 +56,14 @@ impl GhRequest {
         Ok(self)
     }
 
-    /// What is asked for, without the query: for people.
+    /// Returns the path without the query, for people.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The words after `gh api`. A path begins with a plain word, and `-f` takes a value as it is.
+    /// Returns the arguments after `gh api`. A path begins with a plain word, and `-f` passes a value
+    /// unchanged.
     pub(super) fn words(&self) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec!["--method".into(), "GET".into(), self.path.clone().into()];
         for (name, value) in &self.query {

@@ -1,7 +1,7 @@
-//! An answer as `gh api -i` prints it: status line, headers, an empty line, the body.
+//! Parses a response as printed by `gh api -i`: status line, headers, an empty line, the body.
 //!
-//! What always holds: only a status of 2xx with exit code 0 is success. The body of a refusal is read for GitHub's words, and
-//! 403 and 429 are told apart by headers first: either can be a rate limit, and 403 often is none.
+//! Invariants: only a status of 2xx with exit code 0 is success. The body of a refusal has GitHub's message.
+//! Headers distinguish 403 and 429 first: either can be a rate limit, and 403 often is not.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -48,7 +48,8 @@ impl GhResponse {
     }
 }
 
-/// When the limit of the interface that downloads use ends, by GitHub's answer about the limits; only where it is exhausted.
+/// Returns when the download API's limit ends, from GitHub's response about the limits; only if it is
+/// exhausted.
 pub(super) fn exhausted_until(answer: &GhResponse) -> LimitReset {
     let Ok(told) = answer.json::<Value>() else { return LimitReset::default() };
     let core = &told["resources"]["core"];
@@ -64,7 +65,7 @@ struct Head {
     reset: LimitReset,
 }
 
-/// Reads what `gh api -i` left behind.
+/// Parses the output of `gh api -i`.
 pub(super) fn read(
     completed: &Completed,
     what: &str,
@@ -77,12 +78,12 @@ pub(super) fn read(
         return Err(GhError::TooLarge { what: what.to_owned(), limit: limit.0 });
     }
     let Some((head, body)) = split(&completed.stdout.bytes) else {
-        // GitHub did answer where `gh` tells its status, whatever became of the headers.
+        // GitHub did respond if `gh` prints its status, whatever happened to the headers.
         return Err(match status_of(&completed.stderr.text()).filter(|_| code != 0) {
             Some(status) => refusal_in_words(status, &completed.stdout.bytes, what),
             None if code == 0 && !completed.stdout.bytes.trim_ascii().is_empty() => GhError::Unreadable {
                 what: what.to_owned(),
-                why: "what `gh` printed is no answer of GitHub's API; see with `gh --version` that it is GitHub's own program"
+                why: "the output of `gh` is not a response of GitHub's API; check with `gh --version` that it is GitHub's own program"
                     .to_owned(),
             },
             None => silence(code, what, said),
@@ -91,7 +92,7 @@ pub(super) fn read(
     match (code, head.status) {
         (0, 200..=299) => Ok(GhResponse { body: body.to_vec(), what: what.to_owned() }),
         (_, 200..=299) => {
-            Err(GhError::Unreadable { what: what.to_owned(), why: format!("it broke off ({said})") })
+            Err(GhError::Unreadable { what: what.to_owned(), why: format!("it was cut off ({said})") })
         }
         (_, status) => Err(refusal(status, &head, body, what)),
     }
@@ -126,12 +127,12 @@ pub(super) fn silence(code: i32, what: &str, said: String) -> GhError {
     }
 }
 
-/// The error that a refusal without headers means, by what `gh` says about it and the body that it printed.
+/// Returns the error of a refusal without headers, from the text of `gh` and the printed body.
 pub(super) fn refusal_in_words(status: u16, body: &[u8], what: &str) -> GhError {
     refusal(status, &Head { status, ..Head::default() }, body, what)
 }
 
-/// The status that `gh` tells on standard error: `gh: Not Found (HTTP 404)`, or `gh: HTTP 502`.
+/// Returns the status that `gh` prints on standard error: `gh: Not Found (HTTP 404)`, or `gh: HTTP 502`.
 pub(super) fn status_of(said: &str) -> Option<u16> {
     let line = said.lines().find(|line| line.starts_with("gh: "))?;
     let digits = line.get(line.rfind("HTTP ")? + "HTTP ".len()..)?.get(..3)?;
@@ -151,14 +152,15 @@ fn refusal(status: u16, head: &Head, body: &[u8], what: &str) -> GhError {
     }
 }
 
-/// Whether a 403 is a rate limit: the primary one leaves nothing, the secondary ones say when or say so.
+/// Returns whether a 403 is a rate limit: the primary one leaves nothing, secondary ones state a time or say
+/// so.
 fn is_limit(head: &Head, said: &str) -> bool {
     let said = said.to_ascii_lowercase();
     let words = ["rate limit", "abuse detection"];
     head.remaining == Some(0) || head.reset.after.is_some() || words.iter().any(|word| said.contains(word))
 }
 
-/// GitHub's words about a refusal: the message, then what it says about each mistake.
+/// Returns GitHub's message on a refusal, followed by its details.
 fn message(body: &[u8]) -> String {
     let Ok(told) = serde_json::from_slice::<Value>(body) else {
         return line(
@@ -178,7 +180,7 @@ fn message(body: &[u8]) -> String {
     line(&said, KEPT)
 }
 
-/// The words of `gh` on one line, without what is not seen, and short.
+/// Returns the text of `gh` on one short line, without hidden characters.
 pub(super) fn shown(text: &str) -> String {
     line(text, SHOWN)
 }
@@ -188,7 +190,7 @@ fn line(text: &str, most: usize) -> String {
     if short.is_empty() { "it said nothing".to_owned() } else { short }
 }
 
-/// Head and body; nothing where there is no status line.
+/// Splits head and body; `None` without a status line.
 fn split(bytes: &[u8]) -> Option<(Head, &[u8])> {
     let mut rest = bytes;
     let mut line = || -> Option<Cow<'_, str>> {

@@ -1,11 +1,12 @@
-//! What `HEAD` says: the branch and the commit, read from git's own small files.
+//! Reads the checked-out branch and commit from `HEAD` and git's reference files.
 //!
-//! Only the usual form is read here: `HEAD` is a regular file that names a branch or a commit, and the branch is a file below
-//! `refs/heads` or a line of `packed-refs`. A link, a pipe, another store of references, a name outside of `refs/heads`, a branch that
-//! leads to another reference and a branch without a commit are git's to judge.
+//! Only the usual form is read here: `HEAD` is a regular file that names a branch or a commit, and the branch
+//! is a file below `refs/heads` or a line of `packed-refs`. A link, a pipe, another store of references, a
+//! name outside of `refs/heads`, a branch that leads to another reference and a branch without a commit are
+//! git's to judge.
 //!
-//! What always holds: a name is taken for a path only after git's rules for names were applied to it, so it cannot leave the
-//! directory; nothing but a regular file is read, and none that is larger than it may be.
+//! What always holds: a name is taken for a path only after git's rules for names were applied to it, so it
+//! cannot leave the directory; nothing but a regular file is read, and none that is larger than it may be.
 
 use std::path::Path;
 
@@ -24,7 +25,7 @@ const MAX_REF: ByteLimit = ByteLimit(4 << 10);
 /// Larger lists of packed references are left to git, in bytes.
 const MAX_PACKED: ByteLimit = ByteLimit(64 << 20);
 
-/// What is checked out; nothing where git has to be asked.
+/// Returns the checked-out branch; `None` if git has to be asked.
 pub(super) fn branch(place: &Place) -> Option<Branch> {
     match read_head(place).ok()? {
         // A branch without a commit is a branch; one that leads to another reference is not the one that is checked out.
@@ -63,10 +64,10 @@ fn read_head(place: &Place) -> Result<Head, Unread> {
     Ok(Head::Branch(name.to_owned()))
 }
 
-/// The object that a branch names in a file of its own; nothing where it has none.
+/// Returns the object of a branch in its own file, if it has one.
 fn loose_tip(common_dir: &Path, name: &str) -> Result<Option<Oid>, Unread> {
     let heads = common_dir.join("refs/heads");
-    // A link on the way is followed by git, or read as a reference: it decides.
+    // git follows a link in the path, or reads it as a reference: git decides.
     let mut at = heads.clone();
     for part in Path::new(name).parent().into_iter().flat_map(Path::components) {
         at.push(part);
@@ -91,7 +92,7 @@ fn tip(common_dir: &Path, name: &str) -> Result<Oid, Unread> {
     };
     let full = format!("refs/heads/{name}");
     for line in packed.split(|byte| *byte == b'\n') {
-        // `oid SP name`; a comment begins with `#`, and what a tag leads to with `^`.
+        // `oid SP name`; comments begin with `#`, peeled tags with `^`.
         let Some(oid) = line.strip_suffix(full.as_bytes()).and_then(|rest| rest.strip_suffix(b" ")) else {
             continue;
         };
@@ -104,7 +105,7 @@ fn tip(common_dir: &Path, name: &str) -> Result<Oid, Unread> {
 fn read_small(path: &Path) -> Result<Option<Vec<u8>>, Unread> {
     match path.symlink_metadata() {
         Ok(meta) if meta.is_file() => {}
-        // A directory may be what is left of a branch below this name.
+        // A directory may remain from a branch below this name.
         Ok(meta) if meta.is_dir() => return Ok(None),
         Ok(_) if is_pipe(path) => return Err(Unread::Pipe(path.to_owned())),
         Ok(_) => return Err(Unread::AskGit),

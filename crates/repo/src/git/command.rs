@@ -24,10 +24,10 @@ use super::locate::Place;
 use crate::error::RepoError;
 use crate::oid::Oid;
 
-/// How long one call may take. Reading a large work tree from a cold disk takes minutes, not more.
+/// Time limit of one call. Reading a large work tree from a cold disk takes minutes at most.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// How much output a call may have unless it says otherwise: the list of a million files.
+/// Default output limit of a call: the list of a million files.
 const MAX_OUTPUT: u64 = 256 << 20;
 
 /// What holds for every call. Each line switches off something that a repository's configuration could start,
@@ -54,7 +54,7 @@ const SETTINGS: [(&str, &str); 44] = [
     ("core.sshCommand", "false"),
     ("core.gitProxy", ""),
     ("core.fsync", "none"),
-    // A killed process may leave a git behind that still holds the lock of a ref for a moment.
+    // A killed process may leave a git that still holds a ref lock for a moment.
     ("core.filesRefLockTimeout", "5000"),
     ("apply.whitespace", "nowarn"),
     ("apply.ignoreWhitespace", "no"),
@@ -80,7 +80,7 @@ const SETTINGS: [(&str, &str); 44] = [
     ("safe.bareRepository", "all"),
 ];
 
-/// The environment of every call, besides `PATH`, the place and the settings.
+/// Fixed environment variables of every call, besides `PATH`, the place and the settings.
 const ENVIRONMENT: [(&str, &str); 20] = [
     ("HOME", "/nonexistent"),
     ("LC_ALL", "C"),
@@ -115,7 +115,7 @@ pub(crate) struct Runner {
     path: OsString,
 }
 
-/// One call: its words, its input, and what differs from the usual.
+/// A call: its arguments, input and options.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Call {
     words: Vec<OsString>,
@@ -157,7 +157,7 @@ impl Call {
         self
     }
 
-    /// The same call; what it writes is made to last, or cheap to make.
+    /// Sets whether what the call writes is flushed to disk.
     pub(crate) fn flushing(self, flush: Flush) -> Self {
         match flush {
             Flush::Yes => self.with_setting("core.fsync", "all"),
@@ -185,7 +185,7 @@ impl Call {
     }
 }
 
-/// Whether what a call writes must survive a crash of the machine.
+/// Whether what a call writes must survive a machine crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flush {
     /// It is the user's repository.
@@ -210,12 +210,12 @@ impl Output {
         RepoError::GitFailed { command: self.command, code: format!("exit {}", self.code), stderr }
     }
 
-    /// The error of a call whose output makes no sense.
+    /// Returns the error for unexpected output of this call.
     pub(crate) fn unreadable(&self) -> RepoError {
         RepoError::Unreadable { command: self.command.clone() }
     }
 
-    /// The records of an output in which each ends with NUL.
+    /// Returns the NUL-terminated records of the output.
     pub(crate) fn records(&self) -> impl Iterator<Item = &[u8]> {
         self.stdout.split(|byte| *byte == 0).filter(|record| !record.is_empty())
     }
@@ -234,7 +234,7 @@ impl Runner {
         Ok(Self { sandbox, program, path: env.get_os("PATH").unwrap_or_default().to_owned() })
     }
 
-    /// Runs git in `cwd`, for the repository at `place` where there is one.
+    /// Runs git in `cwd`, for the repository at `place` if given.
     pub(crate) async fn run(
         &self,
         cwd: &Path,
@@ -256,7 +256,7 @@ impl Runner {
         Ok(String::from_utf8_lossy(output.stdout.trim_ascii()).into_owned())
     }
 
-    /// Every call of git that the project makes is built here.
+    /// Builds every call of git in the project.
     fn build(
         &self,
         cwd: &Path,
@@ -282,7 +282,7 @@ impl Runner {
             env.push((format!("GIT_CONFIG_VALUE_{index}").into(), value));
         }
         env.retain(|(name, _)| !call.without.iter().any(|unwanted| name == unwanted));
-        // Later pairs win: a call may name its own index, objects or dates.
+        // Later pairs win: a call may set its own index, objects or dates.
         for (name, value) in call.env {
             env.retain(|(known, _)| *known != name);
             env.push((name, value));
@@ -300,7 +300,7 @@ impl Runner {
             stdin: call.stdin.map_or(Stdin::Empty, Stdin::Bytes),
             confinement: Confinement::Trusted,
             keep: Keep::Head,
-            // Before anything is cut: half a secret is not known for one.
+            // Redact before cutting: half a secret is not recognised.
             redaction: Redaction::OnlyStderr,
             ..Spawn::new(&self.program, cwd, limits)
         }

@@ -1,7 +1,7 @@
-//! One commit, read byte for byte: its tree, its parents, its message.
+//! Reads a commit byte for byte: tree, parents, message.
 //!
-//! The bytes are hashed again, here or by git, so a commit whose object was written over in the object store is not taken for the
-//! one that its name promises.
+//! The bytes are hashed again, here or by git, so a commit object that was overwritten in the object store is
+//! detected.
 
 use crucible_model::ByteLimit;
 
@@ -38,8 +38,8 @@ pub enum BranchReach {
 }
 
 impl Git {
-    /// Reads a commit; nothing where the repository holds no commit of this name, or one whose bytes are not what the name
-    /// promises.
+    /// Reads a commit; `None` if the repository has no commit of this name, or its bytes do not match the
+    /// name.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl Git {
         match read_here.await {
             Ok(Some(Some(read))) => return Ok(Some(read)),
             Err(RepoError::DamagedObject { .. }) => return Ok(None),
-            // A tag may lead to a commit, and what is broken is told by git.
+            // A tag may point to a commit, and git reports what is broken.
             Ok(_) => {}
             Err(error) => return Err(error),
         }
@@ -69,11 +69,11 @@ impl Git {
         Ok(if is_itself { read(&output.stdout) } else { None })
     }
 
-    /// Whether a local branch leads to a commit.
+    /// Returns whether a local branch contains a commit.
     ///
     /// # Errors
     ///
-    /// Fails when git cannot be run or cannot tell: an object on the way is missing or damaged.
+    /// Fails when git cannot be run, or an object in between is missing or damaged.
     pub async fn branch_reach(&self, commit: &Oid, branch: &str) -> Result<BranchReach, RepoError> {
         let branch = format!("refs/heads/{branch}");
         let call = Call::new(["for-each-ref", "--format=%(refname)", &branch]);

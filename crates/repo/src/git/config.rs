@@ -1,8 +1,7 @@
-//! What the repository's configuration says, read once: which programs it names, and where it puts the work tree.
+//! Reads the repository's configuration once: the programs that it names, and its work tree.
 //!
-//! The listing is git's own, so everything is in it that git would follow: files that are included, by whatever
-//! condition, and the configuration of one work tree. Each driver and hook that it names is then overridden by
-//! name in every later call.
+//! git prints the listing, so it has everything that git would follow: conditionally included files, and the
+//! configuration of one work tree. Every driver and hook in it is then overridden by name in all later calls.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -15,14 +14,14 @@ use super::locate::Place;
 use super::store::HashKind;
 use crate::error::RepoError;
 
-/// How long reading the configuration may take. It includes whatever files it names; one may be a pipe that nobody writes to.
+/// Time limit for reading the configuration. It may include any file, even a pipe without a writer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Far more drivers than any repository has, and few enough to fit an environment.
 const MAX_DRIVERS: usize = 500;
 
-/// The names of the sections whose entries can start a program, and what makes such an entry harmless. An empty
-/// filter passes its input through; an empty list of events calls no hook.
+/// Sections whose entries can start a program, and the values that disable them. An empty filter passes its
+/// input through; an empty event list calls no hook.
 const FAMILIES: [(&str, &[(&str, &str)]); 4] = [
     ("filter", &[("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")]),
     ("diff", &[("command", ""), ("textconv", ""), ("cachetextconv", "false")]),
@@ -40,7 +39,7 @@ pub(crate) enum LineEnds {
     Set,
 }
 
-/// Whether git leaves files out of the work tree by patterns.
+/// Whether git excludes files from the work tree by patterns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum SparseWorkTree {
     /// It has all files.
@@ -69,7 +68,7 @@ pub(crate) struct Listing {
     pub(crate) is_bare: bool,
     /// Section and subsection of every driver and hook.
     drivers: BTreeSet<(&'static str, Vec<u8>)>,
-    /// Whether a setting asks for other line ends in the work tree than in the repository.
+    /// Whether a setting requires other line endings in the work tree than in the repository.
     pub(crate) line_ends: LineEnds,
     /// The last `core.sparseCheckout`.
     pub(crate) sparse: SparseWorkTree,
@@ -77,7 +76,7 @@ pub(crate) struct Listing {
     pub(crate) origin: Option<Vec<u8>>,
     /// The form of objects and references.
     pub(crate) format: Format,
-    /// Whether our own settings are among those that git follows.
+    /// Whether git applies our own settings.
     ours_count: bool,
 }
 
@@ -164,7 +163,7 @@ impl Default for Claims<'_> {
 }
 
 impl Claims<'_> {
-    /// The form that is read here: git's versions 0 and 1 with nothing in them that we do not know.
+    /// Returns the format if it can be read here: git's versions 0 and 1 with only known extensions.
     fn format(&self) -> Format {
         let hash = match (self.version, self.hash) {
             (None | Some(b"0" | b"1"), None) | (Some(b"1"), Some(Some(b"sha1"))) => HashKind::Sha1,
@@ -175,7 +174,8 @@ impl Claims<'_> {
     }
 }
 
-/// Whether an extension changes nothing of how objects and references are read. An object that a partial clone lacks is asked of git.
+/// Returns whether an extension does not affect reading objects and references. Missing objects of a partial
+/// clone are requested from git.
 fn is_known_extension(name: &[u8], value: Option<&[u8]>) -> bool {
     match name {
         b"noop" | b"partialclone" | b"preciousobjects" | b"worktreeconfig" | b"relativeworktrees" => true,

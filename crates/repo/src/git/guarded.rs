@@ -1,6 +1,7 @@
-//! Which places of a directory decide what git runs, so that who may write in the directory can be kept from them.
+//! Finds the paths in a directory that decide what git runs, so that writers can be kept from them.
 //!
-//! What always holds: what git takes for a repository is either listed whole or an error; nothing is left out because git failed.
+//! Invariant: everything that git treats as a repository is listed completely, or the result is an error; a
+//! failure of git never shortens the list.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -18,7 +19,7 @@ use crate::tree_edit::GuardedPlaces;
 
 /// How many places are guarded at most: each is a mount.
 const MOST_PLACES: usize = 300;
-/// What the index says of a submodule, before its path.
+/// The mode of a submodule in the index, before its path.
 const GITLINK: &[u8] = b"160000 ";
 /// The value that every call of ours sets.
 const OURS: &[u8] = b"/dev/null";
@@ -54,7 +55,7 @@ impl Git {
         }
     }
 
-    /// The places of this work tree that decide what git runs, as they are now.
+    /// Returns the current paths of this work tree that decide what git runs.
     pub async fn guards(&self) -> GuardedPlaces {
         let asked = JudgedRepository {
             runner: &self.runner,
@@ -66,13 +67,13 @@ impl Git {
     }
 }
 
-/// What is searched for below `directory`, and what `named` tells that lies there.
+/// Returns the paths found below `directory`, and those in it that `named` reports.
 async fn all_in(
     directory: &Path,
     named: impl Future<Output = Result<Vec<PathBuf>, RepoError>>,
 ) -> Result<Vec<PathBuf>, RepoError> {
     let searched = directory.to_owned();
-    // The search waits for the disk, and git is asked meanwhile.
+    // The search waits for the disk while git runs.
     let nested = tokio::task::spawn_blocking(move || nested::places(&searched));
     let mut places = named.await?;
     let died = |error| RepoError::io("search", directory, std::io::Error::other(error));
@@ -85,8 +86,7 @@ async fn all_in(
     let places: BTreeSet<PathBuf> = places.into_iter().filter_map(inside).collect();
     if places.len() > MOST_PLACES {
         let why = format!(
-            "{} places in it decide what git runs; at most {MOST_PLACES} can be guarded. Move clones and other repositories that lie in \
-             it outside of it, or run the hook without walls (hooks.NAME.sandbox = \"off\" in your own configuration)",
+            "{} paths in it decide what git runs; at most {MOST_PLACES} can be protected. Move other repositories in it elsewhere, or run the hook without a sandbox (hooks.NAME.sandbox = \"off\" in your own configuration)",
             places.len()
         );
         return Err(RepoError::io("guard", directory, std::io::Error::other(why)));
@@ -94,7 +94,7 @@ async fn all_in(
     Ok(places.into_iter().collect())
 }
 
-/// A repository whose settings were judged, and how git is asked there.
+/// A repository with checked settings, and how to call git there.
 #[derive(Clone, Copy)]
 struct JudgedRepository<'a> {
     runner: &'a Runner,
@@ -104,7 +104,7 @@ struct JudgedRepository<'a> {
 }
 
 impl JudgedRepository<'_> {
-    /// What the repository itself names, wherever that lies, with `submodules` from its index.
+    /// Returns the paths that the repository itself names, anywhere, with `submodules` from its index.
     async fn named(
         self,
         submodules: impl Future<Output = Result<Vec<PathBuf>, RepoError>>,
@@ -133,7 +133,7 @@ impl JudgedRepository<'_> {
             places.extend(files_in(entry, &place.top, self.env));
         }
         if hooks_are_named {
-            // As paths: a `~` stands for somebody's home.
+            // As paths: `~` is a home directory.
             let call = Call::new(["config", "--get-all", "-z", "--type=path", "core.hooksPath"]);
             let hooks = self.run(self.as_user(call)).await?;
             for hooks in hooks.records().filter(|value| *value != OURS) {
@@ -155,7 +155,7 @@ impl JudgedRepository<'_> {
         index.records().filter(|record| record.starts_with(GITLINK)).map(path).collect()
     }
 
-    /// The same call, which follows the user's own settings too.
+    /// Creates the same call that also follows the user's own settings.
     fn as_user(self, call: Call) -> Call {
         let user = identity::user_config(self.env);
         let named = user.iter().any(|(name, _)| name == "GIT_CONFIG_GLOBAL");
@@ -169,7 +169,7 @@ impl JudgedRepository<'_> {
     }
 }
 
-/// The files in which git looks for the user's own settings, as far as they are there.
+/// Returns the existing files with the user's own git settings.
 fn users_settings(env: &Environment) -> Vec<PathBuf> {
     let at = |name: &str| env.get_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let places = match at("GIT_CONFIG_GLOBAL") {
@@ -183,7 +183,7 @@ fn users_settings(env: &Environment) -> Vec<PathBuf> {
                 .collect()
         }
     };
-    // A link and what it leads to are two ways to the same orders.
+    // A link and its target are both guarded.
     let there = places.into_iter().filter_map(|file| Some([file.canonicalize().ok()?, file]));
     there.flatten().collect()
 }

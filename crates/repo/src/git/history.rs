@@ -1,7 +1,7 @@
-//! What a ranking of files asks of git: the last commits with what they changed, and the repository's own name.
+//! Data for the ranking of files: the last commits with their changed files, and the repository's name.
 //!
-//! Everything comes from plumbing: no diff program, no text conversion, no signature is looked at, and no content is read.
-//! The files of a commit are told by its trees alone.
+//! Everything comes from plumbing commands: no diff program, no text conversion, no signature check, no file
+//! content. The trees alone give the files of a commit.
 
 use crucible_model::{ByteLimit, RepoPath};
 
@@ -9,7 +9,7 @@ use super::{Call, Git};
 use crate::error::RepoError;
 use crate::oid::Oid;
 
-/// How much git may print for the messages, and how much for the files, in bytes. A history that takes more is refused.
+/// Maximum output of git in bytes for the messages, and for the files. A larger history is refused.
 const MAX_OUTPUT: ByteLimit = ByteLimit(64 << 20);
 
 /// The longest name of a repository.
@@ -22,17 +22,17 @@ pub struct CommitFiles {
     pub commit: Oid,
     /// Its message; bytes that are no UTF-8 are replaced.
     pub message: String,
-    /// The files that it added, changed or took away, sorted; those whose name is no [`RepoPath`] are not among them.
+    /// The added, changed and removed files, sorted, without names that are not a valid [`RepoPath`].
     pub paths: Vec<RepoPath>,
 }
 
 impl Git {
-    /// What the last `count` commits up to `from` changed, the youngest first. Merges are passed over, and so are commits
-    /// without a parent: all is new in them.
+    /// Returns the changes of the last `count` commits up to `from`, newest first. Merges and commits without
+    /// a parent are skipped.
     ///
     /// # Errors
     ///
-    /// Fails when git does, which it also does where a partial clone lacks a tree, and when there is more than can be taken.
+    /// Fails when git fails, for example on a missing tree of a partial clone, or when a limit is exceeded.
     pub async fn history(&self, from: &Oid, count: u32) -> Result<Vec<CommitFiles>, RepoError> {
         let most = format!("--max-count={count}");
         let words = ["rev-list", "--header", "--no-merges", &most, "--end-of-options", from.as_str(), "--"];
@@ -53,14 +53,14 @@ impl Git {
         let mut records = output.records();
         while let Some(record) = records.next() {
             if record.starts_with(b":") {
-                // `:mode mode oid oid status`, and the path on its own.
+                // `:mode mode oid oid status`, then the path.
                 let path = records.next().ok_or_else(|| output.unreadable())?;
                 let commit: &mut CommitFiles =
                     at.and_then(|at| commits.get_mut(at)).ok_or_else(|| output.unreadable())?;
                 commit.paths.extend(RepoPath::from_bytes(path));
             } else {
                 let oid = Oid::from_ascii(record.trim_ascii()).ok_or_else(|| output.unreadable())?;
-                // They come in the order in which they were named; those that changed nothing do not come.
+                // They come in the requested order; those without changes are omitted.
                 let from = at.map_or(0, |at| at + 1);
                 let found =
                     commits.get(from..).and_then(|rest| rest.iter().position(|one| one.commit == oid));
@@ -70,8 +70,9 @@ impl Git {
         Ok(commits)
     }
 
-    /// The name of the repository, which is the same wherever it is checked out: the last part of where `origin` is, or
-    /// the name of the top directory where there is no such remote or it has no plain name; as it was when the repository was opened.
+    /// Returns the repository's name, which is the same at every checkout: the last part of the URL of
+    /// `origin`. Without such a remote or a plain name, the name of the top directory. Fixed when the
+    /// repository is opened.
     #[must_use]
     pub fn name(&self) -> String {
         let directory = || self.top().file_name().map(|name| name.to_string_lossy().into_owned());
@@ -79,7 +80,8 @@ impl Git {
     }
 }
 
-/// `oid LF header LF LF message`, each line of the message set in by four; nothing in it where the commit has no parent.
+/// Parses `oid LF header LF LF message`, with each message line indented by four; an inner `None` if the
+/// commit has no parent.
 fn read_commit(record: &[u8]) -> Option<Option<CommitFiles>> {
     let text = String::from_utf8_lossy(record);
     let (oid, rest) = text.trim_start_matches('\n').split_once('\n')?;

@@ -1,6 +1,6 @@
-//! Who commits: the name and address that git knows for the user.
+//! The committer: the user's name and address from git's configuration.
 //!
-//! This is the one call that may read the user's own configuration. It prints these values and can start nothing.
+//! Only this call may read the user's own configuration. It prints these values and cannot start anything.
 
 use std::ffi::OsString;
 
@@ -10,7 +10,7 @@ use super::{Call, Git};
 use crate::error::RepoError;
 use crate::land::Identity;
 
-/// The variables through which git finds the user's own configuration.
+/// Returns the variables through which git finds the user's own configuration.
 pub(super) fn user_config(env: &Environment) -> Vec<(OsString, OsString)> {
     let names = ["HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL"];
     names
@@ -21,11 +21,11 @@ pub(super) fn user_config(env: &Environment) -> Vec<(OsString, OsString)> {
 }
 
 impl Git {
-    /// The identity that the repository's configuration names, or else the user's.
+    /// Returns the identity from the repository's configuration, or else the user's.
     ///
     /// # Errors
     ///
-    /// [`RepoError::NoIdentity`] where neither does.
+    /// [`RepoError::NoIdentity`] if neither has one.
     pub async fn identity(&self) -> Result<Identity, RepoError> {
         let mut call = Call::new(["config", "--get-regexp", "-z", r"^user\.(name|email)$"]);
         if !self.user_config.iter().any(|(name, _)| name == "GIT_CONFIG_GLOBAL") {
@@ -44,7 +44,8 @@ impl Git {
     }
 }
 
-/// A value without what git itself would cut from a name, which could end the line of the commit's header; nothing where nothing is left.
+/// Returns a value without characters that git removes from names and that could end the header line; `None`
+/// if nothing is left.
 fn plain(value: &[u8]) -> Option<String> {
     let value = String::from_utf8_lossy(value);
     let kept: String = value.chars().filter(|c| !c.is_control() && !matches!(c, '<' | '>')).collect();

@@ -22,7 +22,7 @@ use crate::index_file::{self, FileEntry, Stat, Watch};
 use crate::oid::Oid;
 use crate::tree::read_mode;
 
-/// Of a larger index no list is kept.
+/// A larger index is not cached.
 const MAX_KEPT: ByteLimit = ByteLimit(64 << 20);
 
 /// A file that git tracks, as its index has it.
@@ -46,7 +46,7 @@ pub(super) struct KeptIndex(Mutex<Option<Kept>>);
 struct Kept {
     digest: Digest,
     list: Arc<IndexList>,
-    /// The same with sizes, once somebody asked for them.
+    /// The same with sizes, once requested.
     tracked: Option<Arc<Vec<TrackedFile>>>,
 }
 
@@ -54,7 +54,7 @@ struct Kept {
 #[derive(Debug)]
 pub(super) struct IndexList {
     pub(super) entries: Vec<IndexEntry>,
-    /// The tree that the entries make, where the index says so.
+    /// The tree of the entries, if the index has it.
     pub(super) tree: Option<Oid>,
 }
 
@@ -67,23 +67,23 @@ pub(super) struct IndexEntry {
     pub(super) path: PathBuf,
     /// 0, or the side of an open merge.
     pub(super) stage: u8,
-    /// What the index noted of the file; nothing where git listed it, which does not tell.
+    /// The recorded file metadata; `None` if git listed the file, which does not print it.
     pub(super) stat: Option<Stat>,
 }
 
 impl IndexEntry {
-    /// Whether a flag of it tells git not to look at the file.
+    /// Returns whether a flag makes git ignore the file.
     pub(super) fn is_hidden(&self) -> bool {
         self.watch == Watch::Hidden
     }
 }
 
 impl Git {
-    /// Every file that git tracks, with the size of its content, sorted by path.
+    /// Returns every tracked file with the size of its content, sorted by path.
     ///
     /// # Errors
     ///
-    /// [`RepoError::MissingObject`] where the repository lacks a content.
+    /// [`RepoError::MissingObject`] if the repository lacks a content.
     pub async fn tracked_files(&self) -> Result<Vec<TrackedFile>, RepoError> {
         let list = self.index_list().await?;
         let entries = &list.entries;
@@ -110,11 +110,11 @@ impl Git {
         Ok(tracked)
     }
 
-    /// The names and kinds of all files that git tracks, sorted; their contents are not looked up.
+    /// Returns the names and kinds of all tracked files, sorted, without reading contents.
     ///
     /// # Errors
     ///
-    /// Fails when git does.
+    /// Fails when git fails.
     pub async fn tracked_names(&self) -> Result<Vec<(PathBuf, FileMode)>, RepoError> {
         let list = self.index_list().await?;
         let entries = &list.entries;
@@ -141,7 +141,7 @@ impl Git {
         }
     }
 
-    /// The same, where git need not be asked.
+    /// The same, if git need not be asked.
     pub(super) fn index_here(&self) -> Result<Option<Arc<IndexList>>, RepoError> {
         let path = self.place.git_dir.join("index");
         refuse_pipe(&path)?;

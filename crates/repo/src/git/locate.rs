@@ -1,8 +1,8 @@
-//! Where a repository is: found by looking for `.git` upwards, and believed only as far as it can be checked.
+//! Locates a repository by searching `.git` upwards, and checks what it claims.
 //!
-//! A `.git` directory is what it is. A `.git` file is accepted when the place it names says that it belongs here: a
-//! linked work tree is registered in its repository, and a submodule's configuration names its work tree. Anything
-//! else could lead git into a repository that the user did not mean.
+//! A `.git` directory is what it is. A `.git` file is accepted when the place it names says that it belongs
+//! here: a linked work tree is registered in its repository, and a submodule's configuration names its work
+//! tree. Anything else could lead git into a repository that the user did not mean.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,7 +16,7 @@ use super::command::as_path;
 use super::config::Listing;
 use crate::error::RepoError;
 
-/// The directories that git is told to use.
+/// The directories to pass to git.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The top of the work tree.
@@ -32,13 +32,13 @@ pub(crate) struct Place {
 enum Kind {
     /// `.git` is a directory.
     Plain,
-    /// `.git` names a work tree that its repository knows.
+    /// `.git` names a repository that lists this work tree.
     Linked,
     /// `.git` names a directory that may be a submodule's: its configuration has to name this work tree.
     Named,
 }
 
-/// Finds the repository that `path` lies in.
+/// Finds the repository that contains `path`.
 pub(crate) fn locate(path: &Path) -> Result<Place, RepoError> {
     let start = fs::canonicalize(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
@@ -60,7 +60,7 @@ pub(crate) fn locate(path: &Path) -> Result<Place, RepoError> {
 }
 
 impl Place {
-    /// Judges what the configuration says about this place.
+    /// Checks the configuration of this place.
     pub(crate) fn check(&self, listing: &Listing) -> Result<(), RepoError> {
         let named = listing.work_tree.as_ref().map(|path| self.git_dir.join(path));
         let is_here = named.as_ref().map(|path| fs::canonicalize(path).is_ok_and(|path| path == self.top));
@@ -82,7 +82,7 @@ impl Place {
     }
 }
 
-/// The repository whose top `directory` is, if it is one.
+/// Returns the repository whose top is `directory`, if it is one.
 fn place_at(directory: &Path) -> Result<Option<Place>, RepoError> {
     let dot_git = directory.join(".git");
     let meta = match fs::symlink_metadata(&dot_git) {
@@ -103,7 +103,10 @@ fn place_at(directory: &Path) -> Result<Option<Place>, RepoError> {
             return Ok(None);
         }
         if fs::symlink_metadata(dot_git.join("commondir")).is_ok() {
-            return refuse(&dot_git.join("commondir"), "it takes its branches and settings from another one");
+            return refuse(
+                &dot_git.join("commondir"),
+                "it shares branches and settings with another repository",
+            );
         }
         return Ok(Some(Place {
             top: directory.to_owned(),
@@ -116,7 +119,7 @@ fn place_at(directory: &Path) -> Result<Option<Place>, RepoError> {
         return Ok(None);
     }
     let Some(git_dir) = read_path(&dot_git, b"gitdir: ", directory)? else {
-        return refuse(&dot_git, "`.git` is a file that names no directory");
+        return refuse(&dot_git, "`.git` is a file that does not name a directory");
     };
     let Some(common_dir) = read_path(&git_dir.join("commondir"), b"", &git_dir)? else {
         return if is_git_dir(&git_dir) {
@@ -134,13 +137,13 @@ fn place_at(directory: &Path) -> Result<Option<Place>, RepoError> {
     } else {
         refuse(
             &git_dir,
-            "that repository does not know this work tree; `git worktree repair` there if it moved",
+            "that repository does not list this work tree; if it moved, run `git worktree repair` there",
         )
     }
 }
 
-/// The path that a small file of git's holds after `prefix`, resolved against `base`. Nothing where there is no such file,
-/// or no such place.
+/// Returns the path in a small git file after `prefix`, resolved against `base`. `None` without such a file
+/// or path.
 pub(super) fn read_path(file: &Path, prefix: &[u8], base: &Path) -> Result<Option<PathBuf>, RepoError> {
     match fs::symlink_metadata(file) {
         Ok(meta) if meta.is_file() => {}
@@ -151,7 +154,7 @@ pub(super) fn read_path(file: &Path, prefix: &[u8], base: &Path) -> Result<Optio
     Ok(path.and_then(|path| fs::canonicalize(base.join(as_path(path))).ok()))
 }
 
-/// What git itself takes for one of its directories.
+/// Returns whether git would accept the directory as its own.
 fn is_git_dir(path: &Path) -> bool {
     let has = |name: &str| fs::symlink_metadata(path.join(name));
     has("HEAD").is_ok_and(|meta| !meta.is_dir()) && has("objects").is_ok() && has("refs").is_ok()

@@ -50,16 +50,16 @@ use store::{Reader, Store, Unread};
 pub struct Git {
     runner: Runner,
     place: Place,
-    /// Settings that switch off what the repository's own configuration would run.
+    /// Settings that disable programs of the repository's own configuration.
     neutral: Vec<(OsString, OsString)>,
     line_ends: LineEnds,
     sparse: SparseWorkTree,
     /// Where `origin` is.
     origin: Option<Vec<u8>>,
     index: Arc<KeptIndex>,
-    /// The objects; nothing where git alone reads them.
+    /// The objects; `None` if only git can read them.
     store: Option<Arc<Store>>,
-    /// The user's own configuration, from which the identity is read and nothing else.
+    /// Variables for the user's own configuration, used only to read the identity.
     user_config: Vec<(OsString, OsString)>,
     env: Environment,
     scratch: PathBuf,
@@ -94,7 +94,7 @@ pub struct Head {
     pub tree: Oid,
 }
 
-/// What git keeps in its directory while something is under way, and the command that continues or ends it.
+/// Files that git keeps during an unfinished operation, and the command that continues or aborts it.
 const UNDER_WAY: [(&str, &str); 5] = [
     ("MERGE_HEAD", "merge"),
     ("CHERRY_PICK_HEAD", "cherry-pick"),
@@ -104,12 +104,13 @@ const UNDER_WAY: [(&str, &str); 5] = [
 ];
 
 impl Git {
-    /// Opens the repository that `path` lies in: its top, a directory or a file below it, or a linked work tree.
+    /// Opens the repository that contains `path`: its top, a directory or file below it, or a linked work
+    /// tree.
     ///
     /// # Errors
     ///
-    /// [`RepoError`] tells apart no repository, a bare one, one without a commit, one whose git directory or work
-    /// tree lies elsewhere, and a git that is missing or too old.
+    /// [`RepoError`] distinguishes no repository, a bare one, one without a commit, one whose git directory
+    /// or work tree is elsewhere, and a missing or outdated git.
     pub async fn open(sandbox: Arc<Sandbox>, env: &Environment, path: &Path) -> Result<Self, RepoError> {
         let runner = Runner::find(sandbox, env)?;
         let place = locate::locate(&env.working_directory().join(path))?;
@@ -136,12 +137,12 @@ impl Git {
         })
     }
 
-    /// The top of the work tree that `path` lies in, found without asking git: whoever reads files there need not wait until git is
-    /// asked. Whether the repository can be worked with is for [`Git::open`] to say.
+    /// Returns the top of the work tree that contains `path`, without calling git, so that files can be read
+    /// at once. [`Git::open`] checks whether the repository is usable.
     ///
     /// # Errors
     ///
-    /// Those of [`Git::open`] that tell that there is none.
+    /// Those of [`Git::open`] for no repository.
     pub fn find_top(env: &Environment, path: &Path) -> Result<PathBuf, RepoError> {
         Ok(locate::locate(&env.working_directory().join(path))?.top)
     }
@@ -174,11 +175,11 @@ impl Git {
             .map(|(_, name)| *name)
     }
 
-    /// The commit that is checked out, and its tree.
+    /// Returns the checked-out commit and its tree.
     ///
     /// # Errors
     ///
-    /// [`RepoError::Empty`] where there is no commit.
+    /// [`RepoError::Empty`] if there is no commit.
     pub async fn head(&self) -> Result<Head, RepoError> {
         head_of(self.store.as_ref(), &self.runner, &self.place, &self.neutral).await
     }
@@ -204,11 +205,11 @@ impl Git {
         }
     }
 
-    /// The tree of a commit.
+    /// Returns the tree of a commit.
     ///
     /// # Errors
     ///
-    /// [`RepoError::MissingObject`] where there is no such commit.
+    /// [`RepoError::MissingObject`] if there is no such commit.
     pub async fn tree_of(&self, commit: &Oid) -> Result<Oid, RepoError> {
         let asked = commit.clone();
         if let Some(tree) = self.read(&[], move |reader| reader.tree_of(&asked)).await? {
@@ -223,7 +224,8 @@ impl Git {
         }
     }
 
-    /// Reads objects, with those of the private directory that `env` names for git. Nothing where git has to be asked.
+    /// Reads objects, including those of the private directory that `env` names for git. `None` if git has to
+    /// be asked.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         env: &[(OsString, OsString)],
@@ -233,13 +235,13 @@ impl Git {
         read_in(self.store.as_ref(), private.map(|(_, path)| PathBuf::from(path)), ask).await
     }
 
-    /// Where temporary files of this session lie.
+    /// Returns the directory for temporary files of this session.
     #[must_use]
     pub fn scratch(&self) -> &Path {
         &self.scratch
     }
 
-    /// The hash that names objects, where they are in a form that is read here.
+    /// Returns the hash of object names, if the store is readable here.
     pub(crate) fn hash(&self) -> Option<store::HashKind> {
         self.store.as_ref().map(|store| store.hash())
     }
@@ -252,7 +254,7 @@ impl Git {
         &self.place.common_dir
     }
 
-    /// Whether a setting may ask for other line ends in the work tree, without any attribute.
+    /// Returns whether a setting may convert line endings, without any attribute.
     pub(crate) fn converts(&self) -> bool {
         self.line_ends == LineEnds::Set
     }
@@ -271,32 +273,33 @@ impl Git {
         self.runner.run(&self.place.top, Some(&self.place), &self.neutral, call).await
     }
 
-    /// Runs git in `directory` and not in this repository: the call says where; anything but success is an error.
+    /// Runs git in `directory`, not in this repository; any failure is an error.
     pub(crate) async fn run_bare(&self, directory: &Path, call: Call) -> Result<Output, RepoError> {
         let output = self.runner.run(directory, None, &[], call).await?;
         if output.code == 0 { Ok(output) } else { Err(output.failed()) }
     }
 
-    /// The same, where an exit code of 1 is an answer too.
+    /// The same, but exit code 1 is a valid result.
     pub(crate) async fn run_elsewhere(&self, directory: &Path, call: Call) -> Result<(), RepoError> {
         let output = self.runner.run(directory, None, &[], call).await?;
         if output.code <= 1 { Ok(()) } else { Err(output.failed()) }
     }
 
-    /// Runs git in this repository; anything but success is an error.
+    /// Runs git in this repository; any failure is an error.
     pub(crate) async fn run_ok(&self, call: Call) -> Result<Output, RepoError> {
         let output = self.run(call).await?;
         if output.code == 0 { Ok(output) } else { Err(output.failed()) }
     }
 
-    /// The first line of what a successful call printed, as an object name.
+    /// Returns the first output line of a successful call as an object name.
     pub(crate) async fn run_oid(&self, call: Call) -> Result<Oid, RepoError> {
         let output = self.run_ok(call).await?;
         Oid::from_ascii(output.stdout.trim_ascii()).ok_or_else(|| output.unreadable())
     }
 }
 
-/// Reads objects of a store on a thread of its own. Nothing where git has to be asked, after a panic as well in a build that unwinds.
+/// Reads objects of a store on a separate thread. `None` if git has to be asked, also after a panic if the
+/// build unwinds.
 async fn read_in<T: Send + 'static>(
     store: Option<&Arc<Store>>,
     private: Option<PathBuf>,
@@ -331,7 +334,7 @@ async fn head_of(
     }
 }
 
-/// What is checked out, asked in one call.
+/// Returns what is checked out, with one call.
 async fn read_head(
     runner: &Runner,
     place: &Place,

@@ -14,14 +14,15 @@ use crate::error::RepoError;
 
 /// How many entries are looked at.
 const MOST_ENTRIES: usize = 300_000;
-/// What programs that build and install make, as large as it likes; nobody clones anything there.
+/// Directories for output of builds and installations, of any size; no one clones into them.
 const NOT_SEARCHED: [&str; 2] = ["node_modules", "target"];
-/// What a bare repository is made of.
+/// The entries of a bare repository.
 const BARE: [&str; 3] = ["HEAD", "objects", "refs"];
 /// What of a git directory starts programs, and may be a link.
 const STARTS_PROGRAMS: [&str; 4] = ["config", "config.worktree", "commondir", "hooks"];
 
-/// `.git` of each repository below `directory` with what it leads to, bare repositories, and each `.crucible`.
+/// Returns `.git` of each repository below `directory` with its target, bare repositories, and each
+/// `.crucible`.
 pub(super) fn places(directory: &Path) -> Result<Vec<PathBuf>, RepoError> {
     places_within(directory, MOST_ENTRIES)
 }
@@ -33,7 +34,7 @@ fn places_within(directory: &Path, most: usize) -> Result<Vec<PathBuf>, RepoErro
         let entries = match fs::read_dir(&at) {
             Ok(entries) => entries,
             Err(error) if is_harmless(&at, &error) => continue,
-            // Nobody can name what lies there in one word. All below its parent is guarded instead of looked at.
+            // The paths in it are too long to name. Its parent is guarded as a whole instead.
             Err(error) if error.kind() == io::ErrorKind::InvalidFilename => {
                 found.extend(at.parent().filter(|parent| *parent != directory).map(Path::to_owned));
                 continue;
@@ -46,8 +47,7 @@ fn places_within(directory: &Path, most: usize) -> Result<Vec<PathBuf>, RepoErro
             seen += 1;
             if seen > most {
                 let why = format!(
-                    "there are more than {most} entries, and a repository may be among them. Keep what programs make in directories \
-                     named {}, which are not searched, or outside of it; a hook without walls (hooks.NAME.sandbox = \"off\" in your own \
+                    "it has more than {most} entries, and one may be a repository. Keep build output outside it, or in directories named {}, which are not searched; a hook without a sandbox (hooks.NAME.sandbox = \"off\" in your own \
                      configuration) needs no search",
                     NOT_SEARCHED.join(" or ")
                 );
@@ -77,7 +77,7 @@ fn places_within(directory: &Path, most: usize) -> Result<Vec<PathBuf>, RepoErro
     Ok(found)
 }
 
-/// Whether nothing can be changed in a directory that cannot be listed: it is gone, or belongs to somebody else.
+/// Returns whether an unlistable directory cannot be changed: it is gone, or belongs to another user.
 fn is_harmless(directory: &Path, error: &io::Error) -> bool {
     let is_foreign = || {
         let ours = rustix::process::geteuid().as_raw();
@@ -121,7 +121,7 @@ pub(super) fn links_in(directory: &Path) -> Vec<PathBuf> {
     entries.filter_map(|entry| target(&entry.path())).collect()
 }
 
-/// Where a link leads to, also where nothing is there yet.
+/// Returns the target of a link, even if it does not exist.
 fn target(link: &Path) -> Option<PathBuf> {
     let named = fs::read_link(link).ok()?;
     Some(link.canonicalize().unwrap_or_else(|_| link.parent().map_or(named.clone(), |at| at.join(&named))))

@@ -1,7 +1,7 @@
-//! Reading what the repository holds: blobs by name, files of a tree by path.
+//! Reads repository content: blobs by name, files of a tree by path.
 //!
-//! All is read in this process where it can be (`store`), and else by git: one call for all that was asked for. What always holds: bytes
-//! that do not hash to the name of their object are an error, also when git read them.
+//! Objects are read in this process if possible (`store`), otherwise by one call of git. Invariant: bytes
+//! that do not match the hash of their object are an error, even if git read them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,11 +16,11 @@ use crate::error::RepoError;
 use crate::oid::Oid;
 
 impl Git {
-    /// The bytes of a blob.
+    /// Returns the bytes of a blob.
     ///
     /// # Errors
     ///
-    /// [`RepoError::TooLarge`] over `limit`, [`RepoError::MissingObject`] where there is none.
+    /// [`RepoError::TooLarge`] over `limit`, [`RepoError::MissingObject`] if there is none.
     pub async fn read_blob(&self, oid: &Oid, limit: ByteLimit) -> Result<Vec<u8>, RepoError> {
         let mut blobs = self.blobs(std::slice::from_ref(oid), limit, &[]).await?;
         blobs.remove(oid).ok_or_else(|| RepoError::MissingObject { oid: oid.to_string() })
@@ -51,11 +51,11 @@ impl Git {
         }
     }
 
-    /// What stands at `paths` in a tree or a commit; a path where nothing or a directory stands has no entry.
+    /// Returns the entries at `paths` in a tree or a commit; missing paths and directories are omitted.
     ///
     /// # Errors
     ///
-    /// Fails when git does.
+    /// Fails when git fails.
     pub async fn modes_at(
         &self,
         tree: &Oid,
@@ -94,11 +94,11 @@ impl Git {
         Ok(modes)
     }
 
-    /// The paths of all files in a tree or a commit, sorted; what in one is no UTF-8 is replaced.
+    /// Returns the paths of all files in a tree or a commit, sorted, with invalid UTF-8 replaced.
     ///
     /// # Errors
     ///
-    /// Fails when git does.
+    /// Fails when git fails.
     pub async fn paths_at(&self, tree: &Oid) -> Result<Vec<String>, RepoError> {
         let root = tree.clone();
         let read = self.read(&[], move |reader| {
@@ -118,8 +118,8 @@ impl Git {
         Ok(output.records().map(|path| String::from_utf8_lossy(path).into_owned()).collect())
     }
 
-    /// The contents of `paths` in one call; nothing where one of them is not plainly a file. An answer of git's that is
-    /// no blob says little: the path may be new, a directory, or read as the name of another object.
+    /// Returns the contents of `paths` in one call; `None` if one of them is not clearly a file. Such a path
+    /// may be new, a directory, or read as another object's name.
     async fn blobs_at(
         &self,
         tree: &Oid,
@@ -145,7 +145,7 @@ impl Git {
         if rest.is_empty() { Ok(Some(files)) } else { Err(output.unreadable()) }
     }
 
-    /// The same by a listing, which tells a path that is not there from an object that is missing.
+    /// The same with a listing, which distinguishes a missing path from a missing object.
     async fn listed_files_at(
         &self,
         tree: &Oid,
@@ -214,7 +214,7 @@ impl Git {
         limit: ByteLimit,
         env: &[(OsString, OsString)],
     ) -> Result<Output, RepoError> {
-        // Each object comes with a line of at most a hundred bytes, or a name that is not there comes back.
+        // Each object adds a line of at most a hundred bytes, or its missing name is returned.
         let own = names.iter().map(|name| 100 + name.as_ref().len() as u64).sum();
         let most = ByteLimit(limit.0.saturating_add(own));
         let call =
@@ -268,7 +268,7 @@ struct Object<'a> {
     bytes: &'a [u8],
 }
 
-/// Takes `oid SP kind SP size LF bytes LF` from the front; nothing where something else stands there.
+/// Takes `oid SP kind SP size LF bytes LF` from the front; `None` for anything else.
 fn take_object<'a>(rest: &mut &'a [u8]) -> Option<Object<'a>> {
     let (line, after) = split_at(rest, b'\n')?;
     let fields: Vec<&str> = std::str::from_utf8(line).ok()?.split(' ').collect();
@@ -298,7 +298,7 @@ fn parse_batch(output: &Output) -> Result<BTreeMap<Oid, Vec<u8>>, RepoError> {
 }
 
 impl Object<'_> {
-    /// git does not compare what it prints with the name.
+    /// git does not compare the bytes with the name.
     fn checked(&self) -> Result<(), RepoError> {
         match self.oid.parse() {
             Ok(oid) if !has_name(&oid, self.kind, self.bytes) => Err(RepoError::DamagedObject { oid }),
@@ -312,7 +312,8 @@ fn within<T>(read: Option<T>, limit: ByteLimit) -> Result<T, RepoError> {
     read.ok_or_else(|| RepoError::TooLarge { what: "what was asked for".to_owned(), limit: limit.0 })
 }
 
-/// The contents of those paths that are files or links in a tree or a commit; nothing where they are more than `limit` bytes.
+/// Returns the contents of those paths that are files or links in a tree or a commit; `None` above `limit`
+/// bytes.
 fn files_of(
     reader: &mut Reader<'_>,
     root: &Oid,

@@ -1,10 +1,10 @@
-//! What differs from the last commit.
+//! Finds the differences from the last commit.
 //!
-//! Two flags in git's index can hide a change from `git status`: "assume unchanged" and "skip work tree". A file that
-//! has one is listed as dirty, whatever git says about it, because nobody looked.
+//! Two flags in git's index can hide a change from `git status`: "assume unchanged" and "skip work tree". A
+//! file with such a flag is listed as dirty, because git does not examine it.
 //!
-//! Where the index holds the tree of the commit and every file is as the index noted it, nothing differs, and that is seen here. In
-//! every other case git compares: filters, line ends and modes are its business.
+//! Where the index holds the tree of the commit and every file is as the index noted it, nothing differs, and
+//! that is seen here. In every other case git compares: filters, line ends and modes are its business.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -35,50 +35,50 @@ pub enum DirtyKind {
     Changed,
     /// A merge was left open.
     Unmerged,
-    /// The index tells git not to look.
+    /// A flag in the index makes git ignore it.
     Hidden,
     /// git does not track it and does not ignore it.
     Untracked,
 }
 
 impl DirtyKind {
-    /// What makes git itself say that nothing changed, and how to end that; nothing where git tells of the change.
+    /// Returns why git itself reports no change, and how to end that; `None` if git reports it.
     #[must_use]
     pub fn hidden(self) -> Option<&'static str> {
         (self == Self::Hidden).then_some(
-            "git's index is told not to look at it, by a sparse checkout (end it with `git sparse-checkout disable`) or a flag (take it away with \
+            "git's index ignores it because of a sparse checkout (end it with `git sparse-checkout disable`) or a flag (clear it with \
              `git update-index --no-skip-worktree --no-assume-unchanged`)",
         )
     }
 }
 
-/// What is checked out, and what of it was changed, told by one look.
+/// The checked-out commit and its changed files, from one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrackedState {
     /// The commit that is checked out.
     pub commit: Oid,
     /// Its branch.
     pub branch: Branch,
-    /// The tracked paths that are not as it has them, sorted. Files that git does not track are not looked for.
+    /// The tracked paths that differ from it, sorted. Untracked files are not searched.
     pub changed: Vec<DirtyEntry>,
 }
 
 impl Git {
-    /// Every path that is not as the last commit has it, sorted. Submodules count when another commit of them is checked
-    /// out; what changed inside of them does not.
+    /// Returns every path that differs from the last commit, sorted. A submodule counts if another commit is
+    /// checked out, not for changes inside it.
     ///
     /// # Errors
     ///
-    /// Fails when git does.
+    /// Fails when git fails.
     pub async fn status(&self) -> Result<Vec<DirtyEntry>, RepoError> {
         Ok(self.look(LookFor::UntrackedToo).await?.entries)
     }
 
-    /// What is checked out, and every tracked path that is not as it has it; submodules as for [`Git::status`].
+    /// Returns the checked-out commit and every tracked path that differs; submodules as for [`Git::status`].
     ///
     /// # Errors
     ///
-    /// [`RepoError::Empty`] where there is no commit; else fails when git does.
+    /// [`RepoError::Empty`] if there is no commit; otherwise fails when git fails.
     pub async fn tracked_state(&self) -> Result<TrackedState, RepoError> {
         if let Some(clean) = self.clean_state().await? {
             return Ok(clean);
@@ -92,10 +92,10 @@ impl Git {
         Ok(TrackedState { commit, branch, changed: entries })
     }
 
-    /// The state in which nothing differs; nothing where git has to compare.
+    /// Returns the state without differences; `None` if git has to compare.
     async fn clean_state(&self) -> Result<Option<TrackedState>, RepoError> {
         let Some(store) = &self.store else { return Ok(None) };
-        // From before the index is read: an index that is written meanwhile makes files look newer, not older.
+        // Taken before the index is read: an index written meanwhile makes files look newer, not older.
         let Ok(index) = self.place.git_dir.join("index").symlink_metadata() else { return Ok(None) };
         let Ok((branch, commit)) = checked_out(&self.place, store.hash()) else { return Ok(None) };
         let Some(list) = self.index_here()?.filter(|_| index.is_file()) else { return Ok(None) };
@@ -138,7 +138,8 @@ impl Git {
         Ok(looked)
     }
 
-    /// Whether the work tree holds tracked files and nothing else, seen without git; `false` also where git has to look.
+    /// Returns whether the work tree has only tracked files, without calling git; `false` also if git has to
+    /// look.
     pub(crate) async fn holds_only_tracked(&self) -> Result<bool, RepoError> {
         let Some(list) = self.index_here()? else { return Ok(false) };
         let top = self.top().to_owned();
@@ -146,7 +147,8 @@ impl Git {
         looked.await.map_err(|error| RepoError::io("list", self.top(), std::io::Error::other(error)))
     }
 
-    /// What git does not track, with the words of `ls-files` that choose among it; of a directory that holds nothing else only its own path.
+    /// Returns untracked entries, selected by options of `ls-files`; a directory with nothing else is one
+    /// entry.
     pub(crate) async fn untracked_entries(
         &self,
         which: &'static [&'static str],
@@ -168,7 +170,7 @@ impl Git {
     }
 }
 
-/// Whether a tree holds exactly these files, none of an open merge.
+/// Returns whether a tree has exactly these files, without an unfinished merge.
 fn holds(reader: &mut Reader<'_>, tree: &Oid, entries: &[IndexEntry]) -> Result<bool, Unread> {
     let mut left = entries.iter();
     let mut is_same = true;
@@ -207,9 +209,9 @@ fn only_tracked(top: &Path, entries: &[IndexEntry]) -> std::io::Result<bool> {
 /// What one look tells.
 #[derive(Default)]
 struct Looked {
-    /// The commit that is checked out, where there is one.
+    /// The checked-out commit, if any.
     commit: Option<Oid>,
-    /// The branch, where its short name leaves no doubt.
+    /// The branch, if its short name is unambiguous.
     branch: Option<String>,
     entries: Vec<DirtyEntry>,
 }
@@ -228,7 +230,7 @@ fn parse_status(output: &Output) -> Result<Looked, RepoError> {
             looked.header(header);
             continue;
         }
-        // How many fields stand before the path.
+        // Number of fields before the path.
         let (kind, fields) = match record.first() {
             Some(b'1') => (DirtyKind::Changed, 8),
             Some(b'u') => (DirtyKind::Unmerged, 10),
@@ -248,7 +250,7 @@ impl Looked {
         if let Some(oid) = header.strip_prefix(b"branch.oid ") {
             self.commit = Oid::from_ascii(oid);
         } else if let Some(name) = header.strip_prefix(b"branch.head ") {
-            // `(detached)` may be the name of a branch, and what is no branch comes with its whole name.
+            // `(detached)` may be a branch name, and other references have full names.
             let name = std::str::from_utf8(name).ok();
             let name = name.filter(|name| !name.starts_with('(') && !name.starts_with("refs/"));
             self.branch = name.map(str::to_owned);

@@ -19,13 +19,13 @@ use crucible_patch::FileMode;
 use super::index::IndexEntry;
 use crate::index_file::{Stat, Watch};
 
-/// How much is read where times say too little; git reads more.
+/// Bytes read in total if times are not sufficient; git reads more.
 const MOST_READ: u64 = 16 << 20;
 
 /// Whether the work tree may hold other bytes of a file than the repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bytes {
-    /// Only where attributes in the work tree say so.
+    /// Only attributes in the work tree can change it.
     Same,
     /// Settings or attributes outside of it may say so.
     PerhapsOther,
@@ -45,12 +45,12 @@ pub(super) fn all_unchanged(top: &Path, index: &Metadata, entries: &[IndexEntry]
                     && has_mode(entry.mode, &now)
                     && (is_settled(noted, index) || has_content(top, entry, &mut room))
             })
-            // An index that knows nothing of a file has a size of 0.
+            // An index entry without file metadata has a size of 0.
             && (noted.size != 0 || is_empty_blob(entry))
     })
 }
 
-/// The directories on the way to files, of which the last one was seen to be no link.
+/// Parent directories; the last one was checked not to be a link.
 struct Directories {
     top: PathBuf,
     checked: PathBuf,
@@ -76,7 +76,8 @@ impl Directories {
     }
 }
 
-/// Whether the file holds the bytes that the entry names, and no attribute in the work tree speaks of it; takes what is read from `room`.
+/// Returns whether the file has the bytes of the entry and no attribute in the work tree applies; subtracts
+/// what is read from `room`.
 fn has_content(top: &Path, entry: &IndexEntry, room: &mut u64) -> bool {
     let has_attributes =
         |directory: &Path| top.join(directory).join(".gitattributes").symlink_metadata().is_ok();
@@ -94,8 +95,9 @@ fn has_content(top: &Path, entry: &IndexEntry, room: &mut u64) -> bool {
     })
 }
 
-/// Whether the index was written in a later second than the file. Less is not enough: the clock of a file system ticks every few
-/// milliseconds, and a file that is changed in the tick in which git looked at it keeps its times, however much later the index is written.
+/// Returns whether the index was written in a later second than the file. Smaller differences are not
+/// sufficient: file system clocks tick every few milliseconds. A file changed in the same tick in which git
+/// examined it keeps its times.
 fn is_settled(noted: Stat, index: &Metadata) -> bool {
     index.mtime() > i64::from(noted.modified.0.max(noted.changed.0))
 }

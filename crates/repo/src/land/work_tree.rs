@@ -19,7 +19,7 @@ use crate::git::{Call, Flush, Git, as_path};
 use crate::oid::Oid;
 use crate::tree::{Aside, TreeChange};
 
-/// The paths that a change makes and that something already stands at.
+/// Returns the paths that a change creates but that already exist.
 pub(super) fn occupied(top: &Path, changes: &[TreeChange]) -> Result<Vec<PathBuf>, RepoError> {
     let root = Root::open(top)?;
     let goes = going(changes);
@@ -35,7 +35,7 @@ pub(super) fn occupied(top: &Path, changes: &[TreeChange]) -> Result<Vec<PathBuf
 impl Git {
     /// Brings the files of every changed path, then the index.
     pub(super) async fn bring_work_tree(&self, changes: &[TreeChange]) -> Result<(), RepoError> {
-        // A submodule's own work tree is the user's; only the index follows.
+        // A submodule's own work tree is the user's; only the index is updated.
         let files: Vec<TreeChange> = changes.iter().filter(|change| !is_gitlink(change)).cloned().collect();
         let dir = fs::temp_dir_in(self.scratch(), "crucible-land-")?;
         let old_index = vec![(OsString::from("GIT_INDEX_FILE"), dir.path().join("old").into_os_string())];
@@ -88,12 +88,13 @@ impl Git {
             self.run_ok(call.reading(write).with_envs(&new_index)).await?;
         }
         self.fill_index(changes, Side::New, &[]).await?;
-        // The new entries know nothing of their files yet; a path that still differs is no failure of this.
+        // The new entries have no file metadata yet; a path that still differs is not an error here.
         self.run(Call::new(["update-index", "-q", "--refresh"])).await?;
         Ok(())
     }
 
-    /// Whether the repository's own index has every changed path as the commit has it: then all was brought.
+    /// Returns whether the repository's own index has every changed path as in the commit; then everything is
+    /// done.
     pub(super) async fn index_has(&self, changes: &[TreeChange]) -> Result<bool, RepoError> {
         let output = self.run_ok(Call::new(["ls-files", "--stage", "-z"])).await?;
         let mut entries = std::collections::HashMap::new();
@@ -112,7 +113,7 @@ impl Git {
         }))
     }
 
-    /// Puts one side of the changes into an index: the one that `env` names, or the repository's own.
+    /// Writes one side of the changes to an index: the one that `env` names, or the repository's own.
     async fn fill_index(
         &self,
         changes: &[TreeChange],
@@ -148,11 +149,11 @@ impl Git {
         if output.code == 0 { Ok(()) } else { Err(output.failed()) }
     }
 
-    /// The paths of an index whose files are missing or different.
+    /// Returns the paths of an index whose files are missing or different.
     async fn differing(&self, index: &[(OsString, OsString)]) -> Result<BTreeSet<PathBuf>, RepoError> {
         let words =
             ["diff-files", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=all"];
-        // Entries without what the file system says are compared by content after this.
+        // Entries without metadata are compared by content afterwards.
         self.run(Call::new(["update-index", "-q", "--refresh"]).with_envs(index)).await?;
         let output = self.run_ok(Call::new(words).with_envs(index)).await?;
         Ok(output.records().map(as_path).collect())
@@ -166,7 +167,7 @@ enum Side {
 }
 
 impl Side {
-    /// What a path is on this side; and what it is on the other, where it is nothing here.
+    /// Returns the entry of a path on this side, or on the other if it does not exist here.
     fn of(self, change: &TreeChange) -> (Option<(FileMode, &Oid)>, Option<&Oid>) {
         let (mode, here, there) = match self {
             Self::Old => (change.old_mode, &change.old_oid, &change.new_oid),
@@ -176,7 +177,8 @@ impl Side {
     }
 }
 
-/// The paths that a change removes. A directory makes room for a file when all that it holds is among them.
+/// Returns the paths that a change removes. A file can replace a directory if all of its contents are among
+/// them.
 fn going(changes: &[TreeChange]) -> BTreeSet<&Path> {
     let gone = changes.iter().filter(|change| change.new_oid.is_none());
     gone.map(|change| change.path.as_path()).collect()

@@ -28,7 +28,7 @@ const MAX_FILE: ByteLimit = ByteLimit(32 << 20);
 /// A file of the commit.
 pub(super) type Entry = (PathBuf, FileMode, Oid);
 
-/// Whether the index says of every file how it is.
+/// Whether the index has metadata for every file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Noted {
     /// It does, but for files that are not there.
@@ -38,7 +38,7 @@ pub(super) enum Noted {
 }
 
 impl Git {
-    /// The files of a commit; nothing where git has to be asked.
+    /// Returns the files of a commit; `None` if git has to be asked.
     pub(super) async fn entries_of(&self, commit: &Oid) -> Result<Option<Vec<Entry>>, RepoError> {
         let commit = commit.clone();
         let read = self.read(&[], move |reader| {
@@ -54,7 +54,7 @@ impl Git {
     }
 }
 
-/// Writes the index of `copy`, which has a git directory of its own.
+/// Writes the index of `copy`, which has its own git directory.
 pub(super) fn write(copy: &Path, entries: &[Entry]) -> Result<Noted, RepoError> {
     let mut noted = Noted::All;
     let written = entries.iter().map(|(path, mode, oid)| {
@@ -69,11 +69,11 @@ pub(super) fn write(copy: &Path, entries: &[Entry]) -> Result<Noted, RepoError> 
     Ok(noted)
 }
 
-/// What is noted of a file; nothing where git has to compare it.
+/// Returns the metadata of a file; `None` if git has to compare it.
 fn look(place: &Path, mode: FileMode, oid: &Oid) -> Option<Stat> {
     let Ok(meta) = symlink_metadata(place) else { return Some(Stat::default()) };
     let content = match mode {
-        // Its own directory tells git what it is at.
+        // Its own directory tells git its commit.
         FileMode::Gitlink => return meta.is_dir().then(Stat::default),
         _ if !has_mode(mode, &meta) => return None,
         FileMode::Symlink => read_link(place).ok()?.into_os_string().into_vec(),

@@ -36,11 +36,11 @@ pub struct SampleCaps {
     pub file_bytes: usize,
     /// Bytes of all files together.
     pub total_bytes: usize,
-    /// Directories on the way to a file.
+    /// Number of directories above a file.
     pub depth: usize,
     /// Names in the summary of the tree.
     pub names: usize,
-    /// Entries of directories that are looked at for files; as many again are looked at for links alone.
+    /// Maximum directory entries in the search for files; the search for links has the same limit again.
     pub entries: usize,
     /// Entries of one directory: a larger one is not listed, and of the top only the files that are always read.
     pub directory_entries: usize,
@@ -92,24 +92,25 @@ impl fmt::Display for SampleCap {
     }
 }
 
-/// What a repository holds, as far as it was looked at.
+/// The contents of a repository, as far as examined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sampling {
-    /// What was read, in the order of reading: what says how to build before source, what lies higher before what lies deeper.
+    /// The read files in order: build files before source, upper directories before lower ones.
     pub files: Vec<SampledFile>,
     /// Every file that is not passed over, sorted: paths from the top.
     pub listing: Vec<String>,
-    /// Every link, also in directories that are passed over or lie deeper than files are listed.
+    /// All links, including those in skipped or deeper directories.
     pub links: BTreeSet<String>,
-    /// Directories that were not looked into, even for links: behind them may lie anything.
+    /// Directories that were not examined, even for links: they may contain anything.
     pub unseen: BTreeSet<String>,
-    /// The tree for people and models, one file a line; what a name hides is escaped, what was cut is said in the last line.
+    /// The tree for people and models, one file per line; hidden characters are escaped, and the last line
+    /// states what was cut.
     pub tree_summary: String,
     /// Files with a source's name that hold no text. They count among the files that were read.
     pub skipped_binaries: u64,
     /// Files and directories that could not be read.
     pub unreadable: u64,
-    /// Names that are not UTF-8 or hold characters that nobody sees. They are listed and not looked at.
+    /// Names that are not UTF-8 or have invisible characters. They are listed but not read.
     pub odd_names: u64,
     /// The caps that were hit.
     pub caps_hit: BTreeSet<SampleCap>,
@@ -190,7 +191,7 @@ pub(crate) fn join(directory: &str, name: &str) -> String {
     if directory.is_empty() { name.to_owned() } else { [directory, "/", name].concat() }
 }
 
-/// How many directories stand in a path before its last name.
+/// Returns the number of directories in a path.
 fn depth(path: &str) -> usize {
     path.bytes().filter(|byte| *byte == b'/').count()
 }

@@ -1,4 +1,4 @@
-//! Reading the files that tell most, until a cap is reached. Each is opened once and read by one call.
+//! Reads the most informative files until a limit is reached. Each is opened once and read with one call.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -49,8 +49,8 @@ pub(super) fn read(root: &Root, caps: &SampleCaps, sampling: &mut Sampling) {
     sampling.listing = listing;
 }
 
-/// The files that may be read, at most so many: what says how to build before source, what lies higher before what lies
-/// deeper. And whether there are more.
+/// Returns at most `most` files to read: build files before source, upper directories before lower ones. Also
+/// returns whether there are more.
 fn order(listing: &[String], most: usize) -> (Vec<(FileKind, &str)>, SampleExtent) {
     let rank = |path: &'_ String| {
         let kind = FileKind::of_listed(path)?;
@@ -82,7 +82,8 @@ fn read_beginning(root: &Root, path: &str, room: &mut [u8]) -> Result<(usize, u6
     Ok((read, size))
 }
 
-/// Bytes as text of at most the same length; nothing where they are none. A character that the cut split is left out.
+/// Decodes bytes to text of at most the same length; `None` if not text. A character split by the cut is
+/// dropped.
 fn text(bytes: &[u8], extent: SampleExtent) -> Option<String> {
     if bytes.contains(&0) {
         return None;
@@ -102,7 +103,7 @@ fn text(bytes: &[u8], extent: SampleExtent) -> Option<String> {
     (foreign * TEXT_OF <= bytes.len()).then_some(text)
 }
 
-/// Whether bytes that are no UTF-8 lack no more than their end.
+/// Returns whether invalid UTF-8 is only incomplete at its end.
 fn is_begun(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

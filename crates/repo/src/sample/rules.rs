@@ -1,7 +1,7 @@
-//! Which files are read and which are passed over: the lists of seed 000 §3.3, as tables.
+//! Which files are read and which are skipped: the lists of seed 000 §3.3, as tables.
 //!
-//! Case counts, as it does in the seed. A name without a slash stands for files of that name in any directory. What is
-//! passed over is passed over even where another list would read it.
+//! Case matters, as in the seed. A name without a slash matches in any directory. Skipping has precedence
+//! over every other list.
 
 /// Directories that are not looked into.
 pub(crate) const SKIPPED_DIRECTORIES: &[&str] = &[
@@ -19,7 +19,7 @@ pub(crate) const SKIPPED_DIRECTORIES: &[&str] = &[
     ".eggs",
 ];
 
-/// Endings of the names of directories that are not looked into.
+/// Suffixes of directory names that are skipped.
 pub(crate) const SKIPPED_DIRECTORY_ENDINGS: &[&str] = &[".egg-info"];
 
 /// Endings of the names of files that are passed over.
@@ -30,7 +30,7 @@ pub(crate) const SKIPPED_ENDINGS: &[&str] = &[
     ".min.css", ".map", ".lock",
 ];
 
-/// Names that are not passed over although they end in `.lock` or are lock files by another ending.
+/// Names that are read although they end in `.lock` or have another lock file suffix.
 pub(crate) const KEPT_LOCK_FILES: &[&str] =
     &["Cargo.lock", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "poetry.lock", "Pipfile.lock"];
 
@@ -72,7 +72,7 @@ pub(crate) const OTHER_FILES: &[&str] =
 pub(crate) const LOCK_FILES: &[&str] =
     &["Cargo.lock", "go.sum", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "poetry.lock"];
 
-/// Where workflows of continuous integration lie, from the top: always read.
+/// The directory of CI workflows, from the top: always read.
 pub(crate) const WORKFLOW_DIRECTORY: &str = ".github/workflows";
 
 /// Endings of the names of workflows.
@@ -144,11 +144,11 @@ pub enum FileKind {
     Other,
     /// A package manager wrote it.
     Lock,
-    /// Source, or data that looks like it: read while the caps last.
+    /// Source, or data that resembles it: read within the limits.
     Source,
 }
 
-/// What is read by its name alone, in whatever directory it lies.
+/// Files that are read by name, in any directory.
 const NAMED: &[(&[&str], FileKind)] = &[
     (BUILD_FILES, FileKind::Build),
     (READMES, FileKind::Readme),
@@ -164,14 +164,14 @@ pub(super) fn always_read() -> impl Iterator<Item = &'static str> {
 }
 
 impl FileKind {
-    /// The kind of the file at `path`, from the top; nothing where it is not read.
+    /// Returns the kind of the file at `path`, from the top; `None` if it is not read.
     #[must_use]
     pub fn of(path: &str) -> Option<Self> {
         let name = path.rsplit('/').next().unwrap_or(path);
         if is_skipped_file(name) { None } else { Self::of_listed(path) }
     }
 
-    /// The same for a path of a listing, which holds nothing that is passed over.
+    /// The same for a path of a listing, which has no skipped paths.
     pub(super) fn of_listed(path: &str) -> Option<Self> {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let ends = |endings: &[&str]| {
@@ -188,7 +188,7 @@ impl FileKind {
     }
 }
 
-/// The language of a file by its extension; nothing where it is no source file.
+/// Returns the language of a file by its extension; `None` if it is not source.
 pub(crate) fn source_language(name: &str) -> Option<&'static str> {
     let (stem, extension) = name.rsplit_once('.')?;
     if stem.is_empty() {

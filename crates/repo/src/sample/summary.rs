@@ -1,4 +1,4 @@
-//! The tree as text: one line a file, the ones that lie highest where there are too many, in the order of their paths.
+//! The tree as text: one line per file in path order; if there are too many, the uppermost ones.
 
 use crucible_model::is_hidden;
 
@@ -13,7 +13,7 @@ enum Line {
     Odd,
 }
 
-/// Writes the summary of what was found into it.
+/// Writes the summary of the sampling into it.
 pub(super) fn write(found: &mut Sampling, odd: &[String], names: usize) {
     let files = found.listing.iter().map(|path| (path.as_str(), Line::File));
     // A link with an odd name is among the odd ones.
@@ -44,7 +44,7 @@ pub(super) fn write(found: &mut Sampling, odd: &[String], names: usize) {
     found.tree_summary = text;
 }
 
-/// The text with everything in it visible and on one line. A backslash is doubled, so that nothing else looks escaped.
+/// Returns the text visible and on one line. A backslash is doubled, so that only escapes look escaped.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -421,7 +421,7 @@ fn a_chain_of_directories_longer_than_any_path_ends() {
     }
     let sampling = standard(dir.path());
     assert_eq!((caps(&sampling), sampling.unseen.len()), (vec![SampleCap::Depth], 1));
-    // The standard library does not remove what it cannot name.
+    // The standard library cannot remove paths it cannot name.
     drop(at);
     let removed = std::process::Command::new("rm").arg("-rf").arg(dir.path().join(name)).status().unwrap();
     assert!(removed.success());

@@ -20,7 +20,7 @@ use crate::error::RepoError;
 /// Bytes that one call of the kernel may fill with names.
 const BUFFER: usize = 32 << 10;
 
-/// Lists the tree at `root`: all of a [`Sampling`] but what is read of files.
+/// Lists the tree at `root`: a complete [`Sampling`] except the read files.
 pub(super) fn walk(root: &Root, caps: &SampleCaps) -> Result<Sampling, RepoError> {
     let mut walk = Walk {
         root,
@@ -56,7 +56,7 @@ struct Walk<'a> {
     buffer: Vec<u8>,
     left: Left,
     found: Sampling,
-    /// Paths that are not looked at because of a name in them, escaped.
+    /// Paths that are not examined because of a name in them, escaped.
     odd: Vec<String>,
     /// Directories whose links are sought afterwards.
     passed_over: Vec<String>,
@@ -73,8 +73,8 @@ impl Left {
         Self { entries: caps.entries, path_bytes: caps.path_bytes }
     }
 
-    /// A directory holds more than the `seen` entries that may be looked at. That look is paid for, or many such
-    /// directories could keep the walk busy for ever.
+    /// Handles a directory with more than the `seen` entries allowed. The entries seen are charged, or many
+    /// such directories could keep the walk busy forever.
     fn overfull(&mut self, seen: usize, caps: &SampleCaps) -> Listed {
         self.entries -= seen;
         if seen == caps.directory_entries { Listed::TooLarge } else { Listed::NothingLeft }
@@ -83,7 +83,7 @@ impl Left {
 
 /// One entry of a directory.
 struct Entry {
-    /// Its name, or its escaped form where it is odd.
+    /// Its name, or its escaped form if it is odd.
     name: Name,
     kind: FileType,
 }
@@ -91,7 +91,7 @@ struct Entry {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Name {
     Plain(String),
-    /// Not UTF-8, or with characters that are not seen.
+    /// Not UTF-8, or with invisible characters.
     Odd {
         escaped: String,
         utf8: Option<String>,
@@ -227,7 +227,7 @@ impl Walk<'_> {
         next
     }
 
-    /// Remembers what no path may lead through.
+    /// Records what no path may lead through.
     fn keep_away(&mut self, path: String, kind: FileType) {
         match kind {
             FileType::Symlink => self.found.links.insert(path),

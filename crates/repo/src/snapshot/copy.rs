@@ -24,29 +24,29 @@ use super::{ContentCheck, CopyMethod, FileContent, Omission, OmitReason, TreeLim
 use crate::beneath::Root;
 use crate::error::RepoError;
 
-/// The most that one call of the kernel is asked to copy.
+/// Maximum bytes copied by one system call.
 const PIECE: usize = 1 << 30;
 
-/// How many neighbours one thread takes at most: threads that make files in the same directory wait for each other.
+/// Maximum neighbouring files per thread: threads that create files in one directory block each other.
 const RUN: usize = 32;
 
-/// How often each thread comes back for more where there are few files, so that one of them does not copy all.
+/// Minimum turns per thread for few files, so that one thread does not copy all.
 const TURNS: usize = 4;
 
 /// The largest file that is held in memory as a whole.
 const SMALL: usize = 1 << 20;
 
-/// How many seconds before the copy was made a file counts as changed a moment ago.
+/// Number of seconds before the copy in which a file counts as just changed.
 const MOMENT: i64 = 2;
 
-/// Whether the digests of files are wanted.
+/// Whether file digests are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Digests {
     Wanted,
     Unwanted,
 }
 
-/// How files are judged by what they hold.
+/// How files are judged by content.
 pub(super) struct Judging<'a> {
     pub(super) check: &'a ContentCheck,
     pub(super) digests: Digests,
@@ -62,7 +62,7 @@ pub(super) struct Copied {
     pub(super) files: u64,
     pub(super) bytes: u64,
     pub(super) omitted: Vec<Omission>,
-    /// Every file that was copied, where files are judged.
+    /// Every copied file, if files are judged.
     pub(super) entries: Vec<(PathBuf, CopyEntry)>,
 }
 
@@ -92,7 +92,7 @@ struct Work<'a> {
     judging: Option<&'a Judging<'a>>,
     /// How many bytes were judged until now.
     judged: AtomicU64,
-    /// How many neighbours one thread takes at once.
+    /// Neighbouring files that a thread takes at once.
     run: usize,
     next: AtomicUsize,
     stop: AtomicBool,
@@ -121,7 +121,7 @@ pub(super) fn copy_all(
     };
     let parts: Vec<Result<Copied, RepoError>> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads).map(|_| scope.spawn(|| work.run())).collect();
-        let died = || RepoError::io("copy", "the work tree", io::Error::other("a copying thread died"));
+        let died = || RepoError::io("copy", "the work tree", io::Error::other("a copying thread panicked"));
         handles.into_iter().map(|handle| handle.join().unwrap_or_else(|_| Err(died()))).collect()
     });
     let mut all = Copied::nothing();
@@ -176,7 +176,7 @@ impl Work<'_> {
             Mode::empty(),
         ) {
             Ok(source) => source,
-            // Links are made last where files are judged; this one was a file a moment ago.
+            // Links are created last if files are judged; this one was a file before.
             Err(Errno::LOOP) if self.judging.is_some() => return omit(OmitReason::BehindLink),
             Err(Errno::LOOP) => return self.copy_link(path),
             Err(Errno::NOENT | Errno::NOTDIR) => return omit(OmitReason::Missing),
@@ -219,7 +219,7 @@ impl Work<'_> {
             return Ok(Outcome::Omitted(OmitReason::TooLarge));
         }
         if stat.st_nlink > 1 && judging.other_names.contains(&(stat.st_dev, stat.st_ino)) {
-            let why = "it is another name of a file that holds secrets".to_owned();
+            let why = "it is a hard link to a file that holds secrets".to_owned();
             return Ok(Outcome::Omitted(OmitReason::Secret(why)));
         }
         let total = self.judged.fetch_add(size, Ordering::Relaxed).saturating_add(size);
@@ -290,7 +290,7 @@ impl Work<'_> {
                 Err(errno) => return Err(errno.into()),
             }
         }
-        // Both descriptors stand where the kernel left them.
+        // Both descriptors are at the kernel's position.
         Ok(copied + io::copy(&mut File::from(source), &mut File::from(target))?)
     }
 
@@ -369,7 +369,7 @@ pub(super) enum Recent {
     IsOld,
 }
 
-/// Gives `target`, which was made just now, the time of its original.
+/// Gives the new `target` the modification time of its original.
 pub(super) fn keep_time(target: impl AsFd, original: &Stat, recent: Recent) -> Result<(), Errno> {
     let made = rustix::fs::fstat(&target)?;
     let latest = made.st_mtime - MOMENT;
@@ -393,7 +393,7 @@ pub(super) fn keep_directory_times(source: &Root, target: &Root, directories: &[
     }
 }
 
-/// Whether a link at `path` that says `link` stays below the top by its text alone.
+/// Returns whether a link at `path` with target `link` stays below the top, by its text alone.
 pub(super) fn stays_inside(path: &Path, link: &Path) -> bool {
     let mut depth = path.components().count().saturating_sub(1);
     for part in link.components() {

@@ -27,13 +27,13 @@ use crate::git::Git;
 
 /// Directories of installed packages, wherever they are.
 const PACKAGES: [&str; 3] = ["node_modules", "bower_components", "__pypackages__"];
-/// Those that are one only where git ignores them by themselves: a build may copy sources into one of that name.
+/// Those that count only if git ignores them separately: a build may copy sources into one of that name.
 const VENDORED: [&str; 4] = ["vendor", ".bundle", ".yarn", ".pnpm-store"];
 /// The same below a directory that is tracked.
 const VENDORED_IN: [&str; 2] = [".yarn", "vendor/bundle"];
 /// Directories that a runner fills and writes to.
 const RUNNERS: [&str; 2] = [".tox", ".nox"];
-/// Settings of editors and of Crucible, which are a person's own.
+/// Settings of editors and of Crucible, which are personal.
 const PERSONAL: [&str; 4] = [".idea", ".vscode", ".vs", ".crucible"];
 /// Where tools write in `node_modules`.
 const WRITTEN: [&str; 4] = [".cache", ".vite", ".vite-temp", ".vitest"];
@@ -43,21 +43,21 @@ const WRITERS: [&str; 2] = ["vite", "vitest"];
 const MOST_PARTS: usize = 300;
 /// How many trees there are at most, for the same reason.
 const MOST_TREES: usize = 1000;
-/// The largest file of a tree whose name alone is not believed.
+/// Maximum size of a file in a tree whose name alone is not trusted.
 const MAX_PUBLIC: u64 = 1 << 20;
 /// Names of keys that are more often certificates.
 const CERTIFICATES: [&str; 4] = ["pem", "crt", "cer", "key"];
 
-/// How what git ignores is looked at.
+/// Options for examining ignored files.
 #[derive(Clone)]
 pub struct IgnoredOptions {
-    /// Which paths hold secrets; that of a directory ends with a `/`.
+    /// Which paths hold secrets; a directory's path ends with `/`.
     pub secret: SecretCheck,
-    /// Which files stay out by what they hold.
+    /// Which files are excluded by content.
     pub content: ContentCheck,
     /// How much.
     pub limits: IgnoredLimits,
-    /// Which `node_modules` are taken apart.
+    /// Which `node_modules` are split.
     pub split: SplitTrees,
 }
 
@@ -70,7 +70,7 @@ pub enum SplitTrees {
     Always,
 }
 
-/// How much of what git ignores comes along.
+/// Limits on ignored files that are included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IgnoredLimits {
     /// Names that are looked at.
@@ -94,7 +94,7 @@ impl IgnoredLimits {
 pub struct DependencyTree {
     /// Its path from the top.
     pub path: PathBuf,
-    /// What of it must not be seen, from the top.
+    /// Paths in it that must be hidden, from the top.
     pub masked: Vec<PathBuf>,
 }
 
@@ -133,11 +133,12 @@ enum Use {
     Copy,
     /// It stays out, for this reason.
     Omit(OmitReason),
-    /// It stays out, and nobody misses it.
+    /// It is excluded without being listed.
     Forget,
 }
 
-/// What becomes of the directory at `path` with these names in it, or of a file. `is_entry` says that git listed it by itself.
+/// Decides the use of the directory at `path` with these names in it, or of a file. `is_entry` means that git
+/// listed it separately.
 fn use_of(path: &Path, names: Option<&[ListedName]>, is_entry: bool) -> Use {
     let lower = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let is_one = |names: &[&str]| names.contains(&lower.as_str());
@@ -173,11 +174,11 @@ fn use_of(path: &Path, names: Option<&[ListedName]>, is_entry: bool) -> Use {
 }
 
 impl Git {
-    /// Looks at what git ignores, and at installed packages that it neither ignores nor tracks.
+    /// Examines ignored files, and installed packages that are neither ignored nor tracked.
     ///
     /// # Errors
     ///
-    /// Fails when git does, or when the work tree cannot be listed.
+    /// Fails when git fails, or when the work tree cannot be listed.
     pub async fn ignored_files(&self, options: &IgnoredOptions) -> Result<IgnoredFiles, RepoError> {
         let (ignored, others) = if self.holds_only_tracked().await? {
             (Vec::new(), Vec::new())
@@ -202,7 +203,7 @@ fn look(
     let mut shown = BTreeSet::new();
     let mut parts = Vec::new();
     for path in others {
-        // What git neither tracks nor ignores is somebody's work, but for packages.
+        // Untracked files that are not ignored are a person's work, except packages.
         if let Some(names) = walk.names(path)
             && use_of(path, Some(&names), false) == Use::Show
         {
@@ -214,7 +215,8 @@ fn look(
     let mut ignored: Vec<&PathBuf> = ignored.iter().collect();
     ignored.sort();
     for path in ignored {
-        // git lists some directories together with what they hold, and a directory that ignores all it holds in both lists.
+        // git lists some directories together with their contents, and a directory that ignores all of its
+        // contents in both lists.
         if !is_shown(path, &shown) {
             parts.push((path, walk.entry(path)));
             shown.insert(path.as_path());
@@ -301,7 +303,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The names in a directory; nothing where it is none, is closed, or there are too many.
+    /// Returns the names in a directory; `None` if it is not one, is unreadable, or has too many.
     fn names(&mut self, path: &Path) -> Option<Vec<ListedName>> {
         match self.allowance.list(self.root, path) {
             Listing::Names(names) => Some(names),
@@ -358,7 +360,7 @@ impl Walk<'_> {
         part.directories.extend(made);
     }
 
-    /// One tree, after a search for what must not be seen of it.
+    /// Adds one tree after a search for what must be hidden in it.
     fn tree(&mut self, path: PathBuf, part: &mut Part) {
         let mut masked = Vec::new();
         let mut left = vec![path.clone()];
@@ -381,7 +383,7 @@ impl Walk<'_> {
                 }
             }
             if masked.len() > self.options.limits.masks {
-                let why = "more files in it have names of secrets than can be hidden".to_owned();
+                let why = "it has more files with secret names than can be hidden".to_owned();
                 return part.omitted.push(Omission { path, reason: OmitReason::Secret(why) });
             }
         }
@@ -389,7 +391,8 @@ impl Walk<'_> {
         part.trees.push(DependencyTree { path, masked });
     }
 
-    /// Whether a file of a tree holds secrets. One whose name is that of certificates as well is believed by what it holds.
+    /// Returns whether a file of a tree holds secrets. A name that also fits certificates is decided by
+    /// content.
     fn is_secret(&self, path: &Path, listed: ListedKind) -> bool {
         if listed != ListedKind::File || (self.options.secret)(path).is_none() {
             return false;
@@ -408,8 +411,8 @@ impl Walk<'_> {
 }
 
 impl IgnoredFiles {
-    /// Puts what is copied into `copy`, which holds the tracked files, and makes the directories that the trees stand at. Tells what else
-    /// was left out.
+    /// Copies the files into `copy`, which has the tracked files, and creates the mount points of the trees.
+    /// Returns what else was left out.
     ///
     /// # Errors
     ///
@@ -421,7 +424,8 @@ impl IgnoredFiles {
         copied.map_err(|error| RepoError::io("copy to", copy, io::Error::other(error)))?
     }
 
-    /// Puts a link to each tree of the original where `copy` has an empty directory for it: for a program that sees no mounts.
+    /// Replaces each empty mount point in `copy` by a link to the original's tree, for a program without
+    /// mounts.
     ///
     /// # Errors
     ///
@@ -437,7 +441,7 @@ impl IgnoredFiles {
     }
 
     fn copy_all(&self, from: &Root, to: &Root) -> Result<Vec<Omission>, RepoError> {
-        // Each stands for the directory that it lies in.
+        // Each means its parent directory.
         let directories = self.trees.iter().map(|tree| &tree.path).chain(&self.part.directories);
         let mut held: Vec<PathBuf> = directories.map(|path| path.join("it")).collect();
         held.extend(self.part.files.iter().chain(&self.part.links).cloned());
@@ -455,7 +459,8 @@ impl IgnoredFiles {
         };
         let copied = copy::copy_all(from, to, &self.part.files, Some(&judging))?;
         let mut omitted = copied.omitted;
-        for (path, outcome) in make_links(from, to, &self.part.links)? {
+        let mounted = self.trees.iter().map(|tree| tree.path.as_path()).collect();
+        for (path, outcome) in make_links(from, to, &self.part.links, &mounted)? {
             if let Err(reason) = outcome {
                 omitted.push(Omission { path, reason });
             }

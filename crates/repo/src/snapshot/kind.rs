@@ -1,7 +1,8 @@
-//! What a project's tree holds that is not the project: histories, installed packages, caches, databases.
+//! Recognises parts of a tree that are not the project: histories, installed packages, caches, databases.
 //!
-//! How it works: by what is there where that tells it (a virtual environment has its `pyvenv.cfg`, a repository its objects, a database its
-//! first bytes), and by the name where the name alone is enough. Case is ignored.
+//! How it works: by what is there where that tells it (a virtual environment has its `pyvenv.cfg`, a
+//! repository its objects, a database its first bytes), and by the name where the name alone is enough. Case
+//! is ignored.
 //!
 //! What always holds: a renamed directory or database is known by what it holds.
 
@@ -13,14 +14,14 @@ use rustix::fs::FileType;
 
 use super::OmitReason;
 
-/// One name in a directory, and what stands there.
+/// A name in a directory, with its kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ListedName {
     pub(super) name: OsString,
     pub(super) kind: ListedKind,
 }
 
-/// What stands at a name, links not followed.
+/// The kind of an entry; links are not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ListedKind {
     Directory,
@@ -40,7 +41,7 @@ impl From<FileType> for ListedKind {
     }
 }
 
-/// The file by which a directory says that it holds a cache, and how that file begins.
+/// The file that marks a cache directory, and its first bytes.
 pub(super) const CACHE_TAG: &str = "CACHEDIR.TAG";
 /// How it begins.
 pub(super) const CACHE_SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
@@ -64,7 +65,7 @@ const DATABASES: [&str; 4] = [".sqlite", ".sqlite3", ".db", ".db3"];
 /// What databases write beside themselves.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// Why whatever stands under this name is none of the project's.
+/// Returns why an entry of this name is not part of the project.
 pub(super) fn of_name(name: &str) -> Option<OmitReason> {
     let lower = name.to_ascii_lowercase();
     let is_one = |names: &[&str]| names.contains(&lower.as_str());
@@ -84,7 +85,8 @@ pub(super) fn of_name(name: &str) -> Option<OmitReason> {
     DATABASES.iter().any(|end| bare.len() > end.len() && bare.ends_with(end)).then_some(OmitReason::Database)
 }
 
-/// Why a directory that holds these names is none of the project's. `tag` tells whether its file [`CACHE_TAG`] is a true one.
+/// Returns why a directory with these names is not part of the project. `tag` says whether its [`CACHE_TAG`]
+/// file is genuine.
 pub(super) fn of_directory(names: &[ListedName], tag: impl FnOnce() -> bool) -> Option<OmitReason> {
     let has = |name: &str, kind: ListedKind| {
         names.iter().any(|listed| listed.kind == kind && listed.name.as_os_str() == name)
@@ -99,7 +101,7 @@ pub(super) fn of_directory(names: &[ListedName], tag: impl FnOnce() -> bool) -> 
     (has(CACHE_TAG, File) && tag()).then_some(OmitReason::Cache)
 }
 
-/// Why a file that begins with these bytes is none of the project's.
+/// Returns why a file that begins with these bytes is not part of the project.
 pub(super) fn of_content(head: &[u8]) -> Option<OmitReason> {
     let is_sqlite = head.starts_with(b"SQLite format 3\0");
     // Its log of changes and its journal hold rows as well.
@@ -110,7 +112,7 @@ pub(super) fn of_content(head: &[u8]) -> Option<OmitReason> {
     (is_sqlite || is_beside || is_duckdb).then_some(OmitReason::Database)
 }
 
-/// Why a link of this name is left out wherever it leads: git takes no repository that holds it.
+/// Returns why a link of this name is left out wherever it points: git accepts no repository with it.
 pub(super) fn of_link(path: &Path) -> Option<OmitReason> {
     let name = path.file_name()?;
     name.eq_ignore_ascii_case(".gitmodules").then_some(OmitReason::Repository)

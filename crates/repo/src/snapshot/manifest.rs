@@ -1,10 +1,11 @@
-//! What a copy of a tree held when it was made, and what is different in it later.
+//! Records the contents of a copied tree, and finds later differences.
 //!
-//! Nothing in the copy is asked what changed, no git and no clock: every name is listed, and every file that could be the same is read and
-//! digested. Links are not followed. What somebody put there to keep us busy is bounded: names by [`TreeLimits::entries`] above what
-//! the copy held, bytes by [`TreeLimits::read`].
+//! Nothing in the copy is asked what changed, no git and no clock: every name is listed, and every file that
+//! could be the same is read and digested. Links are not followed. What somebody put there to keep us busy is
+//! bounded: names by [`TreeLimits::entries`] above what the copy held, bytes by [`TreeLimits::read`].
 //!
-//! What always holds: a difference is a [`WorkspaceChange`]; what cannot be looked at is one as well, never an error.
+//! What always holds: a difference is a [`WorkspaceChange`]; what cannot be looked at is one as well, never
+//! an error.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -26,7 +27,7 @@ const PIECE: usize = 128 << 10;
 /// The bits of a mode that count.
 const MODE: u32 = 0o7777;
 
-/// What stands at a path of a copy.
+/// An entry of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CopyEntry {
     /// A directory.
@@ -42,7 +43,7 @@ pub enum CopyEntry {
         mode: u32,
         /// How many names it has; more than one is a hard link.
         names: u64,
-        /// The digest of what it holds; nothing where it is too large to be read, or was cut while it was read.
+        /// The digest of its content; `None` if it is too large, or was truncated while being read.
         digest: Option<Digest>,
     },
     /// A symbolic link.
@@ -59,12 +60,12 @@ pub enum CopyEntry {
     },
 }
 
-/// Why something in a copy was not looked at.
+/// Why something in a copy was not examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnseenWhy {
-    /// There are more names than are looked at.
+    /// The maximum number of names is exceeded.
     TooMany,
-    /// Its path is longer than the system takes, or it changes while it is looked at, or it is closed to us.
+    /// Its path is too long for the system, it changes meanwhile, or it is unreadable.
     Closed,
 }
 
@@ -73,13 +74,13 @@ pub enum UnseenWhy {
 pub struct WorkspaceChange {
     /// The path from the top, byte for byte.
     pub path: PathBuf,
-    /// What stood there when the copy was made.
+    /// The entry when the copy was made.
     pub was: Option<CopyEntry>,
     /// What stands there now.
     pub now: Option<CopyEntry>,
 }
 
-/// What a copy held when it was made.
+/// The contents of a copy when it was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeManifest {
     pub(super) entries: BTreeMap<PathBuf, CopyEntry>,
@@ -104,7 +105,8 @@ impl TreeManifest {
         self.entries.is_empty()
     }
 
-    /// What is different now in the copy at `top`, sorted by path. What `passed_over` names at the top is not looked at.
+    /// Returns the current differences in the copy at `top`, sorted by path. Names at the top in
+    /// `passed_over` are skipped.
     ///
     /// # Errors
     ///
@@ -177,7 +179,7 @@ impl CopyWalk<'_> {
         }
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let bytes = u64::try_from(stat.st_size).unwrap_or_default();
-        // A file that is as large as it was may be the same; one that is not is read only where it is small.
+        // A file of unchanged size may be the same; one of another size is read only if small.
         let is_as_large = matches!(
             self.manifest.get(path), Some(CopyEntry::File { bytes: was, .. }) if *was == bytes
         );
@@ -213,7 +215,7 @@ impl CopyWalk<'_> {
     }
 }
 
-/// The digest of a file of this size; nothing where it has another one by now.
+/// Returns the digest of a file of this size; `None` if its size has changed.
 fn digest_of(file: File, size: u64) -> io::Result<Option<Digest>> {
     let mut digest = DigestWriter::default();
     let mut room = vec![0; usize::try_from(size.saturating_add(1)).unwrap_or(PIECE).min(PIECE)];

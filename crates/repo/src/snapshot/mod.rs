@@ -29,13 +29,13 @@ pub use ignored::{DependencyTree, IgnoredFiles, IgnoredLimits, IgnoredOptions, S
 pub use manifest::{CopyEntry, TreeManifest, UnseenWhy, WorkspaceChange};
 pub use tree_copy::{ContentCheck, FileContent, PathCheck, TreeCopy, TreeCopyOptions, TreeLimits, copy_tree};
 
-/// Tells why a path, relative to the top, must not reach the sandbox; nothing where it may.
+/// Returns why a path, relative to the top, must not reach the sandbox; `None` if it may.
 pub type SecretCheck = Arc<dyn Fn(&Path) -> Option<String> + Send + Sync>;
 
 /// What goes into a copy.
 #[derive(Clone)]
 pub struct SnapshotOptions {
-    /// Whether files that git does not know are copied too.
+    /// Whether untracked files are copied too.
     pub untracked: Untracked,
     /// Which paths hold secrets.
     pub secret: SecretCheck,
@@ -50,7 +50,7 @@ pub enum Untracked {
     Leave,
 }
 
-/// What was copied, how, and what was not.
+/// The copied files, the method, and the omissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotReport {
     /// How.
@@ -84,35 +84,35 @@ pub struct Omission {
 /// Why a path is not in a copy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OmitReason {
-    /// It holds a secret, as the check says.
+    /// It holds a secret, according to the check.
     Secret(String),
     /// It is a submodule or another repository.
     Repository,
     /// It is a socket, a pipe or a device.
     Special,
-    /// It is a link that leads out of the work tree.
+    /// It is a link out of the work tree.
     LeavesTree,
-    /// A directory on its way is a link.
+    /// A parent directory is a link.
     BehindLink,
     /// git tracks it, and it is not in the work tree.
     Missing,
     /// git tracks a file there, and there is a directory.
     Directory,
-    /// It may not be read.
+    /// It is not readable.
     Unreadable,
     /// It holds installed programs and packages.
     VirtualEnvironment,
     /// It holds installed packages.
     Packages,
-    /// It holds what tools can make again.
+    /// It has files that tools can recreate.
     Cache,
     /// It is a database, or a part of one.
     Database,
-    /// It is a link that leads nowhere, or back to itself.
+    /// It is a link to nothing, or to itself.
     Dangling,
     /// It is a link to something that was left out.
     LeadsToOmitted,
-    /// It is larger than what is copied.
+    /// It exceeds the size limit.
     TooLarge,
     /// It holds at least so much, which is more than is copied.
     TooMuch {
@@ -130,32 +130,32 @@ impl fmt::Display for OmitReason {
         f.write_str(match self {
             Self::Secret(why) => return write!(f, "holds a secret: {why}"),
             Self::TooMuch { files, bytes } => {
-                return write!(f, "holds {files} files or more with {bytes} bytes, too much to be copied");
+                return write!(f, "holds {files} files or more with {bytes} bytes, too much to copy");
             }
             Self::Repository => "is a repository of its own",
-            Self::Special => "is no file, directory or link",
-            Self::LeavesTree => "is a link that leads out of the work tree",
-            Self::BehindLink => "lies behind a link",
-            Self::Missing => "is tracked and not in the work tree",
+            Self::Special => "is not a file, directory or link",
+            Self::LeavesTree => "is a link out of the work tree",
+            Self::BehindLink => "is reached through a link",
+            Self::Missing => "is tracked but missing from the work tree",
             Self::Directory => "is a directory where git tracks a file",
-            Self::Unreadable => "may not be read",
+            Self::Unreadable => "is not readable",
             Self::VirtualEnvironment => "is a virtual environment",
             Self::Packages => "holds installed packages",
             Self::Cache => "is a cache",
             Self::Database => "is a database",
-            Self::Dangling => "is a link that leads nowhere",
+            Self::Dangling => "is a link to nothing",
             Self::LeadsToOmitted => "is a link to something that was left out",
-            Self::TooLarge => "is too large to be copied",
+            Self::TooLarge => "is too large to copy",
             Self::Own => "is Crucible's own",
         })
     }
 }
 
-/// Copies the work tree of `git` to `dest`, a directory that is not there yet or is empty.
+/// Copies the work tree of `git` to `dest`, a new or empty directory.
 ///
 /// # Errors
 ///
-/// Fails when `dest` is taken or cannot be written. What cannot be copied is no error but listed.
+/// Fails when `dest` is not empty or not writable. Files that cannot be copied are listed, not an error.
 pub async fn snapshot(
     git: &Git,
     dest: &Path,
@@ -190,7 +190,7 @@ pub async fn snapshot(
     prepare(dest)?;
     let source = Root::open(git.top())?;
     let target = Root::open(dest)?;
-    // The copying waits for disks; it has threads of its own, away from those that wait for the network.
+    // Copying waits for disks, so it has separate threads from those that wait for the network.
     let copied = tokio::task::spawn_blocking(move || {
         let directories = make_dirs(&target, &paths)?;
         let copied = copy::copy_all(&source, &target, &paths, None)?;
@@ -204,7 +204,7 @@ pub async fn snapshot(
     Ok(SnapshotReport { method: copied.method, files: copied.files, bytes: copied.bytes, omitted })
 }
 
-/// Copies plain files whose directories are there.
+/// Copies regular files into existing directories.
 pub(crate) fn copy_plain(source: &Root, target: &Root, paths: &[PathBuf]) -> Result<(), RepoError> {
     copy::copy_all(source, target, paths, None).map(drop)
 }
@@ -218,7 +218,7 @@ fn prepare(dest: &Path) -> Result<(), RepoError> {
     }
 }
 
-/// Makes the directories that hold these paths, and tells them, each before what it holds.
+/// Creates the parent directories of these paths and returns them, each before its contents.
 fn make_dirs<'a>(target: &Root, paths: &'a [PathBuf]) -> Result<Vec<&'a Path>, RepoError> {
     let mut dirs: BTreeSet<&Path> = BTreeSet::new();
     for path in paths {
@@ -228,7 +228,7 @@ fn make_dirs<'a>(target: &Root, paths: &'a [PathBuf]) -> Result<Vec<&'a Path>, R
             }
         }
     }
-    // A parent sorts before what it holds.
+    // A parent sorts before its contents.
     for dir in &dirs {
         target.make_dir(dir).map_err(|errno| target.fail("create", dir, errno))?;
     }

@@ -6,9 +6,9 @@
 //!
 //! What always holds: the original is only read; every file of the copy is in its manifest with the digest of its bytes.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use crucible_model::ByteLimit;
@@ -23,7 +23,7 @@ use super::{Omission, OmitReason, prepare};
 use crate::beneath::Root;
 use crate::error::RepoError;
 
-/// Tells why a path, relative to the top, stays out with all that it may hold; nothing where it may come along.
+/// Returns why a path, relative to the top, is excluded with all of its contents; `None` if it is included.
 pub type PathCheck = Arc<dyn Fn(&Path) -> Option<OmitReason> + Send + Sync>;
 
 /// Tells why a file that holds these bytes stays out. An error is one of reading.
@@ -33,7 +33,7 @@ pub type ContentCheck = Arc<dyn Fn(FileContent<'_>) -> io::Result<Option<OmitRea
 pub enum FileContent<'a> {
     /// All of it.
     Whole(&'a [u8]),
-    /// A large file, to be read to its end or until it is clear that it stays out.
+    /// A large file, to be read until its end or until it is clear that it is excluded.
     Large(&'a mut dyn Read),
 }
 
@@ -42,13 +42,13 @@ pub enum FileContent<'a> {
 pub struct TreeCopyOptions {
     /// Which paths stay out by their names.
     pub path: PathCheck,
-    /// Which files stay out by what they hold.
+    /// Which files are excluded by content.
     pub content: ContentCheck,
     /// How much is copied at most.
     pub limits: TreeLimits,
 }
 
-/// How much of a tree is looked at.
+/// Limits on a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeLimits {
     /// Names in all directories together.
@@ -57,7 +57,7 @@ pub struct TreeLimits {
     pub file: ByteLimit,
     /// Bytes of all files together.
     pub total: ByteLimit,
-    /// Bytes of one file that is new or of another size than before, and is read when the copy is looked at again.
+    /// Maximum bytes of a new or resized file that is read when the copy is compared.
     pub read: ByteLimit,
     /// How many omissions are listed.
     pub omissions: usize,
@@ -79,7 +79,7 @@ impl TreeLimits {
 pub struct TreeCopy {
     /// What it holds.
     pub manifest: TreeManifest,
-    /// What was left out, sorted by path; of a directory only its own path.
+    /// Omissions, sorted by path; a directory is one entry.
     pub omitted: Vec<Omission>,
     /// How many more were left out than are listed.
     pub more_omitted: u64,
@@ -87,17 +87,17 @@ pub struct TreeCopy {
     pub bytes: u64,
 }
 
-/// Copies the tree at `source` to `dest`, a directory that is not there yet or is empty.
+/// Copies the tree at `source` to `dest`, a new or empty directory.
 ///
 /// # Errors
 ///
-/// [`RepoError::TooLarge`] for more names or bytes than the limits; else when `dest` is taken or cannot be written. What cannot be copied
-/// is no error but listed.
+/// [`RepoError::TooLarge`] for more names or bytes than the limits; otherwise when `dest` is not empty or not
+/// writable. Files that cannot be copied are listed, not an error.
 pub async fn copy_tree(source: &Path, dest: &Path, options: &TreeCopyOptions) -> Result<TreeCopy, RepoError> {
     prepare(dest)?;
     let (from, to) = (Root::open(source)?, Root::open(dest)?);
     let options = options.clone();
-    // The copying waits for disks; it has threads of its own, away from those that wait for the network.
+    // Copying waits for disks, so it has separate threads from those that wait for the network.
     let copied = tokio::task::spawn_blocking(move || copy_all(&from, &to, &options)).await;
     copied.map_err(|error| RepoError::io("copy to", dest, io::Error::other(error)))?
 }
@@ -124,7 +124,7 @@ fn copy_all(from: &Root, to: &Root, options: &TreeCopyOptions) -> Result<TreeCop
     let copied = copy::copy_all(from, to, &walked.files, Some(&judging))?;
     walked.omitted.extend(copied.omitted);
     entries.extend(copied.entries);
-    for (link, outcome) in make_links(from, to, &walked.links)? {
+    for (link, outcome) in make_links(from, to, &walked.links, &BTreeSet::new())? {
         match outcome {
             Ok(target) => drop(entries.insert(link, CopyEntry::Link { target })),
             Err(reason) => walked.omitted.push(Omission { path: link, reason }),
@@ -137,7 +137,7 @@ fn copy_all(from: &Root, to: &Root, options: &TreeCopyOptions) -> Result<TreeCop
     Ok(TreeCopy { manifest: TreeManifest { entries }, omitted, more_omitted, bytes: copied.bytes })
 }
 
-/// What a tree holds, before anything of it was opened.
+/// The contents of a tree, before any file was opened.
 #[derive(Default)]
 struct Walked {
     directories: Vec<PathBuf>,
@@ -157,7 +157,7 @@ impl Walked {
             let names = match allowance.list(from, &directory) {
                 Listing::Names(names) => names,
                 Listing::TooMany => {
-                    let what = "the number of names in the project, counted in thousands,".to_owned();
+                    let what = "the number of names in the project, in thousands,".to_owned();
                     return Err(RepoError::TooLarge { what, limit: options.limits.entries as u64 / 1000 });
                 }
                 Listing::Closed(errno) if is_top => return Err(from.fail("list", &directory, errno)),
@@ -194,14 +194,14 @@ impl Walked {
                 }
             }
         }
-        // Neighbours lie together, and a directory comes before what it holds.
+        // Neighbours are adjacent, and a directory precedes its contents.
         self.directories.sort_unstable();
         self.files.sort_unstable();
         Ok(())
     }
 }
 
-/// Whether the directory says by its tag that it holds a cache.
+/// Returns whether the directory has a cache tag.
 fn has_tag(from: &Root, directory: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let Ok(fd) = from.open_file(&directory.join(CACHE_TAG), flags, Mode::empty()) else { return false };
@@ -211,8 +211,13 @@ fn has_tag(from: &Root, directory: &Path) -> bool {
 
 pub(super) type LinkOutcome = (PathBuf, Result<PathBuf, OmitReason>);
 
-/// Makes the links that lead, inside of the original, to what the copy has.
-pub(super) fn make_links(from: &Root, to: &Root, links: &[PathBuf]) -> Result<Vec<LinkOutcome>, RepoError> {
+/// Creates the links whose target inside the original is part of the copy, or lies in a tree that is mounted there later.
+pub(super) fn make_links(
+    from: &Root,
+    to: &Root,
+    links: &[PathBuf],
+    mounted: &BTreeSet<&Path>,
+) -> Result<Vec<LinkOutcome>, RepoError> {
     let mut outcomes = Vec::new();
     for link in links {
         let outcome = match from.read_link(link) {
@@ -228,12 +233,29 @@ pub(super) fn make_links(from: &Root, to: &Root, links: &[PathBuf]) -> Result<Ve
     }
     // Whether a link leads to something shows when all of them are there.
     for (link, outcome) in &mut outcomes {
-        if outcome.is_ok() && to.resolves_inside(link) != Some(true) {
+        let is_mounted = outcome.as_ref().is_ok_and(|target| {
+            let place = place_of(link, target);
+            place.ancestors().any(|above| mounted.contains(above))
+        });
+        if outcome.is_ok() && !is_mounted && to.resolves_inside(link) != Some(true) {
             to.unlink(link).map_err(|errno| to.fail("remove the link", link, errno))?;
             *outcome = Err(OmitReason::LeadsToOmitted);
         }
     }
     Ok(outcomes)
+}
+
+/// Where a link leads by its text.
+fn place_of(link: &Path, target: &Path) -> PathBuf {
+    let mut place = link.parent().map(Path::to_owned).unwrap_or_default();
+    for part in target.components() {
+        match part {
+            Component::ParentDir => drop(place.pop()),
+            Component::Normal(name) => place.push(name),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    place
 }
 
 fn judge_link(from: &Root, link: &Path, target: PathBuf) -> Result<PathBuf, OmitReason> {

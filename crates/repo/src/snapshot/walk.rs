@@ -1,7 +1,7 @@
-//! The names below a directory, listed without following a link.
+//! Lists the names below a directory without following links.
 //!
-//! What always holds: a directory comes before what it holds; names of one directory are in the order of their bytes; memory is bounded by
-//! [`TreeLimits::entries`].
+//! Invariants: a directory precedes its contents; names of one directory are in byte order; memory is bounded
+//! by [`TreeLimits::entries`].
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -24,7 +24,7 @@ pub(super) enum Listing {
     Closed(Errno),
 }
 
-/// How many names may still be looked at.
+/// Number of names that may still be examined.
 #[derive(Debug)]
 pub(super) struct Allowance {
     left: usize,

@@ -1,8 +1,9 @@
-//! The record of a change that is under way, by which the next process finishes it or takes it back.
+//! The record of a change in progress, with which the next process finishes or undoes it.
 //!
-//! It names files and digests, no contents. It may have been put there by somebody else, so it is believed in nothing before its owner
-//! agrees to what it claims; and what it may ask for is narrow: paths inside the root and not in git's or Crucible's own directory,
-//! directories on the way to them, and names that only a change of files makes.
+//! It names files and digests, no contents. It may have been put there by somebody else, so it is believed in
+//! nothing before its owner agrees to what it claims; and what it may ask for is narrow: paths inside the
+//! root and not in git's or Crucible's own directory, directories on the way to them, and names that only a
+//! change of files makes.
 
 use std::path::{Path, PathBuf};
 
@@ -29,9 +30,9 @@ pub(super) struct Journal {
     pub(super) stage: JournalStage,
     /// What the change was made for.
     purpose: Digest,
-    /// What the names beside the files are made of: 32 hexadecimal digits.
+    /// The random part of temporary names: 32 hexadecimal digits.
     token: String,
-    /// The directories that the change makes, from the top down.
+    /// The directories that the change creates, top down.
     pub(super) made: Vec<RepoPath>,
     pub(super) entries: Vec<JournalEntry>,
 }
@@ -44,9 +45,9 @@ pub(super) enum JournalStage {
     Staging,
     /// Every new content is there; files may have been changed.
     Ready,
-    /// The change failed; files may still have to be put back.
+    /// The change failed; files may still have to be restored.
     GivenUp,
-    /// Every file was changed; what lies beside them is being removed.
+    /// Every file was changed; temporary files are being removed.
     Clearing,
 }
 
@@ -59,12 +60,12 @@ pub(super) struct JournalEntry {
     pub(super) after: Option<Digest>,
 }
 
-/// The names that a change uses beside a file.
+/// The temporary names of a change beside a file.
 #[derive(Debug)]
 pub(super) struct BesideNames {
     /// Where the new content waits, and after the exchange the old one.
     pub(super) spare: PathBuf,
-    /// Where the old content goes when there is nothing to exchange it with.
+    /// Holds the old content if there is nothing to exchange it with.
     pub(super) old: PathBuf,
 }
 
@@ -111,7 +112,7 @@ impl Journal {
         })
     }
 
-    /// Reads the record at `path`; nothing where there is none.
+    /// Reads the record at `path`; `None` if there is none.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, TreeEditError> {
         let bytes = match fs::read_regular_up_to(path, MAX_JOURNAL) {
             Ok(bytes) => bytes,
@@ -121,11 +122,11 @@ impl Journal {
         let refuse = |why: String| TreeEditError::Journal { path: path.to_owned(), why };
         let journal: Self = serde_json::from_slice(&bytes).map_err(|error| refuse(error.to_string()))?;
         if journal.schema_version != SCHEMA {
-            return Err(refuse(format!("it is no {SCHEMA}")));
+            return Err(refuse(format!("its schema_version is not {SCHEMA}")));
         }
         let is_token = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
         if journal.token.len() != 32 || !journal.token.bytes().all(is_token) {
-            return Err(refuse("its token is none".to_owned()));
+            return Err(refuse("its token is invalid".to_owned()));
         }
         let paths = journal.entries.iter().map(|entry| &entry.path).chain(&journal.made);
         for path in paths {
@@ -138,12 +139,12 @@ impl Journal {
             new.into_iter().any(|entry| entry.parent().starts_with(made))
         };
         if let Some(made) = journal.made.iter().find(|made| !is_on_the_way(made)) {
-            return Err(refuse(format!("{made} is on the way to none of its files")));
+            return Err(refuse(format!("{made} is not a parent of any of its files")));
         }
         Ok(Some(journal))
     }
 
-    /// What it says that the change is.
+    /// Returns the change that the record claims.
     pub(super) fn claim(&self) -> EditClaim {
         EditClaim { purpose: self.purpose, edits: self.entries.iter().map(JournalEntry::claimed).collect() }
     }
@@ -166,7 +167,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The names beside the file of this number.
+    /// Returns the temporary names beside the file of this number.
     pub(super) fn names(&self, index: usize) -> BesideNames {
         let name = |end: &str| PathBuf::from(format!(".crucible-edit-{}-{index}.{end}", self.token));
         BesideNames { spare: name("new"), old: name("old") }

@@ -1,4 +1,4 @@
-//! What stands at a path: read once, from an open file, without following a link.
+//! Examines a path: read once, from an open file, without following a link.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -48,7 +48,7 @@ impl Look {
         }
     }
 
-    /// Whether nothing stands there.
+    /// Returns whether nothing exists there.
     pub(super) fn is_nothing(&self) -> bool {
         matches!(self, Self::Nothing)
     }
@@ -61,7 +61,7 @@ pub(super) fn look(dir: &Root, path: &Path, limit: ByteLimit) -> Result<Look, Er
         Ok(fd) => fd,
         Err(Errno::NOENT) => return Ok(Look::Nothing),
         Err(Errno::LOOP) => return Ok(Look::Link),
-        // A part of the way is no directory; a socket, or a device without a driver.
+        // A parent is not a directory; or a socket, or a device without a driver.
         Err(Errno::NOTDIR | Errno::NXIO | Errno::NODEV) => return Ok(Look::Other),
         Err(errno) => return Err(errno),
     };
@@ -78,7 +78,7 @@ pub(super) fn look(dir: &Root, path: &Path, limit: ByteLimit) -> Result<Look, Er
     Ok(Look::File(Box::new(PlainFile { digest: Digest::of(&bytes), bytes, meta })))
 }
 
-/// The digest of the plain file at `path`; a link or a directory has none.
+/// Returns the digest of the regular file at `path`; a link or a directory has none.
 pub(super) fn glance(dir: &Root, path: &Path) -> Result<Look, Errno> {
     look(dir, path, ByteLimit(MAX_EDITED_BYTES))
 }
@@ -90,7 +90,7 @@ pub(super) struct Target<'a> {
     pub(super) after: Option<&'a [u8]>,
     /// Of the file that is there.
     pub(super) meta: Option<Metadata>,
-    /// What it is where none is there.
+    /// The kind of file to create if none exists.
     pub(super) new_file: NewFile,
 }
 
@@ -100,7 +100,7 @@ impl Target<'_> {
         self.after.map(Digest::of) != self.before
     }
 
-    /// What tells the file from every other one.
+    /// Returns a unique identity of the file.
     pub(super) fn identity(&self) -> Option<(u64, u64)> {
         self.meta.as_ref().map(|meta| (meta.dev(), meta.ino()))
     }
@@ -151,7 +151,7 @@ pub(super) fn check<'a>(root: &Root, edit: &'a TreeEdit) -> Result<Target<'a>, T
     })
 }
 
-/// Reads a file as [`check`] looks at it, behind links where they may be followed.
+/// Reads a file as [`check`] examines it, behind links if they may be followed.
 pub(super) fn read(
     root: &Root,
     root_path: &Path,
@@ -171,8 +171,8 @@ pub(super) fn read(
     Err(TreeEditError::Blocked { path: path.clone(), why })
 }
 
-/// Where a path leads when links inside the root may be followed. Whoever uses the result follows none, so a link that
-/// appears afterwards is refused.
+/// Resolves a path if links inside the root may be followed. The result is used without following links, so a
+/// link that appears later is refused.
 fn real_path(root: &Path, path: &RepoPath, links: LinkPolicy) -> Result<RepoPath, TreeEditError> {
     if links == LinkPolicy::Refuse {
         return Ok(path.clone());
@@ -184,7 +184,7 @@ fn real_path(root: &Path, path: &RepoPath, links: LinkPolicy) -> Result<RepoPath
     let mut missing: VecDeque<OsString> = VecDeque::new();
     let real = loop {
         match there.symlink_metadata() {
-            // A link that leads nowhere is none that could be followed.
+            // A broken link cannot be followed.
             Ok(_) => break std::fs::canonicalize(&there).map_err(|_| leads_out())?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 missing.push_front(there.file_name().ok_or_else(leads_out)?.to_owned());

@@ -46,11 +46,11 @@ pub const MAX_EDITED_BYTES: u64 = 16 << 20;
 pub struct TreeEdit {
     /// The file, from the root on.
     pub path: RepoPath,
-    /// The SHA-256 of what it has to hold until then; nothing where it must not be there.
+    /// The SHA-256 of the required old content; `None` if the file must not exist.
     pub before: Option<Digest>,
-    /// Its new content, byte for byte; nothing where it goes away.
+    /// The new content, byte for byte; `None` to remove the file.
     pub after: Option<Vec<u8>>,
-    /// What it is where it is new; a file that is there keeps its permission bits.
+    /// The kind of a new file; an existing one keeps its permission bits.
     pub new_file: NewFile,
 }
 
@@ -64,29 +64,29 @@ pub enum NewFile {
     Executable,
 }
 
-/// What a symbolic link on the way to a file means.
+/// How a symbolic link in a file's path is treated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LinkPolicy {
     /// The file is refused.
     #[default]
     Refuse,
-    /// It is followed to a file below the same root and not in git's own directory.
+    /// It is followed to a file below the same root, outside git's own directory.
     InsideProject,
 }
 
-/// Where the record of a change is kept while it is under way, and which record is believed there.
+/// The place of the record of a change in progress, and which record is accepted.
 #[derive(Clone, Copy)]
 pub struct EditJournal<'a> {
-    /// A file in a directory that is there, and for this alone. Nobody whose word is not taken may write it: not a file of the
-    /// tree that is changed.
+    /// A file in an existing directory, used only for this. Only trusted users may write it; it must not be
+    /// in the changed tree.
     pub path: &'a Path,
-    /// What the change is made for: a record of anything else is refused.
+    /// The purpose of the change: a record with another purpose is refused.
     pub purpose: Digest,
-    /// Whether what a record says of its change is what its owner knows of it.
+    /// Whether a record's claim matches what its owner knows.
     pub agrees: &'a dyn Fn(&EditClaim) -> bool,
 }
 
-/// What a record says of the change that it was made for.
+/// The change that a record claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditClaim {
     /// What the change was made for.
@@ -95,14 +95,14 @@ pub struct EditClaim {
     pub edits: Vec<ClaimedEdit>,
 }
 
-/// What a record says of one file.
+/// The claim of a record about one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimedEdit {
-    /// The file, where it lies without links.
+    /// The file's path without links.
     pub path: RepoPath,
-    /// What it held; nothing where it was not there.
+    /// The old content; `None` if it did not exist.
     pub before: Option<Digest>,
-    /// What it is to hold; nothing where it goes away.
+    /// The new content; `None` if it is removed.
     pub after: Option<Digest>,
 }
 
@@ -142,13 +142,13 @@ pub enum EditObstacle {
     Changed,
     /// It is gone.
     Missing,
-    /// Something stands where the new file is to be.
+    /// Something exists at the path of the new file.
     InTheWay,
-    /// It is a symbolic link, or a directory on its way is one.
+    /// It is a symbolic link, or a parent directory is one.
     Link,
-    /// It is a link that leads nowhere, or out of the root or into git's own directory.
+    /// It is a broken link, or a link out of the root or into git's own directory.
     LeadsOut,
-    /// It is no plain file, or a part of its way is no directory.
+    /// It is not a regular file, or a parent is not a directory.
     NoFile,
     /// It is larger than [`MAX_EDITED_BYTES`].
     TooLarge,
@@ -167,15 +167,15 @@ impl fmt::Display for EditObstacle {
         f.write_str(match self {
             Self::Changed => "it changed since",
             Self::Missing => "it is gone",
-            Self::InTheWay => "something else stands there",
-            Self::Link => "it is a symbolic link or lies behind one",
-            Self::LeadsOut => "it is a link that leads nowhere, out of the project or into git's directory",
-            Self::NoFile => "it is no plain file",
+            Self::InTheWay => "something else is at this path",
+            Self::Link => "it is a symbolic link or is reached through one",
+            Self::LeadsOut => "it is a link to nothing, out of the project or into git's directory",
+            Self::NoFile => "it is not a regular file",
             Self::TooLarge => "it is too large to be replaced",
             Self::OtherMode => "its mode would change, and only contents are written here",
             Self::ReadOnly => "it is read-only",
             Self::OtherOwner => "it belongs to another user",
-            Self::Twice => "two of the changes reach this same file",
+            Self::Twice => "two of the changes name this file",
         })
     }
 }
@@ -183,7 +183,7 @@ impl fmt::Display for EditObstacle {
 /// Why files were not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeEditError {
-    /// A file is not what it has to be. Nothing was changed.
+    /// A file is not in the required state. Nothing was changed.
     #[error("{path}: {why}")]
     Blocked {
         /// The file.
@@ -195,21 +195,20 @@ pub enum TreeEditError {
     #[error(transparent)]
     Repo(#[from] RepoError),
     /// The journal of an earlier change cannot be read. Nothing was changed.
-    #[error("{}: it is no record of a change to files ({why}); look whether all files are well, and remove it", path.display())]
+    #[error("{} is not a valid record of a file change ({why}); check your files, then remove it", path.display())]
     Journal {
         /// The journal.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
     },
-    /// The change is in some of its files and can neither be finished nor taken back.
+    /// The change is partly done and can be neither finished nor undone.
     #[error(
-        "a change of files was begun and can be neither finished nor taken back: {} ({cause}); put that right and try again, or see to \
-         these files yourself and then remove {}, the record of it",
+        "an interrupted change can be neither finished nor undone: {} ({cause}); fix the cause and try again, or check these files yourself and then remove its record {}",
         paths.join(", "), journal.display()
     )]
     NotTakenBack {
-        /// The files that stand in the way: not as they were, or out of reach.
+        /// The obstructing files: changed or unreachable.
         paths: Vec<String>,
         /// What is wrong with them.
         cause: String,
@@ -233,17 +232,19 @@ impl From<CanonicalError> for TreeEditError {
 /// A file as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeFile {
-    /// What it holds; nothing where there is no file.
+    /// The content; `None` if there is no file.
     pub bytes: Option<Vec<u8>>,
-    /// Where it lies, without links: another path than was named where that leads through one.
+    /// The path without links; differs from the given one if that leads through a link.
     pub real: RepoPath,
 }
 
-/// Reads a file below `root`, and tells where it lies. Whoever changes it afterwards names that place: [`edit_tree`] follows no link.
+/// Reads a file below `root`, and returns its real path. Use that path to change it: [`edit_tree`] follows no
+/// link.
 ///
 /// # Errors
 ///
-/// [`TreeEditError::Blocked`] for what is no plain file, lies behind a link or is larger than `limit`.
+/// [`TreeEditError::Blocked`] if it is not a regular file, is reached through a link or is larger than
+/// `limit`.
 pub fn read_tree_file(
     root: &Path,
     path: &RepoPath,
@@ -253,13 +254,13 @@ pub fn read_tree_file(
     look::read(&Root::open(root)?, root, path, links, limit)
 }
 
-/// Changes files below `root`: all of them, or none. No link is followed. What a killed process left of this same change is finished or
-/// taken back first.
+/// Changes files below `root`: all of them, or none. Links are not followed. An interrupted attempt at the
+/// same change is first finished or undone.
 ///
 /// # Errors
 ///
-/// [`TreeEditError::Blocked`] names the first file that is not as it has to be. After any error but
-/// [`TreeEditError::NotTakenBack`] every file is as it was.
+/// [`TreeEditError::Blocked`] names the first file in the wrong state. After any error except
+/// [`TreeEditError::NotTakenBack`] every file is unchanged.
 pub fn edit_tree(
     root: &Path,
     edits: &[TreeEdit],
@@ -273,11 +274,11 @@ pub fn edit_tree(
 enum EditStep {
     /// Every file was looked at.
     Checked,
-    /// The journal names what is to come.
+    /// The journal is written.
     Noted,
-    /// The new content of this file stands beside it.
+    /// The new content of this file is staged beside it.
     Staged(usize),
-    /// The journal says that all new contents are there.
+    /// The journal records that all new contents are staged.
     Ready,
     /// The new content of this file is in its place.
     Swapped(usize),
@@ -285,11 +286,11 @@ enum EditStep {
     Done,
     /// The journal says so.
     Clearing,
-    /// What was beside this file is gone.
+    /// The temporary files of this file are removed.
     Cleared(usize),
 }
 
-/// [`edit_tree`], which tells `watch` of every step.
+/// [`edit_tree`], which reports every step to `watch`.
 fn edit_watched(
     root: &Root,
     edits: &[TreeEdit],
@@ -331,7 +332,8 @@ fn edit_watched(
         }
     };
     if let Err(error) = swap_all(&targets, &journal, &dirs, watch) {
-        // From here on the only way is back, also for the next process. Where that cannot be written, we are the one to go it.
+        // From here on the change can only be undone, also by the next process. If the journal cannot be
+        // written, this process must undo it.
         journal.stage = JournalStage::GivenUp;
         let _is_gone_anyway = journal.write(journal_path);
         recover::take_back(root, &journal)
@@ -340,8 +342,9 @@ fn edit_watched(
         return Err(error);
     }
     watch(EditStep::Done);
-    // The change stands; what cannot be cleared now is cleared by the next one, because its journal stays. Nothing goes before the journal
-    // says that it may: what is missing beside a file is somebody else's doing until then.
+    // The change is complete; the next process removes what cannot be removed now, because the journal stays.
+    // Nothing is removed before the journal allows it: until then a missing temporary file was removed by
+    // someone else.
     journal.stage = JournalStage::Clearing;
     if journal.write(journal_path).is_err() {
         return Ok(targets.iter().map(Target::edited).collect());
@@ -358,7 +361,8 @@ fn edit_watched(
     Ok(targets.iter().map(Target::edited).collect())
 }
 
-/// Removes what a failed change left. What cannot be removed now is removed by the next change, because the journal stays.
+/// Removes the rest of a failed change. The next change removes what cannot be removed now, because the
+/// journal stays.
 fn give_up(root: &Root, journal: &Journal, journal_path: &Path) {
     if recover::clear(root, journal).is_ok() {
         let _cleared_by_the_next_change = Journal::remove(journal_path);

@@ -1,11 +1,12 @@
-//! What a killed process left: finished, or taken back.
+//! Recovery after a killed process: the change is finished or undone.
 //!
-//! What is there is told by digests: each of the three names of a file holds the old content, the new one, nothing, or something that
-//! somebody else put there. The journal says only whether a file may have been changed, and whether what lies beside the files may have been
-//! cleared away. What lay beside a file may be gone although nothing was cleared: whoever tidies up a work tree takes it for rubbish.
+//! Digests show the state: each of a file's three names has the old content, the new one, nothing, or foreign
+//! content. The journal says only whether a file may have been changed, and whether what lies beside the
+//! files may have been cleared away. What lay beside a file may be gone although nothing was cleared: whoever
+//! tidies up a work tree takes it for rubbish.
 //!
-//! What always holds: an outcome is told where every file was looked at; where neither way leads to the end, the journal stays, and
-//! the files with it.
+//! What always holds: an outcome is told where every file was looked at; where neither way leads to the end,
+//! the journal stays, and the files with it.
 
 use std::path::Path;
 
@@ -38,9 +39,9 @@ pub enum EditRecovery {
 pub struct RecoveredEdit {
     /// What became of it.
     pub outcome: EditRecovery,
-    /// The files of the change; none where it had come to none of them.
+    /// The files of the change; empty if it had changed none.
     pub files: Vec<RepoPath>,
-    /// Those of them that are neither as they were nor as the change makes them: somebody went on with them.
+    /// Those with neither the old nor the new content: they were edited since.
     pub went_on: Vec<RepoPath>,
 }
 
@@ -52,7 +53,8 @@ impl RecoveredEdit {
     }
 }
 
-/// Makes the new content of a file from its old one (nothing for a new file), where what waited beside it is gone.
+/// Computes the new content of a file from its old one (`None` for a new file), if the staged content is
+/// gone.
 pub type RemadeContent<'a> = &'a dyn Fn(&ClaimedEdit, Option<&[u8]>) -> Option<Vec<u8>>;
 
 /// How far one file had come.
@@ -60,13 +62,13 @@ pub type RemadeContent<'a> = &'a dyn Fn(&ClaimedEdit, Option<&[u8]>) -> Option<V
 enum EntryState {
     /// It holds the old content, or that was set aside, and the new one waits.
     Waits,
-    /// The same, and what waited is gone.
+    /// The same, and the staged content is gone.
     Bare,
-    /// It was changed, and can be put back; somebody may have gone on from there.
+    /// Changed, and can be restored; may have been edited since.
     Changed,
-    /// It is as the change makes it, and its old content is gone.
+    /// It has the new content, and its old content is gone.
     Settled,
-    /// It holds something else, and nothing beside it tells whether the change came before that.
+    /// It has other content, and nothing shows whether the change came first.
     Unclear,
     /// Somebody else changed it before the change came to it.
     Foreign,
@@ -74,18 +76,18 @@ enum EntryState {
     Unreachable,
 }
 
-/// Finishes the change that the journal tells of where every file of it is still what it was made for, and takes it back otherwise.
-/// A journal whose claim does not agree with what its owner knows changes nothing.
+/// Finishes the change in the journal if every file is still in the expected state, and undoes it otherwise.
+/// A journal whose claim does not match what its owner knows changes nothing.
 ///
 /// # Errors
 ///
-/// [`TreeEditError::NotTakenBack`] where neither way leads to the end. Fails when the journal is none or is of another change, or when the
-/// file system refuses. The journal stays then for the next time.
+/// [`TreeEditError::NotTakenBack`] if neither is possible. Fails when the journal is none or is of another
+/// change, or when the file system refuses. The journal stays then for the next time.
 pub fn recover_tree_edit(root: &Path, journal: &EditJournal<'_>) -> Result<RecoveredEdit, TreeEditError> {
     recover(&Root::open(root)?, journal)
 }
 
-/// [`recover_tree_edit`] by somebody who can make the new contents again.
+/// [`recover_tree_edit`] for a caller that can compute the new contents again.
 ///
 /// # Errors
 ///
@@ -98,11 +100,11 @@ pub fn recover_tree_edit_remaking(
     recover_remaking(&Root::open(root)?, journal, remade)
 }
 
-/// What a change that may be under way is of; nothing where there is none. Nothing is changed, and nothing of it is believed.
+/// Returns the claim of a change that may be in progress, if any. Nothing is changed or trusted.
 ///
 /// # Errors
 ///
-/// Fails when there is a journal that cannot be read.
+/// Fails when the journal cannot be read.
 pub fn tree_edit_under_way(journal: &Path) -> Result<Option<EditClaim>, TreeEditError> {
     Ok(Journal::read(journal)?.map(|journal| journal.claim()))
 }
@@ -124,7 +126,7 @@ pub(super) fn recover_remaking(
     let claim = journal.claim();
     if claim.purpose != place.purpose || !(place.agrees)(&claim) {
         let names: Vec<&str> = claim.edits.iter().map(|edit| edit.path.as_str()).take(NAMED).collect();
-        let why = format!("it is of another change than the one that is known here, of {}", names.join(", "));
+        let why = format!("it belongs to a different change than the expected one, of {}", names.join(", "));
         return Err(TreeEditError::Journal { path: place.path.to_owned(), why });
     }
     let states = states(root, &journal)?;
@@ -134,7 +136,7 @@ pub(super) fn recover_remaking(
         JournalStage::Ready => settle(root, &journal, &states, place.path, remade)?,
         JournalStage::GivenUp => {
             take_back(root, &journal)
-                .map_err(|paths| stuck(paths, "it was given up".to_owned(), place.path))?;
+                .map_err(|paths| stuck(paths, "the change was abandoned".to_owned(), place.path))?;
             EditRecovery::TakenBack
         }
         JournalStage::Clearing => EditRecovery::Finished,
@@ -150,12 +152,13 @@ pub(super) fn recover_remaking(
     Ok(RecoveredEdit { outcome, files, went_on })
 }
 
-/// Refuses to go on where a directory is gone or became a link: what lies beside the files in it is out of reach, and so are they.
+/// Fails if a directory is missing or became a link, because its files and their temporary files are out of
+/// reach.
 fn reachable(journal: &Journal, states: &[EntryState], journal_path: &Path) -> Result<(), TreeEditError> {
     let lost = |(_, state): &(&JournalEntry, &EntryState)| **state == EntryState::Unreachable;
     let lost: Vec<&JournalEntry> =
         journal.entries.iter().zip(states).filter(lost).map(|(entry, _)| entry).collect();
-    // Where nothing was changed yet, a file that was to go away has nothing beside it.
+    // If nothing was changed yet, a file to be removed has no temporary files.
     let is_of_use = |entry: &&JournalEntry| journal.stage != JournalStage::Staging || entry.after.is_some();
     let paths: Vec<String> = lost.into_iter().filter(is_of_use).map(|entry| entry.path.to_string()).collect();
     match paths.is_empty() {
@@ -166,7 +169,7 @@ fn reachable(journal: &Journal, states: &[EntryState], journal_path: &Path) -> R
     }
 }
 
-/// Brings a change to one of its two ends after which files may have been changed and nothing beside them was cleared.
+/// Finishes or undoes a change that may have changed files but removed no temporary files.
 fn settle(
     root: &Root,
     journal: &Journal,
@@ -203,22 +206,22 @@ fn settle(
         take_back(root, journal).map_err(|paths| stuck(paths, cause, journal_path))?;
         return Ok(EditRecovery::TakenBack);
     }
-    // What cannot be put back leaves only the way forward.
+    // If a file cannot be restored, the change can only be finished.
     let settled = || {
         let is_settled = |(_, state): &(&JournalEntry, &EntryState)| **state == EntryState::Settled;
         let settled = journal.entries.iter().zip(states).filter(is_settled);
         settled.map(|(entry, _)| entry.path.to_string()).collect::<Vec<_>>()
     };
-    let beside = "what was kept beside them is gone";
+    let beside = "their saved copies are gone";
     if let Some(other) = lost.first() {
         let cause =
-            format!("{beside}, and the change cannot go on, because {} changed meanwhile", other.path);
+            format!("{beside}, and the change cannot be finished because {} changed meanwhile", other.path);
         return Err(stuck(settled(), cause, journal_path));
     }
     let failed = match remake_all(root, journal, states, remade) {
         Ok(true) => finish_all(root, journal, states).err(),
         Ok(false) => {
-            let cause = format!("{beside}, and so is what the other files were to become");
+            let cause = format!("{beside}, and so is the new content of the other files");
             return Err(stuck(settled(), cause, journal_path));
         }
         Err(error) => Some(error),
@@ -239,7 +242,7 @@ fn finish_all(root: &Root, journal: &Journal, states: &[EntryState]) -> Result<(
     Ok(())
 }
 
-/// Puts the new contents beside the files again where they are gone: all, or none and `false` where one cannot be made.
+/// Stages missing new contents again: all, or none and `false` if one cannot be computed.
 fn remake_all(
     root: &Root,
     journal: &Journal,
@@ -273,7 +276,7 @@ fn remake_all(
     Ok(true)
 }
 
-/// The files that are neither what they were nor what the change makes of them.
+/// Returns the files with neither the old nor the new content.
 fn others(root: &Root, journal: &Journal, outcome: EditRecovery) -> Result<Vec<RepoPath>, TreeEditError> {
     let mut others = Vec::new();
     for entry in &journal.entries {
@@ -292,12 +295,12 @@ fn others(root: &Root, journal: &Journal, outcome: EditRecovery) -> Result<Vec<R
     Ok(others)
 }
 
-/// The error for files that could not be put back.
+/// Returns the error for files that could not be restored.
 pub(super) fn stuck(paths: Vec<String>, cause: String, journal: &Path) -> TreeEditError {
     TreeEditError::NotTakenBack { paths, cause, journal: journal.to_owned() }
 }
 
-/// Puts the old content of every file back into its place. `Err` names those where that is not possible.
+/// Restores the old content of every file. `Err` names those for which that is not possible.
 pub(super) fn take_back(root: &Root, journal: &Journal) -> Result<(), Vec<String>> {
     let mut stuck = Vec::new();
     for (index, entry) in journal.entries.iter().enumerate().rev() {
@@ -308,7 +311,7 @@ pub(super) fn take_back(root: &Root, journal: &Journal) -> Result<(), Vec<String
     if stuck.is_empty() { Ok(()) } else { Err(stuck) }
 }
 
-/// Removes what a change left beside the files, and the directories that it made where they are empty.
+/// Removes the temporary files of a change, and its new directories if they are empty.
 pub(super) fn clear(root: &Root, journal: &Journal) -> Result<(), RepoError> {
     for (index, entry) in journal.entries.iter().enumerate() {
         clear_one(root, journal, index, entry)?;
@@ -320,7 +323,7 @@ pub(super) fn clear(root: &Root, journal: &Journal) -> Result<(), RepoError> {
     Ok(())
 }
 
-/// Removes what a change left beside one file; for a file that went away also the directories that are empty now.
+/// Removes the temporary files of one file; for a removed file also directories that became empty.
 pub(super) fn clear_one(
     root: &Root,
     journal: &Journal,
@@ -329,13 +332,13 @@ pub(super) fn clear_one(
 ) -> Result<(), RepoError> {
     let dir = match root.below(entry.parent()) {
         Ok(dir) => dir,
-        // Where the directory is gone, so is what was in it.
+        // If the directory is gone, so are its contents.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
         Err(errno) => return Err(root.fail("open", entry.parent(), errno)),
     };
     let beside = journal.names(index);
     for name in [&beside.spare, &beside.old] {
-        // A read-only file system refuses to remove even what is not there.
+        // A read-only file system refuses even to remove a missing file.
         let is_there = !matches!(dir.stat(name), Err(Errno::NOENT));
         match dir.unlink(name) {
             Ok(()) | Err(Errno::NOENT) => {}
@@ -354,7 +357,7 @@ pub(super) fn clear_one(
     Ok(())
 }
 
-/// Puts one file back; tells whether it is what it was, or what somebody else made of it before us.
+/// Restores one file; returns whether it has the old content, or foreign content from before the change.
 fn put_back(
     root: &Root,
     journal: &Journal,
@@ -362,14 +365,14 @@ fn put_back(
     entry: &JournalEntry,
 ) -> Result<bool, Errno> {
     let dir = match root.below(entry.parent()) {
-        // In a directory that is not made yet, or not any more, nothing is to be put back.
+        // If the directory does not exist, there is nothing to restore.
         Err(Errno::NOENT) if is_to_be_made(root, journal, entry) => return Ok(true),
         dir => dir?,
     };
     let target = glance(&dir, entry.name())?;
     let Some(before) = entry.before else {
         let is_ours = entry.after.is_some() && target.digest() == entry.after;
-        // While the new content still waits, what stands there is somebody else's.
+        // While the new content is still staged, the file's content is foreign.
         if is_ours && glance(&dir, &beside.spare)?.is_nothing() {
             dir.unlink(entry.name())?;
         }
@@ -382,7 +385,7 @@ fn put_back(
         }
     }
     let Some(holder) = holder else {
-        // The change did not come to this file, or it was put back; only one that is as the change makes it is not.
+        // The change did not reach this file, or it was restored; only a file with the new content is not.
         let waits = entry.after.is_some() && glance(&dir, &beside.spare)?.digest() == entry.after;
         return Ok(waits || target.digest().is_none() || target.digest() != entry.after);
     };
@@ -396,7 +399,7 @@ fn put_back(
     Ok(target.digest() == Some(before))
 }
 
-/// Goes on with a file that holds its old content, or nothing where it was set aside.
+/// Finishes a file with its old content, or one that was set aside.
 fn finish(root: &Root, beside: &BesideNames, entry: &JournalEntry) -> Result<(), Fault> {
     let dir = root.below(entry.parent())?;
     if entry.before.is_some() && entry.after.is_some() && glance(&dir, entry.name())?.is_nothing() {
@@ -420,7 +423,7 @@ fn state(
 ) -> Result<EntryState, TreeEditError> {
     let dir = match root.below(entry.parent()) {
         Ok(dir) => dir,
-        // The change makes the directory itself, and takes it away again.
+        // The change creates the directory itself, and removes it again.
         Err(Errno::NOENT) if is_to_be_made(root, journal, entry) => return Ok(EntryState::Bare),
         // A directory that is empty now was removed with the last file of it.
         Err(Errno::NOENT) if journal.stage == JournalStage::Clearing && entry.after.is_none() => {
@@ -465,7 +468,7 @@ fn state(
     })
 }
 
-/// Whether the directory of this file is one that the change makes, in one that is there.
+/// Returns whether the change creates this file's directory inside an existing one.
 fn is_to_be_made(root: &Root, journal: &Journal, entry: &JournalEntry) -> bool {
     let is_made = |path: &Path| journal.made.iter().any(|made| Path::new(made.as_str()) == path);
     is_made(entry.parent())

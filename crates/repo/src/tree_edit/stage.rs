@@ -1,4 +1,4 @@
-//! Writing the new contents beside their targets.
+//! Writes the new contents to temporary files beside their targets.
 
 use std::fs::File;
 use std::io::Write;
@@ -68,7 +68,7 @@ fn write(
     let spare = journal.names(index).spare;
     let fail = |errno| dir.fail("write", &spare, errno);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    // For this user alone until it is whole: what the file holds may be for few eyes.
+    // Private to this user until complete, because the content may be confidential.
     let fd = dir.open_file(&spare, flags, Mode::from_raw_mode(0o600)).map_err(fail)?;
     let mut file = File::from(fd);
     file.write_all(content).map_err(|error| fail(errno_of(error)))?;

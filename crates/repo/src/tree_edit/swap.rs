@@ -1,4 +1,4 @@
-//! Putting one file's new content into its place, so that what was there stays beside it.
+//! Exchanges a file with its staged content, so that the old content stays beside it.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::beneath::Root;
 
 /// Why a file did not change places.
 pub(super) enum Fault {
-    /// It is not what it was when it was looked at.
+    /// It changed since it was examined.
     Obstacle(EditObstacle),
     /// The file system refused.
     System(Errno),
@@ -78,7 +78,7 @@ pub(super) fn move_to_free(dir: &Root, from: &Path, to: &Path) -> Result<(), Fau
     }
 }
 
-/// Moves the file aside, and back again when it was not what was expected.
+/// Moves the file aside, and back again if it is not the expected one.
 fn set_aside(dir: &Root, name: &Path, old: &Path, before: Digest) -> Result<(), Fault> {
     match move_to_free(dir, name, old) {
         Err(Fault::System(Errno::NOENT)) => return Err(Fault::Obstacle(EditObstacle::Missing)),

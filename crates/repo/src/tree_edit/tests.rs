@@ -1,4 +1,4 @@
-//! Real files, and what hostile hands and dying processes do to them.
+//! Tests on real files, with hostile changes and killed processes.
 
 #![expect(
     clippy::disallowed_methods,
@@ -32,7 +32,7 @@ enum Renaming {
 }
 
 thread_local! {
-    /// What happens each time before a file system that cannot do it is asked to exchange names, or to rename to a free one.
+    /// Called before a file system without exchange is asked to exchange names, or to rename to a free one.
     static BEFORE_REFUSAL: RefCell<Box<dyn FnMut(RenameFlags)>> = RefCell::new(Box::new(|_| {}));
 }
 
@@ -58,7 +58,7 @@ impl Renaming {
     }
 }
 
-/// What the changes here are made for.
+/// The purpose of these changes.
 fn purpose() -> Digest {
     Digest::of(b"these tests")
 }
@@ -107,7 +107,7 @@ impl Desk {
         self.at(path).metadata().unwrap().permissions().mode() & 0o7777
     }
 
-    /// Every path below the project with its content, links as where they lead, directories without one.
+    /// Lists every path below the project with its content; links with their targets, directories without.
     fn tree(&self) -> BTreeMap<String, String> {
         let mut tree = BTreeMap::new();
         let mut open = vec![self.root()];
@@ -140,7 +140,7 @@ impl Desk {
         assert!(left.is_empty(), "{left:?}");
     }
 
-    /// The edits are refused for this, and nothing is changed.
+    /// Checks that the edits are refused for this reason and nothing changes.
     fn assert_blocked(&self, edits: &[TreeEdit], at: &str, expected: EditObstacle) {
         let before = self.tree();
         match self.edit(edits) {
@@ -332,7 +332,7 @@ fn a_link_is_followed_on_request_and_only_to_a_place_inside() {
     assert!(matches!(long, Err(TreeEditError::Blocked { why: EditObstacle::TooLarge, .. })), "{long:?}");
 }
 
-/// What somebody else does between the look and the change, and what comes of it.
+/// Foreign changes between the check and the edit, and their results.
 #[test]
 fn what_happens_between_the_look_and_the_change_is_noticed_and_kept() {
     type Meddle = fn(&Desk);
@@ -406,7 +406,7 @@ fn what_happens_between_the_look_and_the_change_is_noticed_and_kept() {
     }
 }
 
-/// Without an exchange there is a moment at which the old file is aside and nothing in its place.
+/// Without an exchange, there is a moment with the old file set aside and nothing in its place.
 #[test]
 fn what_is_put_where_the_old_file_was_just_set_aside_is_kept_and_so_is_the_old_one() {
     let desk = Desk::new(&[("a.txt", "a"), ("b.txt", "b")]);
@@ -426,7 +426,7 @@ fn what_is_put_where_the_old_file_was_just_set_aside_is_kept_and_so_is_the_old_o
     }
     assert_eq!(std::fs::read(desk.at("b.txt")).unwrap(), b"mine");
     assert_eq!(std::fs::read(desk.at("a.txt")).unwrap(), b"a");
-    // Once they have taken theirs away, the old one comes back.
+    // Once the foreign file is removed, the old one is restored.
     BEFORE_REFUSAL.set(Box::new(|_| {}));
     std::fs::remove_file(desk.at("b.txt")).unwrap();
     assert_eq!(recover::recover(&root, &ours(&desk.journal())).unwrap().outcome, EditRecovery::TakenBack);
@@ -458,11 +458,11 @@ fn a_parent_that_becomes_a_link_leads_nothing_out_of_the_project() {
     }
 }
 
-/// The name by which the test tells itself that it is the child.
+/// The variable that makes the test binary act as the child.
 const CHILD: &str = "TREE_EDIT_OF_A_CHILD";
 /// Before which step the child dies.
 const DIES_AT: &str = "TREE_EDIT_DIES_AT";
-/// Present where the child's file system cannot exchange names.
+/// Set if the child's file system cannot exchange names.
 const IS_PLAIN: &str = "TREE_EDIT_IS_PLAIN";
 
 fn story() -> [TreeEdit; 4] {
@@ -480,8 +480,8 @@ fn story_desk() -> Desk {
     desk
 }
 
-/// Starts this very test binary as a child that plays the story and is killed before its step of this number. `None` when it came
-/// to its end.
+/// Starts this test binary as a child that runs the scenario and is killed before this step. `None` if it
+/// reached its end.
 fn killed_at(test: &str, desk: &Desk, renaming: Renaming, step: u32) -> Option<i32> {
     use std::os::unix::process::ExitStatusExt;
     let mut child = Command::new(std::env::current_exe().unwrap());
@@ -496,7 +496,7 @@ fn killed_at(test: &str, desk: &Desk, renaming: Renaming, step: u32) -> Option<i
     output.status.signal()
 }
 
-/// The child: plays the story on the desk that it is told of, and kills itself. Nothing when this is not the child.
+/// The child: runs the scenario in the given directory, and kills itself. `None` if this is not the child.
 fn play_child() -> Option<()> {
     let dir = PathBuf::from(std::env::var_os(CHILD)?);
     let dies_at: u32 = std::env::var(DIES_AT).unwrap().parse().unwrap();
@@ -552,7 +552,7 @@ fn all_or_nothing_at_each_step(
             EditRecovery::TakenBack => assert_eq!(tree, before, "{renaming:?}, step {step}"),
         }
         assert_eq!(desk.mode("src/run.sh"), 0o755);
-        // It happened once: a second look finds nothing to do.
+        // It happened once: a second recovery finds nothing to do.
         assert_eq!(
             recover_tree_edit(&desk.root(), &ours(&desk.journal())).unwrap().outcome,
             EditRecovery::Nothing
@@ -568,7 +568,7 @@ fn all_or_nothing_at_each_step(
     assert!(ends[0] >= 5 && ends[1] >= 8, "the child was not killed at all steps: {ends:?}");
 }
 
-/// This test is its own child, too. Between its death and the recovery somebody goes on with the files.
+/// This test is its own child, too. Files are edited between the kill and the recovery.
 #[test]
 fn what_was_edited_after_the_kill_is_not_lost() {
     let name = "tree_edit::tests::what_was_edited_after_the_kill_is_not_lost";
@@ -616,7 +616,7 @@ fn what_failed_is_not_done_by_the_next_process() {
             }
         });
     assert!(matches!(result, Err(TreeEditError::Blocked { .. })), "{result:?}");
-    // As if it had been killed after it gave up and before it put the first file back.
+    // As if killed after it was abandoned and before the first file was restored.
     let token = String::from_utf8(noted).unwrap().replace("\"ready\"", "\"given_up\"");
     let journal: Journal = serde_json::from_str(&token).unwrap();
     std::fs::write(desk.journal(), token).unwrap();
@@ -705,7 +705,7 @@ fn a_journal_is_believed_only_where_its_owner_agrees_and_what_it_did_is_told() {
 fn a_file_system_that_cannot_exchange_names_moves_the_old_file_aside_instead() {
     let desk = Desk::new(&[("a.txt", "a")]);
     let dir = Root::open(&desk.root()).unwrap();
-    // What the other way leaves when a process is killed in its middle: the file under its other name, and nothing in its place.
+    // The state after a kill in the middle of a rename: the file has its other name, and its own is free.
     let edit = change("a.txt", "a", "A");
     let targets = [look::check(&dir, &edit).unwrap()];
     let mut journal = Journal::new("0".repeat(32), purpose(), &dir, &targets).unwrap();
@@ -721,7 +721,7 @@ fn a_file_system_that_cannot_exchange_names_moves_the_old_file_aside_instead() {
     );
     assert_eq!(std::fs::read(desk.at("a.txt")).unwrap(), b"A");
     desk.assert_clean();
-    // Without the new content there is only the way back.
+    // Without the new content, the change can only be undone.
     desk.put("a.txt", "a");
     journal.write(&desk.journal()).unwrap();
     std::fs::rename(desk.at("a.txt"), &old).unwrap();
@@ -733,7 +733,7 @@ fn a_file_system_that_cannot_exchange_names_moves_the_old_file_aside_instead() {
     desk.assert_clean();
 }
 
-/// This test is its own child, in a namespace in which a directory is read-only and another one is on a full disk.
+/// This test is its own child, in a namespace with a read-only directory and another one on a full disk.
 #[test]
 fn a_full_disk_and_a_directory_that_cannot_be_written_change_nothing() {
     let name = "tree_edit::tests::a_full_disk_and_a_directory_that_cannot_be_written_change_nothing";

@@ -1,7 +1,7 @@
-//! Files that decide what git runs, kept from whoever changes a tree on a model's word.
+//! Protects files that decide what git runs from changes proposed by a model.
 //!
-//! Which files these are is told by [`Git::guarded_places`]: hooks are walled off from the very same ones. Where that
-//! cannot be told, every file may be one. Only a file that the user names word for word is exempt.
+//! [`Git::guarded_places`] lists these files; hooks are kept from the same ones. If the list is unknown,
+//! every file is protected. Only a file that the user names exactly is exempt.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
@@ -14,14 +14,15 @@ use crucible_sandbox::Sandbox;
 use crate::error::RepoError;
 use crate::git::Git;
 
-/// The places of a directory that decide what git runs there, as far as that can be told.
+/// The paths of a directory that decide what git runs there, if known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardedPlaces {
     known: Result<Vec<PathBuf>, String>,
 }
 
 impl GuardedPlaces {
-    /// Looks for them below `root`, now. That it cannot be told is no error here: then every file is refused that is not named.
+    /// Finds them below `root`, now. A failure is no error here: then every file that is not named is
+    /// refused.
     pub async fn find(sandbox: Arc<Sandbox>, env: &Environment, root: &Path) -> Self {
         let Ok(root) = root.canonicalize() else {
             return Self::unknown(format!("{} cannot be opened", root.display()));
@@ -30,7 +31,7 @@ impl GuardedPlaces {
         Self::told(&root, told)
     }
 
-    /// What was told of the places below `root`, a path without links.
+    /// Creates the result for the paths below `root`, a path without links.
     pub(crate) fn told(root: &Path, places: Result<Vec<PathBuf>, RepoError>) -> Self {
         match places {
             Ok(places) => Self::below(root, with_real(places)),
@@ -57,8 +58,8 @@ impl GuardedPlaces {
         Self { known: Err(why) }
     }
 
-    /// Why the file at `path`, where it lies without links, is not changed: a sentence's middle. Nothing where it may be, which it may where
-    /// `named` holds it.
+    /// Returns why the file at `path`, without links, must not change, as the middle of a sentence. `None` if
+    /// it may, as for files in `named`.
     #[must_use]
     pub fn refusal(&self, path: &RepoPath, named: &[RepoPath]) -> Option<String> {
         if named.contains(path) {
@@ -70,15 +71,15 @@ impl GuardedPlaces {
                 Some(if place.as_os_str().is_empty() || place.as_os_str() == path.as_str() {
                     "it decides what git runs in this project".to_owned()
                 } else {
-                    format!("it lies in {}, which decides what git runs in this project", place.display())
+                    format!("it is in {}, which decides what git runs in this project", place.display())
                 })
             }
-            Err(why) => Some(format!("which files decide what git runs here cannot be told ({why})")),
+            Err(why) => Some(format!("cannot determine which files decide what git runs here ({why})")),
         }
     }
 }
 
-/// The same places, each also where links lead on its way: a directory of hooks may be reached through one.
+/// Returns the same paths, also as resolved through links: a hooks directory may be reached through one.
 fn with_real(places: Vec<PathBuf>) -> Vec<PathBuf> {
     let real = |place: &PathBuf| {
         let above = || Some(place.parent()?.canonicalize().ok()?.join(place.file_name()?));
@@ -88,7 +89,7 @@ fn with_real(places: Vec<PathBuf>) -> Vec<PathBuf> {
     places.into_iter().chain(real).collect()
 }
 
-/// Whether the path is the place or lies in it. A file system may take capitals for small letters.
+/// Returns whether the path is the place or inside it. A file system may ignore case.
 fn holds(place: &Path, path: &RepoPath) -> bool {
     let mut path = Path::new(path.as_str()).components();
     let is_same = |(place, path): (&OsStr, &OsStr)| place.eq_ignore_ascii_case(path);
@@ -97,7 +98,7 @@ fn holds(place: &Path, path: &RepoPath) -> bool {
         .all(|part| path.next().is_some_and(|next| is_same((part.as_os_str(), next.as_os_str()))))
 }
 
-/// The path without `..` and `.`; nothing where it leads out.
+/// Returns the path without `..` and `.`; `None` if it leaves the root.
 fn resolved(path: &Path) -> Option<PathBuf> {
     let mut resolved = PathBuf::new();
     for part in path.components() {

@@ -197,7 +197,7 @@ async fn entries_over_the_limit_are_left_out_and_small_ones_stay() {
     let left = |path: &str| omitted.iter().find(|(left, _)| left == path).unwrap().1.clone();
     assert_eq!(left("big"), OmitReason::TooMuch { files: 1, bytes: 5000 });
     assert!(matches!(left("data"), OmitReason::TooMuch { files: 10_001, bytes: 0 }), "{:?}", left("data"));
-    assert_eq!(left("big").to_string(), "holds 1 files or more with 5000 bytes, too much to be copied");
+    assert_eq!(left("big").to_string(), "holds 1 files or more with 5000 bytes, too much to copy");
     // With the usual limits all of it comes along.
     std::fs::remove_dir_all(&copy).unwrap();
     let (copy, _, omitted) = copied(&repo, &options()).await;
@@ -223,6 +223,30 @@ async fn vite_gets_node_modules_that_it_can_write_to() {
     let always = IgnoredOptions { split: SplitTrees::Always, ..options() };
     let ignored = repo.open().await.ignored_files(&always).await.unwrap();
     assert_eq!(trees(&ignored), ["node_modules/@scope/q", "node_modules/vite"]);
+}
+
+#[tokio::test]
+async fn links_of_pnpm_lead_into_the_mounted_store() {
+    let repo = Repo::with(&[(".gitignore", "node_modules\n")]);
+    repo.write("node_modules/.pnpm/vitest@4.0.1/node_modules/vitest/index.js", "v\n");
+    repo.write("node_modules/.pnpm/eslint@9.0.0/node_modules/eslint/bin/eslint.js", "e\n");
+    symlink(".pnpm/vitest@4.0.1/node_modules/vitest", repo.top.join("node_modules/vitest")).unwrap();
+    symlink(".pnpm/eslint@9.0.0/node_modules/eslint", repo.top.join("node_modules/eslint")).unwrap();
+    symlink(".pnpm/gone@1.0.0/node_modules/gone", repo.top.join("node_modules/gone")).unwrap();
+    symlink(".pnpm/../../../outside", repo.top.join("node_modules/outside")).unwrap();
+    let (copy, ignored, omitted) = copied(&repo, &options()).await;
+    assert_eq!(trees(&ignored), ["node_modules/.pnpm"]);
+    let target = |name: &str| std::fs::read_link(copy.join("node_modules").join(name)).ok();
+    assert_eq!(target("eslint"), Some(".pnpm/eslint@9.0.0/node_modules/eslint".into()));
+    assert_eq!(target("vitest"), Some(".pnpm/vitest@4.0.1/node_modules/vitest".into()));
+    assert_eq!((target("gone"), target("outside")), (None, None));
+    assert_eq!(
+        omitted,
+        [
+            ("node_modules/gone".to_owned(), OmitReason::Dangling),
+            ("node_modules/outside".to_owned(), OmitReason::LeavesTree)
+        ]
+    );
 }
 
 #[tokio::test]

@@ -184,7 +184,7 @@ async fn a_secret_stays_out_under_every_name() {
             ("d/large.bin".to_owned(), secret("its content")),
             ("d/renamed.py".to_owned(), secret("its content")),
             ("d/secret".to_owned(), secret("its name")),
-            ("innocent.py".to_owned(), secret("it is another name of a file that holds secrets")),
+            ("innocent.py".to_owned(), secret("it is a hard link to a file that holds secrets")),
             ("link-inside".to_owned(), OmitReason::LeadsToOmitted),
             ("link-to-directory".to_owned(), OmitReason::LeadsToOmitted),
             ("link-to-link".to_owned(), OmitReason::LeadsToOmitted),

@@ -1,7 +1,7 @@
-//! Which files the run on broken sources breaks, and how.
+//! Chooses and breaks the files of a canary run.
 //!
-//! What always holds: tests, configuration and the files of gates stay as they are, but where a gate's own program is the only source and
-//! nothing else made a difference; a file is written in a private copy alone.
+//! Invariants: tests, configuration and gate files stay unchanged, unless a gate's own program is the only
+//! source and nothing else made a difference. Only a private copy is written.
 
 use std::path::Path;
 
@@ -13,7 +13,8 @@ use crucible_repo::{FileKind, TrackedFile};
 use super::BrokenFiles;
 use crate::error::RunError;
 
-/// A closing bracket begins nothing in any language, and what follows ends no line of a language that joins lines.
+/// A closing bracket begins nothing in any language, and the rest cannot end a line in languages that join
+/// lines.
 pub(super) const BROKEN_LINE: &str = ")]} this line is broken on purpose ({[\n";
 
 /// The largest file that is broken.
@@ -44,7 +45,7 @@ impl Broken {
         Self { files, kind }
     }
 
-    /// Chooses sources that gates run by their names, where there is no other source. Pure.
+    /// Chooses sources that gates run by name, if there are no others. Pure.
     pub(super) fn of_gates(tracked: &[TrackedFile], gate_files: &[RepoPath]) -> Option<Self> {
         let sources: Vec<_> = changeable(tracked).filter(|(path, _)| is_source(path)).collect();
         let is_of_gates = !sources.is_empty() && sources.iter().all(|(path, _)| gate_files.contains(path));
@@ -55,7 +56,7 @@ impl Broken {
     pub(crate) fn write(&self, copy: &Path) -> Result<(), RunError> {
         for (path, mode) in &self.files {
             let place = copy.join(path.as_str());
-            // What was left out of the copy, or is too large, stays as it is.
+            // Files that are not in the copy or too large stay unchanged.
             let Ok(content) = fs::read_regular_up_to(&place, MAX_FILE) else { continue };
             let broken = match self.kind {
                 BrokenFiles::Sources | BrokenFiles::Gates => broken_source(path.as_str(), &content),
@@ -79,7 +80,7 @@ fn changeable(tracked: &[TrackedFile]) -> impl Iterator<Item = (RepoPath, FileMo
         .filter(|(path, _)| !is_kept(path))
 }
 
-/// Whether a file keeps its content: a test, or what tells tools what to do.
+/// Returns whether a file stays unchanged: a test or the configuration of a tool.
 fn is_kept(path: &RepoPath) -> bool {
     let roles = PathRoles::of(path);
     [
@@ -104,8 +105,8 @@ fn is_source(path: &RepoPath) -> bool {
     is_known || MORE_SOURCES.contains(&extension.as_str())
 }
 
-/// A source file with the broken line at its top: behind `#!`, and in PHP behind the tag that begins the program. Nothing where PHP
-/// text holds no program.
+/// Returns a source file with the broken line at its top, after `#!` and after PHP's opening tag. `None` if
+/// PHP text has no program.
 pub(super) fn broken_source(path: &str, content: &[u8]) -> Option<Vec<u8>> {
     let line_after = |from: usize| {
         let rest = content.get(from..).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Markers of behaviours in source: `BEHAVIOR_ID: B012` in a comment.
+//! Behaviour markers in source: `BEHAVIOR_ID: B012` in a comment.
 //!
-//! A marker is a sign that begins a comment, at the beginning of its line or behind white space, then the word, a colon
-//! and one id; what ends a comment may follow and nothing else. The word alone, in a name or in a text, is no marker.
-//! Pure, and linear in the bytes.
+//! A marker is a comment sign at the start of a line or after white space, the word, a colon and one id. Only
+//! the end of the comment may follow. The word alone, in a name or a text, is not a marker. Pure, and linear
+//! in the bytes.
 
 use memchr::memmem::Finder;
 
@@ -14,28 +14,28 @@ const WORD: &str = "BEHAVIOR_ID";
 const SIGNS: [&str; 9] = ["//!", "/**", "/*!", "//", "/*", "<!--", "#", ";", "--"];
 /// Signs that begin one, or a further line of one, at the beginning of a line alone.
 const FIRST_SIGNS: [&str; 3] = ["*", "%", "'"];
-/// What ends a comment on the same line.
+/// Ends of comments on the same line.
 const ENDS: [&str; 2] = ["*/", "-->"];
 
-/// No marker stands further behind the beginning of its line than this, in bytes.
+/// Maximum distance of a marker from the start of its line, in bytes.
 const MAX_BEFORE: usize = 1024;
-/// How much of what follows is looked at, in bytes.
+/// Bytes examined after the word.
 const MAX_AFTER: usize = 256;
 
 /// A marker in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BehaviorMarker {
-    /// The line it stands in, from 1.
+    /// The line number, from 1.
     pub line: u64,
-    /// The id it names; absent where what stands there is none.
+    /// The id; `None` if it is invalid.
     pub id: Option<String>,
 }
 
-/// Every marker in the bytes of a file. Bytes with a NUL are no source and have none.
+/// Returns every marker in the bytes of a file. Bytes with a NUL are not source and have none.
 #[must_use]
 pub fn behavior_markers(bytes: &[u8]) -> Vec<BehaviorMarker> {
     let mut markers = Vec::new();
-    // How far lines are counted, the number of the line there, and where that line begins.
+    // Position of the line count, the line number there, and the start of that line.
     let (mut counted, mut line, mut begin) = (0, 1, 0);
     for at in Finder::new(WORD).find_iter(bytes) {
         let between = bytes.get(counted..at).unwrap_or_default();
@@ -58,7 +58,7 @@ pub fn behavior_markers(bytes: &[u8]) -> Vec<BehaviorMarker> {
     markers
 }
 
-/// Whether what stands before the word begins a comment and nothing more.
+/// Returns whether the text before the word is only the start of a comment.
 fn begins_comment(before: &[u8]) -> bool {
     let before = before.trim_ascii_end();
     let is_space = |rest: &[u8]| rest.last().is_none_or(u8::is_ascii_whitespace);

@@ -1,10 +1,11 @@
-//! A repository's catalogue of behaviours (seed 003 F.3): `docs/behaviors/INDEX.md`, a page for each behaviour, and
-//! markers in the code. Do the three agree, both ways?
+//! A repository's catalogue of behaviours (seed 003 F.3): `docs/behaviors/INDEX.md`, a page for each
+//! behaviour, and markers in the code. The check compares all three.
 //!
-//! An entry of the index is a list item or a row of a table that begins with an id; a link in it, the first one counts,
-//! names the page beside the index. A page is `docs/behaviors/B###-<slug>.md` and has the headings `## Reason`,
-//! `## Behavior` and `## Result`. Everything is judged from values that somebody read; nothing here looks at a file, and
-//! the work is linear in the number of entries, pages and markers. The grammar is in `docs/contracts/behaviors.md`.
+//! An entry of the index is a list item or a row of a table that begins with an id; a link in it, the first
+//! one counts, names the page beside the index. A page is `docs/behaviors/B###-<slug>.md` and has the
+//! headings `## Reason`, `## Behavior` and `## Result`. The checks are pure functions of values read
+//! elsewhere, and the work is linear in the number of entries, pages and markers. The grammar is in
+//! `docs/contracts/behaviors.md`.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -37,7 +38,7 @@ const MARKER_INVALID: Code = Code::new("behaviors-marker-invalid");
 const MARKER_UNLISTED: Code = Code::new("behaviors-marker-unlisted");
 const SEARCH_CUT: Code = Code::new("behaviors-search-cut");
 
-/// Files that were not searched are told one by one up to this number.
+/// Maximum number of files that are reported one by one as not searched.
 const MAX_TOLD: usize = 20;
 
 /// The headings of every page.
@@ -48,20 +49,20 @@ const HEADINGS: [&str; 3] = ["Reason", "Behavior", "Result"];
 pub enum CatalogueText {
     /// Its text.
     Read(String),
-    /// Why it was not read: it is no plain file, too large, or not UTF-8.
+    /// Why it was not read: it is not a regular file, too large, or not UTF-8.
     Unreadable(String),
 }
 
 /// Everything that a catalogue consists of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BehaviorFiles {
-    /// The index; absent where there is none.
+    /// The index; `None` if absent.
     pub index: Option<CatalogueText>,
     /// The pages by their names below `docs/behaviors/`.
     pub pages: BTreeMap<String, CatalogueText>,
     /// The markers by the file that holds them.
     pub markers: BTreeMap<String, Vec<BehaviorMarker>>,
-    /// Files of which only the beginning was searched for markers, or nothing, with the reason.
+    /// Files of which only the beginning, or nothing, was searched for markers, with the reason.
     pub unsearched: BTreeMap<String, String>,
 }
 
@@ -83,7 +84,7 @@ impl BehaviorFiles {
     }
 }
 
-/// Whether a name below `docs/behaviors/` is one of a page, or is meant as one.
+/// Returns whether a name below `docs/behaviors/` is a page name, or meant as one.
 #[must_use]
 pub fn is_page_name(name: &str) -> bool {
     let mut chars = name.chars();
@@ -92,12 +93,12 @@ pub fn is_page_name(name: &str) -> bool {
     is_marked && ends && chars.next().is_some_and(|c| c.is_ascii_digit())
 }
 
-/// Judges a catalogue, both ways. A repository without any passes and is told so.
+/// Checks a catalogue in both directions. A repository without one passes with a note.
 #[must_use]
 pub fn check_behaviors(files: &BehaviorFiles) -> Verdict {
     let mut verdict = Verdict::default();
     if files.is_empty() {
-        let hint = "This repository has no catalogue of behaviours, so nothing was compared; to begin one, write this index.";
+        let hint = "This repository has no behaviour catalogue, so nothing was compared; to start one, write this index.";
         verdict.push(Finding::info(NO_CATALOGUE, BEHAVIOR_INDEX, hint));
     }
     for (path, reason) in files.unsearched.iter().take(MAX_TOLD) {
@@ -109,7 +110,7 @@ pub fn check_behaviors(files: &BehaviorFiles) -> Verdict {
     }
     let mut checked = Checked { pages: pages(files, &mut verdict), listed: HashSet::new() };
     let marked = marked(files, &mut verdict);
-    // Where there is no index to go by, one finding says it all.
+    // Without an index, one finding is enough.
     let index = match &files.index {
         Some(CatalogueText::Read(index)) => index.as_str(),
         Some(CatalogueText::Unreadable(reason)) => {
@@ -118,7 +119,7 @@ pub fn check_behaviors(files: &BehaviorFiles) -> Verdict {
         }
         None if files.is_empty() => return verdict,
         None => {
-            let hint = "There are markers or pages of behaviours and git tracks no index; write it, one entry for each behaviour.";
+            let hint = "Behaviour markers or pages exist but git tracks no index; write it, one entry for each behaviour.";
             verdict.push(Finding::error(INDEX_MISSING, BEHAVIOR_INDEX, hint));
             return verdict;
         }
@@ -132,7 +133,7 @@ pub fn check_behaviors(files: &BehaviorFiles) -> Verdict {
     }
     for (id, place) in marked.iter().filter(|(id, _)| !checked.listed.contains(**id)) {
         let hint = format!(
-            "{place} marks this behaviour and the index has no entry for it; add the entry and its page."
+            "{place} marks this behaviour but the index has no entry for it; add the entry and its page."
         );
         verdict.push(Finding::error(MARKER_UNLISTED, *id, hint));
     }
@@ -165,19 +166,19 @@ impl Checked<'_> {
         };
         if !self.listed.insert(id.clone()) {
             let hint =
-                format!("Line {} of the index lists this behaviour once more; keep one entry.", entry.line);
+                format!("Line {} of the index lists this behaviour again; keep one entry.", entry.line);
             verdict.push(Finding::error(ENTRY_REPEATED, id, hint));
             return;
         }
         if !marked.contains_key(id.as_str()) {
-            let hint = "No file of the code holds a comment `BEHAVIOR_ID: …` with this id; mark where it is done, or take the entry out.";
+            let hint = "No source file has a comment `BEHAVIOR_ID: …` with this id; mark the implementation, or remove the entry.";
             verdict.push(Finding::error(ENTRY_UNMARKED, id, hint));
         }
         let name = match entry.link.map(|link| (link, plain_name(link))) {
             None => None,
             Some((link, None)) => {
                 let hint = format!(
-                    "The entry of {id} links out of {BEHAVIOR_PAGES}/; link its page beside the index."
+                    "The entry of {id} links outside {BEHAVIOR_PAGES}/; link its page beside the index."
                 );
                 verdict.push(Finding::error(LINK_OUTSIDE, link, hint));
                 return;
@@ -198,7 +199,7 @@ impl Checked<'_> {
     }
 }
 
-/// Judges each page by itself, and tells the names of the pages of each id.
+/// Checks each page by itself, and returns the page names of each id.
 fn pages<'f>(files: &'f BehaviorFiles, verdict: &mut Verdict) -> BTreeMap<&'f str, Vec<&'f str>> {
     let mut pages: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, text) in &files.pages {
@@ -236,23 +237,23 @@ fn judge_page(id: &str, path: &str, text: &str, verdict: &mut Verdict) {
         }
     }
     for (heading, _) in HEADINGS.iter().zip(found).filter(|(_, is_there)| !is_there) {
-        let hint = format!("Add the heading `## {heading}`, outside of code, and what it tells.");
+        let hint = format!("Add the heading `## {heading}`, outside code blocks, and its content.");
         verdict.push(Finding::error(HEADING_MISSING, path, hint));
     }
     let other = title.and_then(|title| ids_in(title).next()).filter(|other| *other != id);
     if let Some(other) = other {
-        let hint = format!("The page is called after {id} and its title names {other}; make them one.");
+        let hint = format!("The file name has {id} but the title has {other}; use the same id.");
         verdict.push(Finding::error(PAGE_OTHER_ID, path, hint));
     }
 }
 
-/// Where each id is marked first. Markers that name no id are told, one for each file.
+/// Returns the first marker of each id. Invalid markers are reported once per file.
 fn marked<'f>(files: &'f BehaviorFiles, verdict: &mut Verdict) -> BTreeMap<&'f str, String> {
     let mut marked: BTreeMap<&str, String> = BTreeMap::new();
     for (path, markers) in &files.markers {
         if let Some(marker) = markers.iter().find(|marker| marker.id.is_none()) {
             let hint =
-                "Behind `BEHAVIOR_ID:` stands exactly one id, such as B012, and nothing else on the line.";
+                "Write exactly one id after `BEHAVIOR_ID:`, such as B012, and nothing else on the line.";
             verdict.push(Finding::error(MARKER_INVALID, format!("{path}:{}", marker.line), hint));
         }
         for marker in markers {
@@ -267,7 +268,7 @@ fn marked<'f>(files: &'f BehaviorFiles, verdict: &mut Verdict) -> BTreeMap<&'f s
 /// An entry of the index.
 struct Entry<'i> {
     line: u64,
-    /// Its id, or the word that is meant as one.
+    /// Its id, or the word meant as one.
     id: Result<String, String>,
     link: Option<&'i str>,
 }
@@ -301,7 +302,7 @@ fn first_link(line: &str) -> Option<&str> {
     Some(target.split('#').next().unwrap_or(target))
 }
 
-/// The link as the name of a file beside the index; nothing where it leads anywhere else.
+/// Returns the link as a file name beside the index; `None` if it points elsewhere.
 fn plain_name(link: &str) -> Option<&str> {
     let name = link.strip_prefix("./").unwrap_or(link);
     let is_plain = !name.is_empty()
@@ -312,7 +313,7 @@ fn plain_name(link: &str) -> Option<&str> {
     is_plain.then_some(name)
 }
 
-/// The id that the name of a page begins with, where it is one.
+/// Returns the id at the start of a page's name, if it is one.
 fn id_of_page(name: &str) -> Option<&str> {
     let (id, slug) = name.strip_suffix(".md")?.split_once('-')?;
     let is_word = |word: &str| {
@@ -326,14 +327,12 @@ fn page_path(name: &str) -> String {
 }
 
 fn no_page(id: &str, name: &str) -> Finding {
-    let hint = format!(
-        "Write the page of {id} under this name and add it to git, or take the entry out of the index."
-    );
+    let hint = format!("Write the page of {id} at this path and add it to git, or remove the index entry.");
     Finding::error(PAGE_MISSING, page_path(name), hint)
 }
 
 fn unreadable(path: &str, reason: &str) -> Finding {
-    Finding::error(UNREADABLE, path, format!("It must be a plain text file of the repository: {reason}."))
+    Finding::error(UNREADABLE, path, format!("It must be a regular text file of the repository: {reason}."))
 }
 
 #[cfg(test)]

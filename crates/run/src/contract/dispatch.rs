@@ -11,7 +11,7 @@ const UNKNOWN_SERVICE: Code = Code::new("dispatch-service-unknown");
 const NOT_FOR_ROLE: Code = Code::new("dispatch-service-unfit");
 const NO_PROMPTS: Code = Code::new("dispatch-no-prompts");
 
-/// The provider that `ollama_agent` stands for: Ollama speaks what every other server of the gateway speaks.
+/// The provider behind `ollama_agent`: Ollama has the same API as every other server of the gateway.
 const OLLAMA: &str = "gateway";
 
 /// The roles of a run. They are contracts: each has an input, an output artifact and a judge.
@@ -61,7 +61,7 @@ impl RunRole {
     }
 }
 
-/// How a run finds its helpers where a role does not say.
+/// The default service of roles that name none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DispatchMode {
@@ -76,7 +76,7 @@ pub enum DispatchMode {
 }
 
 impl DispatchMode {
-    /// Its name, which is also that of the service it stands for.
+    /// Its name, which is also the name of its service.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -117,7 +117,7 @@ impl Service {
         }
     }
 
-    /// The name under which its client is opened; nothing where code answers.
+    /// Returns the name of its client; `None` if code serves the role.
     #[must_use]
     pub fn client(&self) -> Option<&str> {
         match self {
@@ -165,7 +165,8 @@ pub struct DispatchConfig {
 }
 
 impl DispatchConfig {
-    /// The configuration of a run whose model is `provider`: it serves patchmaker and fixer, all else is local.
+    /// Returns the configuration of a run with the model `provider`: it serves patchmaker and fixer, all else
+    /// is local.
     #[must_use]
     pub fn for_model(provider: &str) -> Self {
         let local = RoleProvider("local_exec".to_owned());
@@ -208,8 +209,8 @@ impl DispatchConfig {
         services.filter_map(|service| service.client().map(str::to_owned)).collect()
     }
 
-    /// Judges the configuration: every service exists and fits its role, and a person can be asked where one is to be.
-    /// `providers` are the names of the model providers there are.
+    /// Checks the configuration: every service exists and fits its role, and prompts are allowed if a person
+    /// serves a role. `providers` are the names of the model providers.
     #[must_use]
     pub fn check(&self, providers: &[&str]) -> Verdict {
         let mut verdict = Verdict::default();
@@ -234,22 +235,22 @@ impl DispatchConfig {
                     None
                 }
                 (RunRole::Librarian, Service::ManualOutbox) => {
-                    Some("A person packs the files only where the mode is manual_outbox, too.")
+                    Some("A person can pack the files only if the mode is manual_outbox, too.")
                 }
                 (RunRole::Librarian, _) => Some(
-                    "The librarian is local and deterministic: leave it at local_exec, or let a person do it.",
+                    "The librarian is local and deterministic; set it to local_exec, or let a person serve it.",
                 ),
                 (RunRole::Patchmaker | RunRole::Fixer, Service::LocalExec) => {
-                    Some("No code of Crucible's own proposes changes: name who does.")
+                    Some("Crucible itself proposes no changes; name a model, a person or a command.")
                 }
                 (RunRole::Researcher, Service::Model(_)) => {
-                    Some("A model has no pages to cite: a person or a command of yours brings them.")
+                    Some("A model has no pages to cite; let a person or a command provide them.")
                 }
                 (RunRole::Researcher, Service::Council) => {
-                    Some("A council has no pages to cite: a person or a command of yours brings them.")
+                    Some("A council has no pages to cite; let a person or a command provide them.")
                 }
                 (RunRole::Patchmaker | RunRole::Fixer, Service::Council) => Some(
-                    "A council deliberates and writes no changes: let a model, a person or a command propose them, and the council take the chair or review.",
+                    "A council writes no changes; let a model, a person or a command propose them, and give the council the chair or a review.",
                 ),
                 _ => None,
             };
@@ -260,7 +261,7 @@ impl DispatchConfig {
                 && role != RunRole::Researcher
                 && self.budgets.max_outbox_prompts == 0
             {
-                let hint = "A person is to be asked, and no prompt is allowed: raise max_outbox_prompts.";
+                let hint = "A person serves a role but no prompt is allowed; raise max_outbox_prompts.";
                 verdict.push(Finding::error(NO_PROMPTS, subject(), hint));
             }
         }

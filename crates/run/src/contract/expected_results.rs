@@ -1,8 +1,10 @@
-//! `artifacts/EXPECTED_RESULTS.md` (seed 003 F.2): what a change must achieve, what shows it, and which gates look.
+//! `artifacts/EXPECTED_RESULTS.md` (seed 003 F.2): what a change must achieve, the evidence, and the related
+//! gates.
 //!
-//! An entry begins with a heading `## R001`, a title may follow, and ends at the next heading of that level or above. It
-//! holds three key lines, read as strictly as those of a plan: `Acceptance`, `Evidence` (files of the run or of the
-//! repository, by normalised relative paths) and `Related-Gates` (gates of the plan). Reading and judging are pure.
+//! An entry begins with a heading `## R001`, a title may follow, and ends at the next heading of that level
+//! or above. It has three key lines, parsed as strictly as those of a plan: `Acceptance`, `Evidence` (files
+//! of the run or of the repository, by normalised relative paths) and `Related-Gates` (gates of the plan).
+//! Parsing and checking are pure.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -37,7 +39,7 @@ pub struct ExpectedResult {
     pub related_gates: Vec<String>,
 }
 
-/// What stands at the path of an evidence file, as whoever looked there found it.
+/// What is at the path of an evidence file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EvidenceFound {
     /// A regular file, in the run or in the repository.
@@ -46,18 +48,18 @@ pub enum EvidenceFound {
     Nothing,
     /// A directory, a pipe or another thing that is no file.
     NoFile,
-    /// A link on the way leads out of both, or nowhere.
+    /// A link in the path leaves both, or is broken.
     Outside,
 }
 
-/// Reads the text; the findings tell what is wrong with its form. An entry with a fault is an entry all the same, so that
+/// Parses the text; the findings describe errors of form. An invalid entry still counts as an entry, so that
 /// its id is known.
 #[must_use]
 pub fn read_results(text: &str) -> (Vec<ExpectedResult>, Verdict) {
     let mut verdict = Verdict::default();
     let (mut entries, mut seen) = (Vec::new(), HashSet::new());
     let sections = sections(text);
-    // What stands before the first entry is words, which are looked at for what nobody sees.
+    // Text before the first entry is free, but checked for hidden characters.
     let before = sections.first().map_or(text.len(), |section| section.from);
     let _nothing_is_set_here =
         read_lines("the text", text.get(..before).unwrap_or_default(), 1, &mut verdict);
@@ -99,8 +101,8 @@ pub(crate) fn check_gates(results: &[ExpectedResult], plan: &Plan) -> Verdict {
     verdict
 }
 
-/// Judges the evidence of every result by what was found at its paths. A path that nobody looked at counts as nothing
-/// there.
+/// Checks the evidence of every result against what was found at its paths. A path that was not examined
+/// counts as missing.
 #[must_use]
 pub fn check_evidence(results: &[ExpectedResult], found: &BTreeMap<RepoPath, EvidenceFound>) -> Verdict {
     let mut verdict = Verdict::default();
@@ -108,10 +110,10 @@ pub fn check_evidence(results: &[ExpectedResult], found: &BTreeMap<RepoPath, Evi
         for path in &result.evidence {
             let (code, hint) = match found.get(path).copied().unwrap_or(EvidenceFound::Nothing) {
                 EvidenceFound::File => continue,
-                EvidenceFound::Nothing => (MISSING, "neither the run nor the repository has this file"),
-                EvidenceFound::NoFile => (NO_FILE, "this is no file; name the file that shows the result"),
+                EvidenceFound::Nothing => (MISSING, "this file is not in the run or the repository"),
+                EvidenceFound::NoFile => (NO_FILE, "this is not a file; name the file that shows the result"),
                 EvidenceFound::Outside => {
-                    (OUTSIDE, "a link on the way leads out of the run and the repository, or nowhere")
+                    (OUTSIDE, "a link in the path is broken or leaves the run and the repository")
                 }
             };
             verdict.push(Finding::error(code, path.as_str(), format!("Evidence of {}: {hint}.", result.id)));
@@ -125,7 +127,7 @@ struct Section {
     from: usize,
     line: u64,
     id: Option<String>,
-    /// What is meant as an id and is none here.
+    /// An invalid id, as written.
     meant: Option<String>,
 }
 
@@ -160,7 +162,7 @@ fn entry(id: &str, body: &str, line: u64, verdict: &mut Verdict) -> ExpectedResu
     let mut evidence = Vec::new();
     for item in key_lines::list(value("Evidence")) {
         match item.parse() {
-            // It would be a separator to whoever reads the plan elsewhere.
+            // It would be a separator on other systems.
             Ok(_) if item.contains('\\') => {
                 verdict.push(Finding::error(
                     PATH,
@@ -197,7 +199,7 @@ fn read_lines(id: &str, body: &str, line: u64, verdict: &mut Verdict) -> BTreeMa
             verdict.push(Finding::error(
                 TEXT,
                 id,
-                format!("Take the comma out of `{key}` that names nothing."),
+                format!("Remove the comma without an entry from `{key}`."),
             ));
         }
     }

@@ -1,7 +1,7 @@
-//! `artifacts/guardrails.md` (seed 003 A): how far a run may go.
+//! `artifacts/guardrails.md` (seed 003 A): the limits of a run.
 //!
-//! Read as strictly as a plan: a limit that could be read in two ways is no limit. Unlike a plan's, every key line is one of
-//! ours: a limit with a misspelt name would be none.
+//! Parsed as strictly as a plan: an ambiguous limit is an error. Unlike in a plan, unknown keys are errors
+//! too, because a misspelt limit would have no effect.
 
 use std::fmt::Write as _;
 
@@ -23,12 +23,12 @@ const KEYS: Keys = Keys {
     free: &[],
 };
 
-/// Where answers to "what exists already" may come from.
+/// Permitted sources for "what exists already".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FindMode {
     /// Only the local resolver.
     ResolverOnly,
-    /// The local resolver, and pages that somebody fetched within these limits.
+    /// The local resolver, and pages that a researcher fetched within these limits.
     ResolverPlusWeb(WebLimits),
 }
 
@@ -96,19 +96,19 @@ impl Guardrails {
     pub fn parse(text: &str) -> Result<Self, GuardrailsError> {
         let lines = key_lines::read_keys(text, KEYS, 1);
         let mut problems: Vec<String> =
-            lines.repeated.iter().map(|key| format!("`{key}` stands more than once")).collect();
+            lines.repeated.iter().map(|key| format!("`{key}` appears more than once")).collect();
         problems.extend(lines.faults.iter().map(|fault| format!("{}: {fault}", fault.place())));
         problems.extend(
             lines
                 .values
                 .keys()
                 .filter(|key| !KEYS.known.contains(&key.as_str()))
-                .map(|key| format!("`{key}` is no key of this file")),
+                .map(|key| format!("unknown key `{key}`")),
         );
         let mut number = |key: &str| match lines.values.get(key).map(|value| whole_number(value)) {
             Some(Some(value)) if value > 0 => u64::from(value),
             Some(_) => {
-                problems.push(format!("`{key}` takes a whole number from 1 to 4294967295"));
+                problems.push(format!("`{key}` must be a whole number from 1 to 4294967295"));
                 0
             }
             None => {
@@ -126,7 +126,7 @@ impl Guardrails {
                 let allow_domains: Vec<String> =
                     key_lines::list(domains).into_iter().map(str::to_owned).collect();
                 if key_lines::has_gap(domains) {
-                    problems.push("`allow_domains` has a comma with nothing before or behind it".to_owned());
+                    problems.push("`allow_domains` has an empty entry between commas".to_owned());
                 }
                 if allow_domains.is_empty() {
                     problems.push("`allow_domains` is missing or empty".to_owned());
@@ -134,7 +134,7 @@ impl Guardrails {
                 FindMode::ResolverPlusWeb(WebLimits { allow_domains, max_queries, max_pages })
             }
             Some(_) => {
-                problems.push("`find_mode` takes resolver_only or resolver_plus_web".to_owned());
+                problems.push("`find_mode` must be resolver_only or resolver_plus_web".to_owned());
                 FindMode::ResolverOnly
             }
             None => {
@@ -150,7 +150,7 @@ impl Guardrails {
     }
 }
 
-/// The number that is written in digits and nothing else.
+/// Parses a number of digits only.
 fn whole_number(text: &str) -> Option<u32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
@@ -173,7 +173,7 @@ mod tests {
         let text = "find_mode: anywhere\nmax_files: -1\nmax_iterations: 99999999999\nmax_iterations: 3\nmax_speed: 1\n";
         let error = Guardrails::parse(text).unwrap_err().to_string();
         for part in [
-            "`find_mode` takes",
+            "`find_mode` must be",
             "`max_files` takes",
             "`max_total_bytes` is missing",
             "`max_iterations` takes",
@@ -202,11 +202,14 @@ mod tests {
             (good.replace("max_files: 9", "max_files: 0"), "`max_files` takes"),
             (good.replace("max_files: 9", "max_files:"), "`max_files` takes"),
             (good.replace("max_files: 9", "max_files: 18446744073709551616"), "`max_files` takes"),
-            (good.replace("max_files", "Max_Files"), "line 2: Begin the line with `max_files:`"),
-            (good.replace("max_files", " max_files"), "line 2: Begin the line with `max_files:`"),
+            (good.replace("max_files", "Max_Files"), "line 2: Begin the line with exactly `max_files:`"),
+            (good.replace("max_files", " max_files"), "line 2: Begin the line with exactly `max_files:`"),
             (good.replace("max_files: 9", "```\nmax_files: 9\n```"), "`max_files` is missing"),
             (good.replace("max_files: 9", "~~~\nmax_files: 9"), "line 2: Close the code block"),
-            (good.replace("max_files: 9", "max_files: 9\u{0}"), "line 2: Take out the character U+0000"),
+            (
+                good.replace("max_files: 9", "max_files: 9\u{0}"),
+                "line 2: Remove the invisible character U+0000",
+            ),
             (
                 good.replace("max_files: 9", &format!("max_files: {}", "9".repeat(70_000))),
                 "line 2: Write lines",

@@ -28,7 +28,7 @@ pub(crate) fn is_id(kind: IdKind, text: &str) -> bool {
     (is_short || is_long) && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether the text is meant as an id of this kind: the letter, in any case, and digits.
+/// Returns whether the text is meant as an id of this kind: the letter, in any case, and digits.
 pub(crate) fn is_meant_as_id(kind: IdKind, text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(|first| first.eq_ignore_ascii_case(&kind.letter()))
@@ -36,7 +36,7 @@ pub(crate) fn is_meant_as_id(kind: IdKind, text: &str) -> bool {
         && chars.all(|c| c.is_ascii_digit())
 }
 
-/// Every id of either kind that stands in the text as a word of its own.
+/// Returns every id of either kind that is a separate word of the text.
 pub(crate) fn ids_in(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
     words.filter(|word| is_id(IdKind::Behavior, word) || is_id(IdKind::Outcome, word))

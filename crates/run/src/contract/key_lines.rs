@@ -1,10 +1,11 @@
 //! `Key: value` lines, the form of every machine-read header in a run's Markdown files.
 //!
-//! A key line begins at the first column with its key and goes to the end of its line: there are no comments behind a
-//! value. One byte order mark at the beginning is passed over and a line may end in `\r\n`; white space around a value is
-//! cut. Inside a fenced code block, of backticks or tildes, nothing is a key line: an example cannot set a header. Whoever
-//! names the keys of a document also learns of lines that look like one of them and are none, of characters that nobody
-//! sees, and of lines and texts that are too long: a reader of the text must see what we read. Linear in the text.
+//! A key line begins in the first column with its key and ends with the line; comments after a value do not
+//! exist. A leading byte order mark is skipped, a line may end in `\r\n`, and white space around a value is
+//! trimmed. A fenced code block has no key lines, so an example cannot set a header. Whoever names the keys
+//! of a document also learns of lines that look like one of them and are none, of characters that nobody
+//! sees, and of lines and texts that are too long: a reader of the text must see what we read. Linear in the
+//! text.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,10 +18,10 @@ pub(crate) const MAX_LINE: usize = 64 * 1024;
 pub(crate) const MAX_TEXT: usize = 1024 * 1024;
 /// No key is longer, in characters.
 const MAX_KEY: usize = 64;
-/// More faults of one text than these are not told one by one.
+/// Maximum number of errors of one text that are reported one by one.
 const MAX_FAULTS: usize = 20;
 
-/// The key lines of a text: the first value of each key, the keys that stand more than once, and what is wrong with lines.
+/// The key lines of a text: the first value of each key, duplicate keys, and errors in lines.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeyLines {
     pub(crate) values: BTreeMap<String, String>,
@@ -33,7 +34,7 @@ pub(crate) struct KeyLines {
 pub(crate) struct Keys {
     /// Every key that means something.
     pub(crate) known: &'static [&'static str],
-    /// Those whose values are words for people: nothing is decided by them, so any character may stand there.
+    /// Keys with free text for people. No decision uses their values, so they may have any characters.
     pub(crate) free: &'static [&'static str],
 }
 
@@ -44,11 +45,11 @@ pub(crate) enum Fault {
     LongText,
     /// The line is too long.
     LongLine { line: u64 },
-    /// The line holds a character that nobody sees.
+    /// The line has a hidden character.
     Hidden { line: u64, character: char },
     /// A fenced block begins in this line and never ends.
     OpenFence { line: u64 },
-    /// The line looks like one with this key, and is none.
+    /// The line resembles one with this key, but is not.
     Misspelt { line: u64, key: &'static str },
 }
 
@@ -72,19 +73,19 @@ impl fmt::Display for Fault {
             Self::LongText => write!(f, "Write at most {MAX_TEXT} bytes."),
             Self::LongLine { .. } => write!(f, "Write lines of at most {MAX_LINE} bytes."),
             Self::Hidden { character, .. } => {
-                write!(f, "Take out the character U+{:04X}, which nobody sees.", u32::from(*character))
+                write!(f, "Remove the invisible character U+{:04X}.", u32::from(*character))
             }
             Self::OpenFence { .. } => {
-                f.write_str("Close the code block that begins here; everything behind it is in it.")
+                f.write_str("Close the code block that begins here; it swallows all text after it.")
             }
             Self::Misspelt { key, .. } => {
-                write!(f, "Begin the line with `{key}:`, in this spelling and without space before it.")
+                write!(f, "Begin the line with exactly `{key}:`, without leading space.")
             }
         }
     }
 }
 
-/// Reads every line of the form `Key: value`, where a key is letters, digits, `_`, `-`, `/` and single spaces.
+/// Parses every line of the form `Key: value`. A key has letters, digits, `_`, `-`, `/` and single spaces.
 pub(crate) fn read(text: &str) -> KeyLines {
     read_keys(text, Keys { known: &[], free: &[] }, 1)
 }
@@ -118,7 +119,7 @@ pub(crate) fn read_keys(text: &str, keys: Keys, first: u64) -> KeyLines {
     lines
 }
 
-/// The lines of a text outside of fenced code: the number of each from 1, where it begins in the text, and the line.
+/// Returns the lines of a text outside fenced code: the line number from 1, the offset, and the line.
 pub(crate) fn open_lines(text: &str) -> impl Iterator<Item = (u64, usize, &str)> {
     let mut fences = Fences::default();
     let text_itself = without_mark(text);
@@ -137,18 +138,18 @@ pub(crate) fn list(value: &str) -> Vec<&str> {
     value.split(',').map(str::trim).filter(|item| !item.is_empty()).collect()
 }
 
-/// Splits a list of paths at commas, as [`list`] does. A path with a comma in it stands between quotation marks, where `\"` is one and
-/// `\\` a backslash; what begins with a quotation mark and is not written so, is read as it stands.
+/// Splits a list of paths at commas, like [`list`]. A path with a comma is quoted, with `\"` for a quotation
+/// mark and `\\` for a backslash. An incompletely quoted item is read as written.
 pub(crate) fn paths(value: &str) -> Vec<String> {
     path_items(value).into_iter().filter(|item| !item.is_empty()).collect()
 }
 
-/// Whether a list of paths has an item of nothing.
+/// Returns whether a list of paths has an empty item.
 pub(crate) fn paths_have_gap(value: &str) -> bool {
     path_items(value).iter().any(String::is_empty)
 }
 
-/// The items of a list of paths, those of nothing among them.
+/// Returns the items of a list of paths, empty ones included.
 fn path_items(value: &str) -> Vec<String> {
     let mut items = Vec::new();
     let mut next = Some(value.trim()).filter(|value| !value.is_empty());
@@ -174,7 +175,7 @@ pub(crate) fn quoted(path: &str) -> String {
     format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// The quoted item that a text begins with, and what stands behind it: nothing, or a comma and the next item.
+/// Returns the quoted item at the start of a text and the rest: nothing, or a comma and the next item.
 fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut item = String::new();
     let mut characters = text.strip_prefix('"')?.chars();
@@ -189,12 +190,12 @@ fn unquoted(text: &str) -> Option<(String, &str)> {
     (behind.is_empty() || behind.starts_with(',')).then_some((item, behind))
 }
 
-/// Whether a list value has an item of nothing: `a,,b` or `a,`.
+/// Returns whether a list value has an empty item: `a,,b` or `a,`.
 pub(crate) fn has_gap(value: &str) -> bool {
     !value.is_empty() && value.split(',').any(|item| item.trim().is_empty())
 }
 
-/// A text without the byte order mark that some editors put before it, and that says nothing.
+/// Returns a text without a leading byte order mark.
 pub(crate) fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
@@ -222,7 +223,7 @@ fn fault_of(line: &str, number: u64, is_open: bool, key: Option<&str>, keys: Key
     line.chars().find(is_bad).map(|character| Fault::Hidden { line: number, character })
 }
 
-/// The key that a person takes `head` for: whatever the case, with space and signs that nobody sees in it.
+/// Returns the key that a person would read in `head`, ignoring case, spaces and invisible characters.
 fn seen_as(head: &str, keys: Keys) -> Option<&'static str> {
     let is_seen = |c: &char| !c.is_whitespace() && !is_hidden(*c) && !matches!(c, '\u{200c}' | '\u{200d}');
     let seen: String = head.chars().filter(is_seen).take(MAX_KEY).collect();

@@ -1,7 +1,7 @@
-//! The artifacts of a run: each a small text or JSON document with a parser that refuses what it does not know.
+//! The artifacts of a run: small text or JSON documents, each with a strict parser.
 //!
-//! Parsing and checking are pure. What a document means is decided here, once; roles and the engine only
-//! fill them in and read them.
+//! Parsing and checking are pure. The meaning of a document is defined once, here; roles and the engine only
+//! write and read documents.
 
 mod behavior_marker;
 mod behaviors;

@@ -1,8 +1,8 @@
 //! `artifacts/PLAN.md` (seed 003 F): what a change may touch, which gates it must pass, when to stop.
 //!
-//! The headers are key lines. A plan is signed by the digest of its whole text: whoever edits a byte of it
-//! afterwards holds an unsigned plan. Reading is strict: what could be read in two ways, or is seen by us and not by a
-//! person, is a finding and no plan. The grammar is in `docs/contracts/plan.md`.
+//! The headers are key lines. A plan is signed by the digest of its whole text, so any edit makes it
+//! unsigned. Parsing is strict: ambiguous or invisible text is a finding, not a plan. The grammar is in
+//! `docs/contracts/plan.md`.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
@@ -55,9 +55,9 @@ const KEYS: Keys = Keys {
 };
 /// Those whose value is a list.
 const LISTS: [&str; 6] = ["Gates", "Stop", "Behaviors", "Results", "May-Drop", "Renames"];
-/// Those whose value is a list of paths.
+/// Keys whose value is a list of paths.
 const PATHS: [&str; 5] = ["Scope-Allow", "Scope-Sources", "Scope-Deny", "Names", "May-Add"];
-/// Those whose value cannot be left out.
+/// Keys whose value is required.
 const FILLED: [&str; 3] = ["Status", "Stop", "Budgets"];
 
 /// The conditions on which a run stops (seed 003 F).
@@ -116,7 +116,7 @@ pub struct Plan {
     pub goal: String,
     /// Where the patch may change files.
     pub scope_allow: Vec<PathPrefix>,
-    /// The directories whose sources may change beside these; a line of the plan only where there are any.
+    /// Directories whose sources may change too; a line of the plan only if there are any.
     pub scope_sources: Vec<SourcePlace>,
     /// Where it may not, even below an allowed place.
     pub scope_deny: Vec<PathPrefix>,
@@ -130,13 +130,14 @@ pub struct Plan {
     pub behaviors: Vec<String>,
     /// Results this run promises (`R001`).
     pub results: Vec<String>,
-    /// Files that lie in scope although they are new, tests or manifests.
+    /// Files in scope although they are new, tests or manifests.
     pub names: Vec<RepoPath>,
-    /// Definitions that the patch may take away; a line of the plan only where there are any.
+    /// Definitions that the patch may remove; a line of the plan only if there are any.
     pub may_drop: Vec<String>,
-    /// Where the patch may add new files, tests, and lines of a document; a line of the plan only where there are any.
+    /// Places where the patch may add new files, tests and document lines; a line of the plan only if there
+    /// are any.
     pub may_add: Vec<PathPrefix>,
-    /// The old and the new name of each symbol that gets another one, in tests as well; a line only where there are any.
+    /// Old and new names of symbols that are renamed, in tests too; a line only if there are any.
     pub renames: Vec<(String, String)>,
 }
 
@@ -193,12 +194,12 @@ impl Plan {
         text
     }
 
-    /// Reads a plan's text; the findings tell what keeps it from being a plan.
+    /// Parses a plan; the findings describe its errors.
     ///
     /// # Errors
     ///
-    /// The verdict names every missing, repeated or misspelt key, every scope that is no path or is everything, and every
-    /// line that a person could read otherwise.
+    /// The verdict names every missing, duplicate or misspelt key, every scope that is invalid or unlimited,
+    /// and every ambiguous line.
     pub fn parse(text: &str) -> Result<Self, Verdict> {
         let lines = key_lines::read_keys(text, KEYS, 1);
         let mut verdict = form(&lines);
@@ -221,7 +222,7 @@ impl Plan {
             // An empty one has its finding already.
             "DRAFT" | "" => PlanStatus::Draft,
             other => {
-                verdict.push(Finding::error(BAD_STATUS, other, "Status is DRAFT or SIGNED."));
+                verdict.push(Finding::error(BAD_STATUS, other, "Write DRAFT or SIGNED."));
                 PlanStatus::Draft
             }
         };
@@ -233,21 +234,24 @@ impl Plan {
             verdict.push(wide_scope());
         }
         if scope_deny.iter().any(PathPrefix::is_everything) {
-            let hint =
-                "Nothing could change under a plan that denies everything; name the places that may not.";
+            let hint = "This plan denies every path; name only the paths that must not change.";
             verdict.push(Finding::error(WIDE_SCOPE, "Scope-Deny", hint));
         }
         let names = lines.values.get("Names").map(String::as_str).unwrap_or_default();
         let names = places(names, &BAD_SCOPE, &mut verdict);
         let may_drop = lines.values.get("May-Drop").map(String::as_str).unwrap_or_default();
         for name in key_lines::list(may_drop).into_iter().filter(|name| !is_definition_name(name)) {
-            let hint = "May-Drop takes the plain names of definitions.";
+            let hint = "Write plain names of definitions in May-Drop.";
             verdict.push(Finding::error(BAD_NAME, name, hint));
         }
         let may_add = lines.values.get("May-Add").map(String::as_str).unwrap_or_default();
         let may_add: Vec<PathPrefix> = places(may_add, &BAD_SCOPE, &mut verdict);
         if may_add.iter().any(PathPrefix::is_everything) {
-            verdict.push(Finding::error(WIDE_SCOPE, "May-Add", "Name the directories that may be added to."));
+            verdict.push(Finding::error(
+                WIDE_SCOPE,
+                "May-Add",
+                "Name the directories that may get new files.",
+            ));
         }
         let mut renames = Vec::new();
         for item in key_lines::list(lines.values.get("Renames").map(String::as_str).unwrap_or_default()) {
@@ -255,7 +259,7 @@ impl Plan {
             {
                 Some((old, new)) => renames.push((old.to_owned(), new.to_owned())),
                 None => {
-                    let hint = "Renames takes the plain names of definitions: `old=new`.";
+                    let hint = "Write plain names of definitions in Renames: `old=new`.";
                     verdict.push(Finding::error(BAD_NAME, item, hint));
                 }
             }
@@ -285,7 +289,7 @@ impl Plan {
     }
 }
 
-/// The places of a list; each item that is none is a finding with this code.
+/// Returns the places of a list; each invalid item is a finding with this code.
 pub(crate) fn places<T>(value: &str, code: &Code, verdict: &mut Verdict) -> Vec<T>
 where
     T: FromStr<Err: fmt::Display>,
@@ -300,7 +304,7 @@ where
     parsed
 }
 
-/// Judges a plan that parsed: its scope says something, every required gate is declared, every id is known.
+/// Checks a parsed plan: its scope is not empty, every required gate is declared, and every id is known.
 ///
 /// `known_results` are the `R###` ids that `EXPECTED_RESULTS.md` defines, `known_behaviors` the `B###` ids of
 /// the catalogue.
@@ -318,11 +322,11 @@ pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[Stri
         verdict.push(wide_scope());
     }
     for gate in plan.gates.iter().filter(|gate| gate.parse::<GateId>().is_err()) {
-        let hint = "A gate's name is made of a-z, 0-9, `-`, `_` and `.`; write nothing else into the list.";
+        let hint = "A gate name consists of a-z, 0-9, `-`, `_` and `.`; list nothing else.";
         verdict.push(Finding::error(BAD_GATE, gate, hint));
     }
     for gate in required_gates().filter(|gate| !plan.gates.iter().any(|declared| declared == gate)) {
-        verdict.push(Finding::error(MISSING_GATE, gate, "Every plan declares this gate."));
+        verdict.push(Finding::error(MISSING_GATE, gate, "Add this gate; every plan declares it."));
     }
     for (kind, declared, known) in [
         (IdKind::Behavior, &plan.behaviors, known_behaviors),
@@ -331,13 +335,13 @@ pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[Stri
         let known: HashSet<&str> = known.iter().map(String::as_str).collect();
         for id in declared {
             if !is_id(kind, id) {
-                let hint = "An id is B (a behaviour) or R (a result) and three digits; write nothing else into the list.";
+                let hint = "An id is B (a behaviour) or R (a result) and three digits; list nothing else.";
                 verdict.push(Finding::error(BAD_ID, id, hint));
             } else if !known.contains(id.as_str()) {
                 verdict.push(Finding::error(
                     UNRESOLVED_ID,
                     id,
-                    "Define this id, or take it out of the plan.",
+                    "Define this id, or remove it from the plan.",
                 ));
             }
         }
@@ -348,12 +352,11 @@ pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[Stri
     }
     let is_condition = |item: &&str| StopCondition::ALL.iter().any(|condition| condition.as_str() == *item);
     for item in key_lines::list(&plan.stop).into_iter().filter(|item| !is_condition(item)) {
-        let hint = format!("Stop is a list of: {}.", StopCondition::every());
+        let hint = format!("Write a list of these in Stop: {}.", StopCondition::every());
         verdict.push(Finding::error(BAD_STOP, item, hint));
     }
     if plan.results.is_empty() {
-        let hint =
-            "The plan promises no result, so nothing tells what an accepted change achieves; name one.";
+        let hint = "The plan names no result, so it does not say what the change achieves; name one.";
         verdict.push(Finding::warning(NO_RESULTS, "Results", hint));
     }
     verdict
@@ -367,7 +370,8 @@ const BUDGETS: [&[&str]; 4] = [
     &["calls", "max_calls"],
 ];
 
-/// The parts of a line of budgets that are none: what is no number above 0, a name that is unknown or comes twice, a number too many.
+/// Returns the invalid parts of a budget line: not a number above 0, an unknown or duplicate name, or one
+/// number too many.
 fn wrong_budgets(line: &str) -> Vec<&str> {
     let items = line.split([' ', ',', ';', '/']).filter(|item| !item.is_empty());
     let mut seen = [false; BUDGETS.len()];
@@ -375,7 +379,7 @@ fn wrong_budgets(line: &str) -> Vec<&str> {
     for (at, item) in items.enumerate() {
         let (kind, number) = match item.split_once('=') {
             Some((name, number)) => (BUDGETS.iter().position(|names| names.contains(&name)), number),
-            // Without names they stand in this order; calls are no part of it.
+            // Without names they are in this order; calls are not among them.
             None => (Some(at).filter(|at| *at < BUDGETS.len() - 1), item),
         };
         let is_digits = number.bytes().all(|byte| byte.is_ascii_digit());
@@ -390,7 +394,7 @@ fn wrong_budgets(line: &str) -> Vec<&str> {
 }
 
 fn wide_scope() -> Finding {
-    Finding::error(WIDE_SCOPE, ".", "Name the directories that may change instead of everything.")
+    Finding::error(WIDE_SCOPE, ".", "Name the directories that may change, not everything.")
 }
 
 /// What is wrong with the lines of a plan, whatever they mean.
@@ -409,11 +413,7 @@ fn form(lines: &KeyLines) -> Verdict {
         verdict.push(Finding::error(code, fault.place(), fault.to_string()));
     }
     for key in FILLED.iter().filter(|key| lines.values.get(**key).is_some_and(String::is_empty)) {
-        verdict.push(Finding::error(
-            EMPTY_VALUE,
-            *key,
-            "Write the value behind the colon, on the same line.",
-        ));
+        verdict.push(Finding::error(EMPTY_VALUE, *key, "Write the value after the colon, on the same line."));
     }
     let lists = LISTS.iter().map(|key| (key, key_lines::has_gap as fn(&str) -> bool));
     let paths = PATHS.iter().map(|key| (key, key_lines::paths_have_gap as fn(&str) -> bool));
@@ -421,7 +421,7 @@ fn form(lines: &KeyLines) -> Verdict {
         .chain(paths)
         .filter(|(key, has_gap)| lines.values.get(**key).is_some_and(|value| has_gap(value)))
     {
-        let hint = "Between two commas, and behind the last one, nothing is named; take the comma out.";
+        let hint = "Remove the comma without an entry before or after it.";
         verdict.push(Finding::error(GAP, *key, hint));
     }
     verdict

@@ -13,14 +13,14 @@ use crate::contract::reasons::check_reasons;
 const MISSING_DOCUMENT: Code = Code::new("plan-document-missing");
 const NOT_EXECUTED: Code = Code::new("plan-gate-not-executed");
 
-/// A plan and what belongs to it.
+/// A plan and its documents.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanDocuments<'a> {
     /// The plan.
     pub plan: &'a Plan,
-    /// The text of `REASONS.md`; absent where there is none.
+    /// The text of `REASONS.md`, if present.
     pub reasons: Option<&'a str>,
-    /// The text of `EXPECTED_RESULTS.md`; absent where there is none.
+    /// The text of `EXPECTED_RESULTS.md`, if present.
     pub results: Option<&'a str>,
     /// The behaviours of the repository's catalogue.
     pub behaviors: &'a [String],
@@ -57,7 +57,7 @@ impl PlanDocuments<'_> {
         paths
     }
 
-    /// Judges the evidence by what was found at its paths.
+    /// Checks the evidence against what was found at its paths.
     #[must_use]
     pub fn check_evidence(&self, found: &BTreeMap<RepoPath, EvidenceFound>) -> Verdict {
         let results = self.results.map(|text| read_results(text).0).unwrap_or_default();
@@ -71,7 +71,7 @@ pub fn check_executed(plan: &Plan, executed: &[String]) -> Verdict {
     let executed: HashSet<&str> = executed.iter().map(String::as_str).collect();
     let left = plan.gates.iter().filter(|gate| !executed.contains(gate.as_str()));
     let finding = |gate: &String| {
-        Finding::error(NOT_EXECUTED, gate, "The plan declares this gate and nothing was executed for it.")
+        Finding::error(NOT_EXECUTED, gate, "The plan declares this gate, but it did not run.")
     };
     Verdict::new(left.map(finding).collect())
 }
@@ -80,7 +80,7 @@ fn missing(name: &str) -> Finding {
     Finding::error(
         MISSING_DOCUMENT,
         name,
-        "Put this document beside the plan; docs/contracts/ has its grammar.",
+        "Add this document beside the plan; docs/contracts/ has its grammar.",
     )
 }
 

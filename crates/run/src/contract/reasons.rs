@@ -1,8 +1,8 @@
-//! `artifacts/REASONS.md` (seed 003 F.1): why the plan says what it says, each reason bound to an id.
+//! `artifacts/REASONS.md` (seed 003 F.1): the reasons of the plan, each linked to an id.
 //!
-//! Every line that says something is a reason, but headings and fenced code are none; lines that are indented go on with
-//! the reason above. A reason names the behaviours and results it is about: before its first colon (`- R001, B002: why`)
-//! where only ids stand there, or anywhere in it. What it names so must be there. Pure.
+//! Every non-empty line is a reason, except headings and fenced code. Indented lines continue the reason
+//! above. A reason names its behaviours and results before its first colon (`- R001, B002: why`) if only ids
+//! are there, or anywhere in it. Every named id must exist. Pure.
 
 use std::collections::HashSet;
 
@@ -37,11 +37,11 @@ pub fn check_reasons(text: &str, known_behaviors: &[String], known_results: &[St
         let named = named(&reason);
         if named.is_empty() {
             let hint =
-                format!("Name a B### or R### that this is the reason for: {:?}.", short_line(&reason, SHOWN));
+                format!("Name the B### or R### that this reason is about: {:?}.", short_line(&reason, SHOWN));
             verdict.push(Finding::error(WITHOUT_ID, format!("REASONS.md, line {line}"), hint));
         }
         for id in named.into_iter().filter(|id| !known.contains(id)) {
-            let hint = format!("The reason in line {line} names this id, which nothing defines.");
+            let hint = format!("The reason in line {line} names this undefined id.");
             verdict.push(Finding::error(UNRESOLVED, id, hint));
         }
     }

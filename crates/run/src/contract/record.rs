@@ -1,4 +1,4 @@
-//! `run.json` and `artifacts/signature.json`: what a run began with, and what was approved.
+//! `run.json` and `artifacts/signature.json`: the initial state of a run, and the approval.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -38,15 +38,15 @@ pub struct ContextSettings {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ContractDocuments {
-    /// They must be where the repository has `ai_context/`; elsewhere each is taken where it is there.
+    /// Required if the repository has `ai_context/`; elsewhere each is included if present.
     #[default]
     WherePresent,
     /// They must be.
     Required,
 }
 
-/// How a run works: who is asked, what proves a change, and every limit. A run keeps what it began with, whatever the
-/// configuration says later.
+/// The settings of a run: its models, gates and limits. They are fixed at its start; later configuration
+/// changes have no effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSettings {
@@ -54,10 +54,10 @@ pub struct RunSettings {
     pub provider: String,
     /// The model that is asked.
     pub model: String,
-    /// The models of roles that have one of their own, by the role's name.
+    /// Models of roles with their own model, by role name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub role_models: BTreeMap<String, String>,
-    /// How the model is asked to answer.
+    /// The requested answer format.
     pub edit_format: EditFormat,
     /// Parameters of each call, such as `temperature` and `max_tokens`.
     pub parameters: BTreeMap<String, serde_json::Value>,
@@ -65,7 +65,7 @@ pub struct RunSettings {
     pub model_timeout_s: u64,
     /// Calls this run may make.
     pub max_calls: u64,
-    /// The repository's own gates; where none is given, those that are found.
+    /// The configured gates; if empty, the detected ones.
     pub gates: Vec<GateSpec>,
     /// How strong the sandbox must be.
     pub sandbox: Strength,
@@ -83,32 +83,32 @@ pub struct RunSettings {
     /// How often the model may ask for more files.
     #[serde(default)]
     pub max_file_requests: u64,
-    /// Tokens that the model takes in, where that is known and the limits of the context pack follow from it.
+    /// The model's context window in tokens, if known and used for the limits of the context pack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
     /// Answers that are sampled for each attempt until one is verified.
     #[serde(default = "one")]
     pub candidates: u64,
-    /// Files that the operator named as the ones to change; empty where the chair is to choose.
+    /// Files that the operator named for the change; empty if the chair chooses.
     pub named: Vec<RepoPath>,
     /// Directories that the operator named as the ones to change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub directories: Vec<PathPrefix>,
-    /// The subject of the commit, where the operator gave one.
+    /// The commit's subject, if the operator gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Definitions that the operator lets the patch take away, besides those that the goal names.
+    /// Definitions that the operator allows the patch to remove, in addition to those named by the goal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub may_drop: Vec<String>,
     /// What the context pack begins with.
     pub context: ContextSettings,
-    /// Who serves which role; nothing where the provider proposes the changes and code does all else.
+    /// Services of the roles; `None` if the provider proposes the changes and code does the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch: Option<DispatchConfig>,
     /// The commands of roles that a command serves.
     #[serde(default, skip_serializing_if = "AgentCommands::is_none")]
     pub agents: AgentCommands,
-    /// How much of the web a researcher may cite; nothing where none may.
+    /// What a researcher may cite from the web; `None` if nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<WebLimits>,
 }
@@ -117,11 +117,11 @@ fn one() -> u64 {
     1
 }
 
-/// Prompts that a researcher may be laid where nothing is configured: the first, and one for each answer that is refused.
+/// Maximum prompts for a researcher if not configured: the first, and one per refused answer.
 const RESEARCH_PROMPTS: u64 = 3;
 
 impl RunSettings {
-    /// Whether the operator named what is to change, so that nobody else chooses it.
+    /// Returns whether the operator named what to change, so that no role chooses it.
     pub(crate) fn names_places(&self) -> bool {
         !self.named.is_empty() || !self.directories.is_empty()
     }
@@ -131,7 +131,7 @@ impl RunSettings {
     pub fn dispatch(&self) -> DispatchConfig {
         self.dispatch.clone().unwrap_or_else(|| {
             let mut dispatch = DispatchConfig::for_model(&self.provider);
-            // A researcher is a person unless somebody says otherwise, and a person needs a prompt.
+            // A researcher is a person by default, and a person needs a prompt.
             if self.web.is_some() {
                 dispatch.budgets.max_outbox_prompts = RESEARCH_PROMPTS;
             }
@@ -140,17 +140,17 @@ impl RunSettings {
     }
 }
 
-/// The commands that serve roles, one text for each argument; empty where there is none (seed 003 K).
+/// The commands that serve roles, one string per argument; empty if there is none (seed 003 K).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentCommands {
     /// Answers what the chair owes (`SDDAI_PLAN_CMD`).
     #[serde(default)]
     pub plan: Vec<String>,
-    /// Answers what patchmaker and fixer owe (`SDDAI_PATCH_CMD`).
+    /// Serves patchmaker and fixer (`SDDAI_PATCH_CMD`).
     #[serde(default)]
     pub patch: Vec<String>,
-    /// Answers whatever has no command of its own (`SDDAI_AGENT_CMD`).
+    /// Serves every role without its own command (`SDDAI_AGENT_CMD`).
     #[serde(default)]
     pub agent: Vec<String>,
     /// Seconds a command may take.
@@ -197,7 +197,7 @@ impl AgentCommands {
     }
 }
 
-/// What a run is and where it starts. Written once and never again.
+/// The identity and the start of a run. Written once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunRecord {
@@ -229,8 +229,8 @@ pub struct RunRecord {
     pub settings: RunSettings,
 }
 
-/// The approval of a plan: the digests of the plan and of the reviews that let it pass. It holds no instant, so
-/// that a replay writes the same bytes; the event tells when.
+/// The approval of a plan: the digests of the plan and of its approving reviews. It has no time, so that a
+/// replay writes the same bytes; the event has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signature {

@@ -1,4 +1,4 @@
-//! `reviews/*.md` (seed 003 G): a reviewer's verdict, what blocks, and what must change.
+//! `reviews/*.md` (seed 003 G): a reviewer's verdict, the blocking reasons, and the required changes.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crucible_model::{Digest, Level, Outcome, Verdict, single_spaced};
 
 use crate::contract::key_lines;
 
-/// Whether a reviewer lets the matter pass.
+/// A reviewer's verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReviewVerdict {
     /// It may go on.
@@ -34,7 +34,7 @@ pub struct Review {
 
 /// The text is no review.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a review has the line `{key}`, once and with a valid value")]
+#[error("a review needs exactly one line `{key}` with a valid value")]
 pub struct ReviewError {
     /// The key that is missing, repeated or wrong.
     pub key: &'static str,

@@ -5,7 +5,7 @@
 pub(crate) enum Action {
     /// The chair: which files are needed.
     FileRequest,
-    /// The librarian: the files that were asked for, word for word.
+    /// The librarian: the requested files, verbatim.
     ContextPack,
     /// The chair: the plan.
     PlanDraft,

@@ -1,12 +1,13 @@
-//! Commands that serve roles (`api_agent`, seed 003 K): the question goes in, what the command prints is the answer.
+//! Commands that serve roles (`api_agent`, seed 003 K): they get the prompt, and their standard output is the
+//! answer.
 //!
-//! Each call runs in a room of its own: a private copy of the run's base without secrets and without `.git`, behind the walls that
-//! gates have, and the network only where the user said so. What the command writes goes with the room; nothing but its standard
-//! output becomes an answer, and that is judged like any other (D8). Both streams are kept in `logs/agents/`.
+//! Each call runs on its own private copy of the run's base, without secrets and `.git`. It is sandboxed like
+//! a gate, with network only if the user allows it. Files that it writes are discarded; only its standard
+//! output becomes an answer, which is judged like any other (D8). Both streams are saved in `logs/agents/`.
 //!
-//! What counts as what: a command that fails, hangs or is no command at all is a failed call, and the run stays where it is. One that
-//! ends well and printed nothing, far too much or no diff where one is owed has answered badly: that answer is refused, and asked
-//! for once more.
+//! What counts as what: a command that fails, hangs or is no command at all is a failed call, and the run
+//! stays where it is. One that ends well and printed nothing, far too much or no diff where one is owed has
+//! answered badly: that answer is refused, and asked for once more.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -45,10 +46,10 @@ const RELATIVE: Code = Code::new("dispatch-command-relative");
 const UNKNOWN_WORD: Code = Code::new("dispatch-command-word");
 const NO_DIFF: Code = Code::new("dispatch-no-diff");
 
-/// Where what commands printed is kept, in the run directory.
+/// Directory of the commands' output, in the run directory.
 pub(crate) const AGENT_LOGS: &str = "logs/agents";
 
-/// How much of standard error is kept.
+/// Bytes kept of standard error.
 const MAX_STDERR: ByteLimit = ByteLimit(4 * 1024 * 1024);
 /// A command that prints more than this on one stream is ended.
 const RUNAWAY: ByteLimit = ByteLimit(32 * 1024 * 1024);
@@ -58,8 +59,8 @@ const LAST_WORDS: usize = 2 * 1024;
 /// The words of a command's arguments that are replaced.
 const WORDS: [&str; 4] = ["prompt_file", "role", "action", "target"];
 
-/// Judges the commands of a run before it begins: each role that a command serves has one, which leads to no file of the
-/// repository and holds no word that nobody replaces.
+/// Checks the commands of a run before it begins. Each role served by a command needs one that is not a file
+/// of the repository and has no unknown placeholder.
 #[must_use]
 pub fn check_agents(dispatch: &DispatchConfig, agents: &AgentCommands) -> Verdict {
     let mut verdict = Verdict::default();
@@ -69,14 +70,15 @@ pub fn check_agents(dispatch: &DispatchConfig, agents: &AgentCommands) -> Verdic
         }
         let Some((program, arguments)) = agents.of(role).split_first() else {
             let hint = format!(
-                "A command is to serve it, and there is none: set [dispatch] {} or agent_command in your own configuration.",
+                "No command is configured for this role; set [dispatch] {} or agent_command in your own configuration.",
                 if role == RunRole::Chair { "plan_command" } else { "patch_command" }
             );
             verdict.push(Finding::error(NO_COMMAND, role.name(), hint));
             continue;
         };
         if program.trim().is_empty() || (program.contains('/') && !Path::new(program).is_absolute()) {
-            let hint = "Name a program on the PATH, or one by its absolute path: a relative one would be the repository's.";
+            let hint =
+                "Name a program on PATH or an absolute path; a relative path would come from the repository.";
             verdict.push(Finding::error(RELATIVE, format!("{}: {program:?}", role.name()), hint));
         }
         if let Some(word) = arguments.iter().find_map(|argument| unknown_word(argument)) {
@@ -87,7 +89,7 @@ pub fn check_agents(dispatch: &DispatchConfig, agents: &AgentCommands) -> Verdic
     verdict
 }
 
-/// A configured command. It reads the evidence files and the repository, and its answer is what it prints.
+/// A configured command. It reads the evidence files and the repository; its standard output is the answer.
 pub(super) struct CommandService;
 
 impl RoleService for CommandService {
@@ -115,33 +117,32 @@ impl RoleService for CommandService {
         (owed && !text.starts_with("diff --git ")).then(|| {
             let begins: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
             let hint = format!(
-                "The command's output has to begin with `diff --git`, and with nothing before it; it begins with {begins:?}. \
-                 logs/agents/ holds what it printed."
+                "The command's output must begin with `diff --git` but begins with {begins:?}; see logs/agents/."
             );
             Finding::error(NO_DIFF, subject, hint)
         })
     }
 }
 
-/// Answers with what a configured command prints.
+/// A backend whose answer is the output of a configured command.
 pub struct AgentBackend {
     dir: RunDir,
     record: RunRecord,
     env: Environment,
     sandbox: Arc<Sandbox>,
-    /// The command's environment, but for what tells it of the call.
+    /// The command's environment, without the variables that describe the call.
     given: Vec<(OsString, OsString)>,
-    /// What no output may hold: the values of the variables that the user handed over.
+    /// Values that no output may contain: those of the variables the user passed on.
     keys: HandedKeys,
     masked: Vec<PathBuf>,
 }
 
 impl AgentBackend {
-    /// The backend of the run in this directory.
+    /// Creates the backend of the run in this directory.
     ///
     /// # Errors
     ///
-    /// Fails when what the run began with cannot be read.
+    /// Fails when the run's record cannot be read.
     pub fn new(world: &World<'_>, dir: &RunDir) -> Result<Self, RunError> {
         let record = dir.record()?;
         let mut given = environment(world);
@@ -157,7 +158,7 @@ impl AgentBackend {
         Ok(Self { dir: dir.clone(), record, env, sandbox, given, keys, masked })
     }
 
-    /// Makes the room of a call, and what runs in it.
+    /// Prepares the copy of a call and its command.
     async fn prepare(&self, room: &Path, inv: &LlmInvocation, call: &Call<'_>) -> Result<Spawn, RunError> {
         let git = Git::open(Arc::clone(&self.sandbox), &self.env, &self.record.repo).await?;
         let git = git.with_scratch(room.join("git"));
@@ -220,12 +221,12 @@ impl AgentBackend {
                 calls: Calls::Tools,
             }),
             keep: Keep::Head,
-            // The answer is judged as it came, and redacted where it is recorded.
+            // The answer is judged unchanged, and redacted in the record.
             redaction: Redaction::OnlyStderr,
         })
     }
 
-    /// Keeps both streams of a call; returns the number under which they lie.
+    /// Saves both streams of a call; returns their number.
     fn keep(&self, ended: &Completed) -> Result<u64, RunError> {
         let number = logged(&self.dir).map_or(1, |last| last + 1);
         for (name, stream) in [("stdout", &ended.stdout), ("stderr", &ended.stderr)] {
@@ -248,7 +249,7 @@ impl AgentBackend {
         let logs = format!("{AGENT_LOGS}/{number:03}.stdout.log and .stderr.log");
         let fault = |what: String| {
             let next = format!(
-                "read {logs} in the run's directory, mend the command and go on with `crucible run advance`"
+                "read {logs} in the run directory, fix the command and continue with `crucible run advance`"
             );
             let mut fault = Fault::new(API_AGENT, &inv.model, what, next);
             fault.stderr = Some(self.last_words(&ended.stderr)).filter(|words| !words.is_empty());
@@ -264,25 +265,25 @@ impl AgentBackend {
         match ended.end {
             End::Exited(0) if too_large => refused(
                 AnswerFault::TooLarge,
-                format!("it printed {} bytes, at most {} are taken", ended.stdout.total, MAX_GIVEN.0),
+                format!("it printed {} bytes; the limit is {}", ended.stdout.total, MAX_GIVEN.0),
             ),
             End::OutputLimit if too_large && ended.stdout.total > ended.stderr.total => refused(
                 AnswerFault::TooLarge,
                 format!(
-                    "it was ended when it had printed {} bytes, at most {} are taken",
+                    "it was killed after printing {} bytes; the limit is {}",
                     ended.stdout.total, MAX_GIVEN.0
                 ),
             ),
             End::Exited(0) if ended.stdout.bytes.trim_ascii().is_empty() => {
-                refused(AnswerFault::Empty, "it ended well and printed nothing".to_owned())
+                refused(AnswerFault::Empty, "it succeeded but printed nothing".to_owned())
             }
             End::Exited(0) => match String::from_utf8(self.keys.out_of(&ended.stdout.bytes)) {
                 Ok(text) => Ok(result(inv, text, ended)),
-                Err(_) => failed("what it printed is not UTF-8".to_owned()),
+                Err(_) => failed("its output is not UTF-8".to_owned()),
             },
-            End::Exited(code) => failed(format!("its command ended with exit code {code}")),
-            End::Signalled(signal) => failed(format!("its command was ended by signal {signal}")),
-            End::Forbidden => failed(format!("its command was ended by signal {FORBIDDEN_SIGNAL}")),
+            End::Exited(code) => failed(format!("its command exited with code {code}")),
+            End::Signalled(signal) => failed(format!("its command was killed by signal {signal}")),
+            End::Forbidden => failed(format!("its command was killed by signal {FORBIDDEN_SIGNAL}")),
             End::TimedOut => Err(LlmError::Timeout {
                 provider: API_AGENT.to_owned(),
                 model: inv.model.clone(),
@@ -291,9 +292,9 @@ impl AgentBackend {
                 cap: inv.timeout,
             }),
             End::OutputLimit => {
-                failed(format!("its command was ended when it had printed more than {} bytes", RUNAWAY.0))
+                failed(format!("its command was killed after printing more than {} bytes", RUNAWAY.0))
             }
-            End::DiskLimit => failed("its command was ended when it had written too much".to_owned()),
+            End::DiskLimit => failed("its command was killed because it wrote too much".to_owned()),
         }
     }
 
@@ -310,7 +311,7 @@ impl AgentBackend {
 impl LlmBackend for AgentBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
         let wrong = |what: String| {
-            let next = "mend that and go on with `crucible run advance`";
+            let next = "fix that and continue with `crucible run advance`";
             LlmError::Misconfiguration(Fault::new(API_AGENT, &inv.model, what, next))
         };
         let target = inv.metadata.get(TARGET).and_then(Value::as_str).unwrap_or_default();
@@ -335,7 +336,7 @@ struct Call<'c> {
 }
 
 impl<'c> Call<'c> {
-    /// What a role owes there; nothing where it owes nothing.
+    /// Returns what a role owes there, if anything.
     fn of(role: RunRole, target: &'c str) -> Option<Self> {
         let action = match (role, target) {
             (RunRole::Chair, layout::FILE_REQUEST) => Action::FileRequest,
@@ -351,7 +352,7 @@ impl<'c> Call<'c> {
     }
 }
 
-/// The paths of the logs that lie in a run directory, in order.
+/// Returns the paths of the command logs in a run directory, in order.
 pub(crate) fn agent_logs(dir: &RunDir) -> Vec<String> {
     let numbers = 1..=logged(dir).unwrap_or_default();
     let names = numbers
@@ -359,7 +360,7 @@ pub(crate) fn agent_logs(dir: &RunDir) -> Vec<String> {
     names.filter(|path| dir.has(path)).collect()
 }
 
-/// The number of the last log; nothing where there is none.
+/// Returns the number of the last log, if any.
 fn logged(dir: &RunDir) -> Option<u64> {
     let entries = std::fs::read_dir(dir.path(AGENT_LOGS)).ok()?;
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.split_once('.')?.0.parse().ok()).max()
@@ -383,12 +384,12 @@ fn question(inv: &LlmInvocation) -> String {
     texts.join("\n")
 }
 
-/// The first word of an argument that looks as if it were to be replaced, and is not.
+/// Returns the first word of an argument that looks like a placeholder but is unknown.
 fn unknown_word(argument: &str) -> Option<&str> {
     words(argument).map(|(_, word)| word).find(|word| !WORDS.contains(word))
 }
 
-/// An argument with its words replaced, once each: what is put in is not looked at again.
+/// Replaces the placeholders of an argument once; replacements are not examined again.
 fn filled<'v>(argument: &str, value: impl Fn(&str) -> &'v str) -> String {
     let mut filled = String::new();
     let mut from = 0;
@@ -401,7 +402,8 @@ fn filled<'v>(argument: &str, value: impl Fn(&str) -> &'v str) -> String {
     filled
 }
 
-/// The words between braces, each with where its brace opens. Braces around anything else, as in JSON, are text.
+/// Returns the words in braces with the position of each brace. Braces around anything else, as in JSON, are
+/// text.
 fn words(argument: &str) -> impl Iterator<Item = (usize, &str)> {
     argument.match_indices('{').filter_map(|(at, _)| {
         let word = argument.get(at + 1..)?.split_once('}')?.0;

@@ -1,7 +1,7 @@
-//! When two answers of a person are one: what they say is compared, not their bytes.
+//! Compares two answers of a person by meaning, not by bytes.
 //!
-//! Of a patch it is what the patch does; of any other text, and of a patch that cannot be read, the words. What editors and
-//! chats leave around a text says nothing.
+//! Patches are compared by their effect. Any other text, and a patch that cannot be parsed, is compared by
+//! its words. Decoration that editors and chats add around a text is ignored.
 
 use crucible_model::{EditFormat, Untrusted};
 use crucible_patch::{Content, Patch, Proposal, parse, read_answer};
@@ -19,14 +19,14 @@ pub(crate) enum AnswerContent {
 }
 
 impl AnswerContent {
-    /// What the text at a target says.
+    /// Parses the text at a target.
     pub(crate) fn at(target: &str, text: &str) -> Self {
         let diff = match read_answer(EditFormat::UnifiedDiff, &Untrusted::new(text), &[]) {
             Ok(Proposal::Diff(diff)) if target == layout::PATCH => parse(&diff).ok(),
             _ => None,
         };
         match diff {
-            // Of a text the names of its objects say nothing that the lines do not say.
+            // The object names in a patch add nothing to its lines.
             Some(mut patch) => {
                 for file in patch.files.iter_mut().filter(|file| file.content == Content::Text) {
                     file.objects = None;

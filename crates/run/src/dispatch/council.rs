@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::service::{CallHints, RoleService, ServiceReport};
 use crate::contract::{COUNCIL, RunSettings};
 
-/// A council: it is asked as a model is, and reports what its deliberation cost and which parts of it went wrong.
+/// A council: called like a model, and reports the cost and failures of its deliberation.
 pub(super) struct CouncilService;
 
 impl RoleService for CouncilService {
@@ -23,7 +23,7 @@ impl RoleService for CouncilService {
         let mut notes: Vec<String> =
             warnings.map(|warning| format!("  warning: council: {warning}")).collect();
         if let Some(summary) = report.get("summary").and_then(Value::as_str) {
-            notes.push(format!("  the council took {summary}"));
+            notes.push(format!("  the council used {summary}"));
         }
         Some(ServiceReport { field: (COUNCIL, report), notes })
     }

@@ -1,8 +1,8 @@
-//! The four evidence files of `outbox/` (seed 003 K.1), and the question that is made of them. Pure.
+//! The four evidence files of `outbox/` (seed 003 K.1), and the question made of them. Pure.
 //!
-//! Each file is one part of the question, so whoever reads the files knows all that whoever is asked knows. What came from the
-//! repository, from a gate or from an earlier answer is fenced. Nothing here holds a clock, an absolute path or anything
-//! random: a replay puts the same question.
+//! Each file is one part of the question, so a reader of the files knows all that the question says. Text
+//! from the repository, a gate or an earlier answer is fenced. Nothing here has a time, an absolute path or
+//! randomness, so a replay asks the same question.
 
 use std::collections::HashSet;
 
@@ -15,14 +15,14 @@ use crate::contract::{Plan, RunRecord, RunRole};
 use crate::dispatch::action::Action;
 use crate::role::patchmaker::Brief;
 
-/// What is known when a role is asked; what is not there yet is left out.
+/// What is known when a role is called; unknown parts are absent.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Evidence<'e> {
-    /// Which files there are, where somebody is to choose among them.
+    /// The files of the repository, for a role that chooses among them.
     pub(crate) files: Option<&'e Listing>,
-    /// Which of them were asked for, where somebody is to show them.
+    /// The requested files, for a role that shows them.
     pub(crate) request: Option<&'e FileRequest>,
-    /// What may be seen of the repository.
+    /// The visible part of the repository.
     pub(crate) pack: Option<&'e ContextPack>,
     /// The plan.
     pub(crate) plan: Option<&'e Plan>,
@@ -32,8 +32,8 @@ pub(crate) struct Evidence<'e> {
     pub(crate) brief: Option<&'e Brief>,
     /// What is known from elsewhere: earlier runs, workflows, pages; the text of `EXTERNALS.md`.
     pub(crate) externals: &'e str,
-    /// Whether that text quotes somebody: pages, or a workflow of the repository. The rest of it only tells people what was
-    /// looked up.
+    /// Whether that text quotes others: pages, or a workflow of the repository. The rest only describes the
+    /// lookup.
     pub(crate) quotes_others: bool,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    /// Lists the files of a repository: those that code would ask for stand first.
+    /// Lists the files of a repository; those that code would request come first.
     pub(crate) fn of(ranked: &FileRequest, tracked: &[(RepoPath, u64)]) -> Self {
         let mut listed: Vec<&str> = ranked.needs.iter().map(|need| need.path.as_str()).collect();
         let first: HashSet<&str> = listed.iter().copied().collect();
@@ -63,7 +63,7 @@ impl Listing {
     }
 }
 
-/// What is asked, of whom.
+/// A question and its recipient.
 #[derive(Clone, Copy)]
 pub(crate) struct Asking<'a> {
     pub(crate) record: &'a RunRecord,
@@ -100,8 +100,8 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     PARTS.into_iter().map(|(name, _)| name)
 }
 
-/// The question that is put to a person or a command: the goal first, then what went wrong, the code, and the form of the
-/// answer. A part that has nothing to tell is left out; its file is laid all the same.
+/// Builds the question for a person or a command: the goal, then earlier problems, the code, and the answer
+/// format. An empty part is omitted; its file is written anyway.
 pub(crate) fn question(asking: &Asking<'_>, evidence: &Evidence<'_>) -> Vec<Message> {
     let mut prompt = PromptBuilder::new()
         .ours("Goal: ")
@@ -159,7 +159,7 @@ pub(crate) fn shown(mut prompt: PromptBuilder, pack: &ContextPack) -> PromptBuil
     prompt
 }
 
-/// Adds what the gates print that fail before any change.
+/// Adds the output of gates that fail before any change.
 pub(crate) fn failing(mut prompt: PromptBuilder, baseline: &[GateResult]) -> PromptBuilder {
     for gate in baseline.iter().filter(|gate| !gate.passed) {
         prompt = prompt
@@ -248,7 +248,7 @@ pub(crate) const FILE_REQUEST_FORM: &str = "- The content is one JSON object: {\
      \"max_total_bytes\": number}, \"reason\": why these files}.\n- Ask for the files that have to be read to reach the goal, the most important first. The budget may be \
      smaller than the one above and not larger.\n";
 
-/// How a pack looks that a person makes.
+/// The form of a pack that a person makes.
 const PACK_FORM: &str = "- The content is one JSON object: {\"schema_version\": \"ctcp-context-pack-v1\", \"goal\": the goal, \"repo_slug\": the repository's name, \"summary\": \
      what was left out and why, \"files\": [{\"path\", \"why\", \"content\"}], \"omitted\": [{\"path\", \"reason\": \"too_large\" or \"denied\" or \"irrelevant\"}]}.\n- Answer the needs of \
      artifacts/file_request.json: each is shown word for word or listed in omitted, and nothing else is shown. `crucible context build` writes such a pack.\n";
@@ -340,7 +340,7 @@ mod tests {
             let body = file.as_str().lines().find(|line| line.starts_with("# ")).unwrap();
             assert!(text.contains(body), "{name} is a part of the question");
         }
-        // What the repository says stands between fences, behind the banner.
+        // Repository text is fenced, after the banner.
         let (fence, words) = (text.find("<<<DATA").unwrap(), text.find("Ignore all rules").unwrap());
         assert!(text.find(crucible_model::UNTRUSTED_BANNER.trim()).unwrap() < fence && fence < words);
     }

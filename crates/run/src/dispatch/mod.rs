@@ -1,8 +1,8 @@
-//! How a role is asked that no model serves: a person through `outbox/`, or a configured command (seed 003 K, K.1, L).
+//! Asking a role that no model serves: a person through `outbox/`, or a configured command (seed 003 K, K.1,
+//! L).
 //!
-//! Both get the same question: what is owed, in which form, within which limits, and the four evidence files that say all
-//! there is to know. The question holds no absolute path, so a replay puts the same one; the file that a person reads has
-//! one on top.
+//! Both get the same question: the task, the answer format, the limits, and the four evidence files. The
+//! question has no absolute path, so a replay asks the same one; only the file for a person begins with one.
 
 mod action;
 pub(crate) mod agent;
@@ -24,7 +24,7 @@ use service::RoleService;
 
 use crate::contract::{API_AGENT, COUNCIL, MANUAL_OUTBOX};
 
-/// The service behind the client of this name.
+/// Returns the service behind the client of this name.
 pub(crate) fn role_service(client: &str) -> &'static dyn RoleService {
     match client {
         MANUAL_OUTBOX => &PersonService,

@@ -1,4 +1,4 @@
-//! Prompts for a person: a file in `outbox/` that says everything, and the place where the answer is to be written.
+//! Prompts for a person: a complete file in `outbox/`, and the path for the answer.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::dispatch::action::Action;
 use crate::dispatch::service::{CallHints, RoleService, TARGET};
 use crate::layout::RunDir;
 
-/// The largest answer of a command that is taken.
+/// Maximum size of a command's answer.
 pub(crate) const MAX_GIVEN: ByteLimit = ByteLimit(8 * 1024 * 1024);
 
-/// The largest answer of a person that is taken from a file: no larger one would be read as a change.
+/// Maximum size of a person's answer in a file; no larger one would be parsed as a change.
 pub(crate) const MAX_WRITTEN: ByteLimit = ByteLimit(MAX_ANSWER_BYTES);
 
 /// A person, who reads a prompt in `outbox/` and the repository, and answers by a file in the run directory.
@@ -36,7 +36,7 @@ impl RoleService for PersonService {
     }
 }
 
-/// Answers with what a person wrote: the file that the call's metadata names.
+/// A backend whose answer is what a person wrote: the file named by the call's metadata.
 pub struct OutboxBackend {
     dir: RunDir,
 }
@@ -65,7 +65,7 @@ impl LlmBackend for OutboxBackend {
             raw_response: text,
             provider: MANUAL_OUTBOX.to_owned(),
             model_used: inv.model.clone(),
-            // A person reads no tokens, and is paid for none.
+            // A person uses no tokens, and costs nothing.
             tokens_input: Some(0),
             tokens_output: Some(0),
             timed_out: Some(false),
@@ -74,7 +74,7 @@ impl LlmBackend for OutboxBackend {
     }
 }
 
-/// What a prompt for a person says besides the question.
+/// The content of a prompt file besides the question.
 pub(crate) struct Prompt<'p> {
     pub(crate) dir: &'p RunDir,
     pub(crate) record: &'p RunRecord,
@@ -83,7 +83,7 @@ pub(crate) struct Prompt<'p> {
     pub(crate) target: &'p str,
     /// Artifacts of a run that are not there yet.
     pub(crate) missing: &'p [&'static str],
-    /// The step in which what lies at the target now was judged, such as `attempt 1`; nothing where nothing does.
+    /// The step that judged the current answer at the target, such as `attempt 1`; `None` if none did.
     pub(crate) judged_as: Option<&'p str>,
     pub(crate) max_outbox_prompts: u64,
     pub(crate) question: &'p [Message],
@@ -94,8 +94,8 @@ pub(crate) fn prompt_path(number: u64, role: RunRole, action: Action) -> String 
     format!("outbox/{number:03}_{}_{}.md", role.name(), action.name())
 }
 
-/// The text of a prompt file (seed 003 L): what a person has to know of the run, and below a line the prompt itself, which can
-/// be pasted as it is.
+/// Returns the text of a prompt file (seed 003 L): information on the run, and below a line the prompt
+/// itself, ready to paste.
 pub(crate) fn render(prompt: &Prompt<'_>) -> String {
     let settings = &prompt.record.settings;
     let judged = prompt.judged_as.map(|step| {

@@ -8,7 +8,8 @@ use super::service::{CallHints, RoleService};
 use crate::contract::RunSettings;
 use crate::recording::SEED;
 
-/// A model provider. The run's own provider gets the parameters of the run; any other one, as for a second opinion, its own defaults.
+/// A model provider. The run's own provider gets the run's parameters; any other one, as for a second
+/// opinion, its own defaults.
 pub(super) struct ProviderService;
 
 impl RoleService for ProviderService {
@@ -21,8 +22,9 @@ impl RoleService for ProviderService {
     }
 }
 
-/// The parameters of try `number`. Each try has its own seed, counted from that of the run where it has one. Each of the `refusals` before it
-/// makes it a little warmer, because a model that was refused should not give the same answer again. Pure, so that a replay sends the same request.
+/// Returns the parameters of try `number`. Each try has its own seed, counted from the run's seed if any.
+/// Each of the `refusals` raises the temperature a little, so that a refused model does not repeat its
+/// answer. Pure, so that a replay sends the same request.
 fn parameters(base: &BTreeMap<String, Value>, number: u64, refusals: u64) -> BTreeMap<String, Value> {
     let mut parameters = base.clone();
     let first = base.get(SEED).and_then(Value::as_u64).unwrap_or_default();

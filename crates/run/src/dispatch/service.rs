@@ -14,7 +14,7 @@ use crate::recording::SEED;
 /// The hint that names the file of the run directory which the answer becomes.
 pub(crate) const TARGET: &str = "target";
 
-/// How a service is asked, and what is recorded of its answer.
+/// How a service is called, and what is recorded of its answer.
 pub(crate) trait RoleService: Sync {
     /// Whether it can look into the repository itself. Such a service gets the evidence files, answers with a unified diff, and needs no
     /// further files from Crucible.
@@ -46,7 +46,7 @@ pub(crate) trait RoleService: Sync {
         None
     }
 
-    /// What the answer's event records beside the answer, under the name of the service.
+    /// Returns what the event records besides the answer, under the name of the service.
     fn report(&self, result: &LlmResult) -> Option<ServiceReport> {
         let _none = result;
         None
@@ -66,18 +66,18 @@ pub(crate) struct CallHints<'c> {
 }
 
 impl CallHints<'_> {
-    /// The hints for a service that reads the repository itself: which try this is, and which file is wanted.
+    /// Returns the hints for a service that reads the repository itself: the try and the target file.
     pub(super) fn with_target(&self) -> BTreeMap<String, Value> {
         BTreeMap::from([(SEED.to_owned(), self.number.into()), (TARGET.to_owned(), self.target.into())])
     }
 
-    /// The hint that only tells the tries apart.
+    /// Returns the hint that only distinguishes tries.
     pub(super) fn seed(&self) -> BTreeMap<String, Value> {
         BTreeMap::from([(SEED.to_owned(), self.number.into())])
     }
 }
 
-/// What a service reports beside its answer.
+/// What a service reports besides its answer.
 pub(crate) struct ServiceReport {
     /// The field of the answer's event, and its value.
     pub(crate) field: (&'static str, Value),

@@ -1,8 +1,8 @@
-//! How a role is asked, whoever serves it: the question, the record of it, and the answer.
+//! Calls the service of a role: the question, its record, and the answer.
 //!
-//! A model, a configured command and a person are asked in the same way: each is a client, and what it says is recorded before
-//! it is used. Only a person is waited for: a prompt is laid into `outbox/`, and the run goes on once the answer lies where the
-//! prompt says.
+//! A model, a configured command and a person are called in the same way: each is a client, and its answer is
+//! recorded before it is used. Only a person may take time: a prompt is written to `outbox/`, and the run
+//! continues once the answer is at the named path.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ use crate::status::missing;
 pub(super) const ANSWER_CUT: Code = Code::new("run-answer-cut");
 const OUTBOX_FULL: Code = Code::new("run-outbox-full");
 
-/// The field of an event that holds the digest of what a person wrote.
+/// The event field with the digest of what a person wrote.
 const GIVEN: &str = "given";
 
 /// What is asked of a role.
@@ -44,7 +44,7 @@ pub(super) struct Duty<'d> {
     pub(super) role: RunRole,
     /// What it is.
     pub(super) action: Action,
-    /// Where the artifact stands that is owed; where a person writes it.
+    /// The path of the owed artifact, where a person writes it.
     pub(super) target: &'d str,
     /// The beginning of the keys of its events, such as `attempt-1`.
     pub(super) step: String,
@@ -52,7 +52,7 @@ pub(super) struct Duty<'d> {
     pub(super) number: u64,
     /// How often an answer before it was to be another one; one that repeats an earlier one counts twice.
     pub(super) refusals: u64,
-    /// What a person is told of it while it is worked at.
+    /// A progress label for people.
     pub(super) label: String,
     /// Where the answer is kept.
     pub(super) answer_path: String,
@@ -64,27 +64,27 @@ pub(super) struct Duty<'d> {
 
 /// What came of a question.
 pub(super) enum AskOutcome {
-    /// An answer, or what stands for one.
+    /// An answer, or a refused one.
     Answered(Answer),
-    /// Nothing yet: a person has to write it, or nobody may be asked any more.
+    /// No answer yet: a person must write it, or the prompt limit is reached.
     Waiting,
 }
 
 /// An answer.
 pub(super) struct Answer {
-    /// The words; empty where nothing came that could be taken.
+    /// The text; empty if none could be used.
     pub(super) text: Untrusted,
-    /// Why it is refused before it is read, where it is.
+    /// Why it is refused without being parsed, if it is.
     pub(super) unread: Option<Finding>,
 }
 
 impl Engine<'_> {
-    /// The client that serves a role; nothing where code does.
+    /// Returns the client that serves a role; `None` if code does.
     pub(super) fn served_by(&self, role: RunRole) -> Option<String> {
         self.dispatch.service(role).client().map(str::to_owned)
     }
 
-    /// Asks a role that `name` serves: from the recording where it was already answered, anew otherwise.
+    /// Calls the service `name` for a role; an answer that is already recorded is used again.
     pub(super) async fn ask(
         &mut self,
         clients: &dyn Clients,
@@ -94,14 +94,15 @@ impl Engine<'_> {
         let client = clients.client(name)?;
         let service = role_service(name);
         let messages = if service.reads_repository() { self.lay_evidence(duty)? } else { duty.chat.clone() };
-        // A recording has what a person wrote then, or nobody answered.
+        // A recording has what a person wrote, or no answer.
         let is_recorded = client.origin() == Origin::Recording;
         if service.is_person() && !is_recorded && !self.is_given(duty)? {
             self.lay_prompt(duty, &messages)?;
             return Ok(AskOutcome::Waiting);
         }
         let model = self.model_of(duty.role, name).to_owned();
-        // A prompt is laid in a replay where the recording has no answer to it; nobody else needs the question once more.
+        // In a replay, a prompt is written if the recording has no answer to it; no other service needs the
+        // question again.
         let question = if is_recorded && service.is_person() { messages.clone() } else { Vec::new() };
         let invocation = LlmInvocation {
             spec_id: self.record.run_id.to_string(),
@@ -173,22 +174,22 @@ impl Engine<'_> {
         let (role, event, key) = ("model", EventKind::ModelAnswered, answered_key(&duty.step));
         self.journal.record_file_with(Entry { role, event, key, path: &duty.answer_path, body })?;
         if service.is_person() {
-            // What is made of it takes the place of what the person wrote.
+            // The artifact made of it replaces what the person wrote.
             self.journal.commit()?;
         }
         Ok(AskOutcome::Answered(Answer { text, unread }))
     }
 
-    /// Records that the answer of a duty which is no attempt has become an artifact, or was refused: it is used up.
-    /// `body` says why it was refused, where it was.
+    /// Records that an answer outside attempts became an artifact or was refused, so it is used up. `body`
+    /// has the reason for a refusal.
     pub(super) fn take_answer(&mut self, duty: &Duty<'_>, body: Value) -> Result<(), RunError> {
         let (event, key) = (EventKind::AnswerTaken, taken_key(&duty.step));
         let entry = Entry { role: duty.role.name(), event, key, path: &duty.answer_path, body };
         self.journal.record(entry)
     }
 
-    /// Writes the evidence files, and makes the question of them. They are flushed with a prompt that is laid; before that they are written
-    /// anew whenever the run goes on.
+    /// Writes the evidence files and builds the question from them. They are flushed with a prompt; before
+    /// that they are written again whenever the run continues.
     fn lay_evidence(&mut self, duty: &Duty<'_>) -> Result<Vec<Message>, RunError> {
         let asking =
             Asking { record: &self.record, role: duty.role, action: duty.action, target: duty.target };
@@ -201,18 +202,19 @@ impl Engine<'_> {
         Ok(evidence::question(&asking, &duty.evidence))
     }
 
-    /// Whether a person wrote what is owed: text lies there that was not used for this target yet.
+    /// Returns whether a person has written the owed answer: the file has text that was not used for this
+    /// target yet.
     fn is_given(&mut self, duty: &Duty<'_>) -> Result<bool, RunError> {
         if self.journal.has(&answered_key(&duty.step)) {
             return Ok(true);
         }
-        let no_answer = |why: &str| format!("  {} is no answer: {why}", duty.target);
+        let no_answer = |why: &str| format!("  {} is not a valid answer: {why}", duty.target);
         let bytes = match self.dir.read_up_to(duty.target, MAX_WRITTEN) {
             Ok(bytes) => bytes,
             Err(error) if error.is_not_found() => return Ok(false),
             Err(FsError::TooLarge { path, limit }) => {
                 let why = format!(
-                    "it has more than {limit} bytes; write one of at most {limit} bytes to {}",
+                    "it has more than {limit} bytes; write at most {limit} bytes to {}",
                     path.display()
                 );
                 self.journal.note(&no_answer(&why))?;
@@ -221,7 +223,7 @@ impl Engine<'_> {
             Err(error) if error.is_link() => {
                 let path = self.dir.path(duty.target);
                 let why = format!(
-                    "a symbolic link stands there or on the way to it, and none is followed; put the file itself at {}",
+                    "the path is or contains a symbolic link; put the file itself at {}",
                     path.display()
                 );
                 self.journal.note(&no_answer(&why))?;
@@ -240,16 +242,16 @@ impl Engine<'_> {
             return Ok(false);
         };
         let Some(when) = self.judged_as(duty.target, text)? else { return Ok(true) };
-        // Nobody was asked for another one yet, so nothing is amiss; the prompt will say it.
+        // No prompt for another one was written yet, so this is fine; the prompt will say it.
         if self.journal.has(&prompted_key(&duty.step)) {
-            let why = format!("it is what was judged as {when}; write another one there");
+            let why = format!("it was already judged as {when}; write a new answer there");
             self.journal.note(&no_answer(&why))?;
         }
         Ok(false)
     }
 
-    /// The step, such as `attempt 1`, in which what this text says was judged as what is owed at a target; nothing where it never
-    /// was.
+    /// Returns the step, such as `attempt 1`, that already judged this text as the answer for a target, if
+    /// any.
     fn judged_as(&mut self, target: &str, text: &str) -> Result<Option<String>, RunError> {
         let said = AnswerContent::at(target, text);
         let dir = &self.dir;
@@ -268,7 +270,7 @@ impl Engine<'_> {
             }
         }
         if target == layout::PATCH {
-            // The patch that an attempt came to is ours: nobody wrote it anew.
+            // The patch of an attempt is our own output, not a new answer.
             for outcome in attempt::recorded(&self.dir, self.journal.events()?)? {
                 if outcome.patch.is_some() && says_it(&attempt_file(outcome.number, attempt::PATCH))? {
                     return Ok(Some(format!("attempt {}", outcome.number)));
@@ -278,13 +280,13 @@ impl Engine<'_> {
         Ok(None)
     }
 
-    /// What a person wrote stays where it is; where it held a secret, what is left of it takes its place, and where nothing is,
-    /// as in a replay, it is put there. Returns the digest of what was used.
+    /// Keeps what a person wrote in place. If it held a secret, the redacted text replaces it; if it is
+    /// missing, as in a replay, it is written. Returns the digest of the used text.
     fn keep_given(&mut self, duty: &Duty<'_>, text: &Untrusted) -> Result<Digest, RunError> {
         let used = text.as_str().as_bytes();
         let there = match self.dir.read_up_to(duty.target, MAX_WRITTEN) {
             Err(error) if error.is_not_found() => None,
-            // What is too long for an answer, or a link, is not what was used.
+            // Too long for an answer, or a link: not what was used.
             other => Some(other.ok()),
         };
         let is_that = there.as_ref().is_none_or(|there| {
@@ -294,7 +296,7 @@ impl Engine<'_> {
         });
         if !is_that {
             let note = format!(
-                "  {} was written anew meanwhile; the recorded answer is used, the file stays",
+                "  {} changed meanwhile; the recorded answer is used and the file is kept",
                 duty.target
             );
             self.journal.note(&note)?;
@@ -315,7 +317,7 @@ impl Engine<'_> {
         let most = self.dispatch.budgets.max_outbox_prompts;
         if number > most {
             let hint =
-                "Start again with a larger [dispatch] max_outbox_prompts, or let a model serve the role.";
+                "Start again with a larger [dispatch] max_outbox_prompts, or assign the role to a model.";
             return self.fail(&Finding::error(OUTBOX_FULL, format!("prompt {number} of {most}"), hint));
         }
         let path = outbox::prompt_path(number, duty.role, duty.action);
@@ -345,8 +347,8 @@ impl Engine<'_> {
         self.journal.record(Entry { role, event, key, path: &path, body })
     }
 
-    /// Records that somebody is asked, before it happens. A question whose answer was not recorded was cut off; putting it
-    /// once more is another call, and is recorded as one, so that no budget is overdrawn by going on again and again.
+    /// Records a call before it happens. A question without a recorded answer was interrupted. Asking it
+    /// again is another recorded call, so repeated continuing cannot exceed the budget.
     fn record_question(
         &mut self,
         client: &ModelClient,
@@ -370,7 +372,7 @@ impl Engine<'_> {
         self.journal.record(Entry { role, event, key, path, body })
     }
 
-    /// Records that a call has no answer: what it may have cost, and why.
+    /// Records that a call has no answer, with its possible cost and the reason.
     fn record_failure(&mut self, name: &str, duty: &Duty<'_>, llm: &LlmReceipt) -> Result<(), RunError> {
         let before = self.journal.events()?.iter();
         let times = before.filter(|event| event.event == EventKind::ModelFailed.name()).count() + 1;
@@ -381,7 +383,7 @@ impl Engine<'_> {
             let logs = self.new_logs()?;
             if !logs.is_empty() {
                 let paths: Vec<&str> = logs.keys().map(String::as_str).collect();
-                self.journal.note(&format!("  what the command printed: {}", paths.join(", ")))?;
+                self.journal.note(&format!("  the command's output: {}", paths.join(", ")))?;
                 fields.insert(FILES.to_owned(), serde_json::json!(logs));
             }
         }
@@ -389,7 +391,7 @@ impl Engine<'_> {
         self.journal.record(Entry { role, event, key, path, body })
     }
 
-    /// What commands printed and no event tells of yet, with the digest of each log.
+    /// Returns the command logs that no event records yet, with their digests.
     fn new_logs(&mut self) -> Result<BTreeMap<String, Digest>, RunError> {
         let events = self.journal.events()?;
         let told = |path: &str| {
@@ -403,7 +405,7 @@ impl Engine<'_> {
         Ok(logs)
     }
 
-    /// The model that a role asks through this client.
+    /// Returns the model that a role uses through this client.
     fn model_of(&self, role: RunRole, name: &str) -> &str {
         let settings = &self.record.settings;
         match settings.role_models.get(role.name()) {
@@ -433,7 +435,7 @@ impl Duty<'_> {
         }
     }
 
-    /// Adds to an event what it is about.
+    /// Adds the subject of an event to it.
     fn tell(&self, body: &mut Value) {
         let Value::Object(fields) = body else { return };
         match self.action {
@@ -447,7 +449,7 @@ impl Duty<'_> {
     }
 }
 
-/// Where an evidence file lies in the run directory.
+/// Returns the path of an evidence file in the run directory.
 fn evidence_path(name: &str) -> String {
     format!("outbox/{name}")
 }

@@ -1,4 +1,4 @@
-//! Attempts at the change, one after the other, until one is verified or none is left.
+//! Makes attempts at the change, one after another, until one is verified or none is left.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ impl Engine<'_> {
             let Some(name) = self.served_by(role) else {
                 return Err(self
                     .dir
-                    .malformed(layout::DISPATCH, "nobody serves the role that proposes changes"));
+                    .malformed(layout::DISPATCH, "no backend serves the role that proposes changes"));
             };
             let was_cut =
                 ended.iter().flat_map(|outcome| &outcome.findings).any(|finding| finding.code == ANSWER_CUT);
@@ -122,7 +122,8 @@ impl Engine<'_> {
         }
     }
 
-    /// The form in which a client is asked to answer: of what no model writes a diff is asked for (seed 003 L).
+    /// Returns the answer format for a client: a diff is requested only of services other than models (seed
+    /// 003 L).
     fn format_of(
         &mut self,
         name: &str,
@@ -136,14 +137,14 @@ impl Engine<'_> {
         let chosen = choose(&self.record.settings, plan, pack, was_cut);
         if let Some((bytes, tokens)) = chosen.too_large {
             self.journal.note(&format!(
-                "  asking for {} instead of whole files: {bytes} bytes and an answer of at most {tokens} tokens",
+                "  requesting {} instead of whole files: {bytes} bytes, and at most {tokens} tokens of answer",
                 chosen.format.as_str()
             ))?;
         }
         Ok(chosen.format)
     }
 
-    /// Judges an answer and, where it is let through, tries it behind the gates.
+    /// Judges an answer, and runs the gates if it is accepted.
     async fn try_answer(
         &mut self,
         attempt: &Attempt<'_>,
@@ -190,7 +191,7 @@ impl Engine<'_> {
         outcome.findings = judged.verdict.findings().to_vec();
         if let Some(patch) = &judged.patch {
             self.dir.write_recorded(&attempt_file(number, attempt::PATCH), patch)?;
-            // Where a person writes the next one, what a crash left of this copy would be taken for it.
+            // The next answer is written here, so leftovers of a crash would be taken for it.
             if role_service(attempt.served_by).is_person() {
                 self.dir.write(layout::PATCH, patch)?;
             } else {
@@ -211,7 +212,7 @@ impl Engine<'_> {
             self.journal.note(&format!("  refused: {finding}"))?;
         }
         if let Some(command) = permission(&self.record.run_id, judged.verdict.findings()) {
-            self.journal.note(&format!("  to permit it: {command}"))?;
+            self.journal.note(&format!("  to allow it: {command}"))?;
         }
         if let (Some(change), true) = (&judged.change, judged.verdict.passes()) {
             let path = attempt_file(number, attempt::REVIEW);
@@ -279,8 +280,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Records how an ended attempt ended; after a failed verification, with its bundle. The end comes first: it is
-    /// what makes the rest true.
+    /// Records the end of an attempt; after a failed verification also its bundle. The end comes first,
+    /// because it makes the rest valid.
     pub(super) fn record_attempt(&mut self, outcome: &AttemptOutcome) -> Result<(), RunError> {
         let number = outcome.number;
         let path = attempt_file(number, attempt::OUTCOME);
@@ -325,8 +326,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Records the end of an attempt whose gates ran, together with what they printed: in one event, so that no log is
-    /// believed that another one's end does not speak of.
+    /// Records the end of an attempt whose gates ran, together with their output in one event, so that no log
+    /// is trusted without its end.
     pub(super) fn record_tried(&mut self, number: u64, path: &str) -> Result<(), RunError> {
         let mut logs = BTreeMap::new();
         for name in [attempt::STDOUT, attempt::STDERR] {
@@ -341,7 +342,7 @@ impl Engine<'_> {
         self.journal.record_file_with(Entry { role: "verifier", event, key, path, body }).map(drop)
     }
 
-    /// What the next answer is asked for with; nothing where none came before its round.
+    /// Returns the brief for the next answer; `None` if no answer precedes its round.
     fn brief(&self, place: &Place<'_>) -> Result<Option<Brief>, RunError> {
         let reasons = |outcome: &AttemptOutcome| -> Vec<String> {
             let errors = outcome.findings.iter().filter(|finding| finding.level == Level::Error);
@@ -382,7 +383,7 @@ pub(super) struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    /// How it ended, with nothing known but the answer.
+    /// Returns the outcome with only the answer known.
     pub(super) fn outcome(&self, end: AttemptEnd, answer: &Answer) -> AttemptOutcome {
         AttemptOutcome {
             schema_version: AttemptVersion::V1,
@@ -398,8 +399,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// The first attempt that had the same change or, where it comes to none, the same answer. Of a malformed answer
-    /// nothing is known that could be the same.
+    /// Returns the first attempt with the same change or, without a change, the same answer. A malformed
+    /// answer has nothing to compare.
     fn earlier_of(&self, outcome: &AttemptOutcome) -> Option<&'a AttemptOutcome> {
         if outcome.end == AttemptEnd::Malformed {
             return None;
@@ -429,17 +430,17 @@ pub(super) fn beginning(patch: &str) -> String {
     shown
 }
 
-/// Why no further attempt is made; `proposed_by` is who made the last one. Pure.
+/// Returns why no further attempt is made; `proposed_by` made the last one. Pure.
 fn out_of_attempts(last: &AttemptOutcome, proposed_by: &Service) -> Finding {
     let hint = match proposed_by {
         Service::ManualOutbox => {
-            "Read failure_bundle.zip, then start again with a clearer goal or more [run] max_iterations."
+            "Read failure_bundle.zip, then start again with a clearer goal or a larger [run] max_iterations."
         }
         Service::ApiAgent => {
-            "Read failure_bundle.zip, then start again with a clearer goal, another command, or more [run] max_iterations."
+            "Read failure_bundle.zip, then start again with a clearer goal, another command, or a larger [run] max_iterations."
         }
         _ => {
-            "Read failure_bundle.zip, then start again with a clearer goal, another model, or more [run] max_iterations."
+            "Read failure_bundle.zip, then start again with a clearer goal, another model, or a larger [run] max_iterations."
         }
     };
     Finding::error(OUT_OF_ATTEMPTS, format!("attempt {}", last.number), hint)

@@ -1,9 +1,9 @@
-//! Takes a run as far as it goes.
+//! Advances a run as far as possible.
 //!
-//! Each step looks whether its artifact is there, makes it when not, and then makes sure that it is recorded:
-//! so a step that was cut off between the two is made again, and a step that was recorded is not done again. Whoever
-//! serves a role is asked in one way ([`ask`]); where that is a person, the run stops until the answer lies there. After the
-//! signed plan attempts follow one another until one is verified or none is left.
+//! Each step creates its artifact if it is missing, and then records it. A step interrupted in between is
+//! repeated; a recorded step is not. All services are called in one way ([`ask`]). For a person, the run
+//! stops until the answer exists. After the signed plan, attempts follow until one is verified or none is
+//! left.
 
 mod ask;
 mod attempts;
@@ -37,13 +37,13 @@ use crate::trial::{self, Copied, TrialBase, TrialResult};
 use crate::verify_record::AccountedFiles;
 use crate::world::World;
 
-/// Advances a run until it is verified, blocked or failed, and tells where it stands. A run that already is
-/// changes nothing. Whoever answers is opened by `open` once the run's lock is held and its events are complete, so nobody else
-/// writes the recording that it reads.
+/// Advances a run until it is verified, blocked or failed, and returns its state. A run that already is stays
+/// unchanged. `open` creates the clients once the run's lock is held and its events are complete, so no other
+/// process writes the recording they read.
 ///
 /// # Errors
 ///
-/// An error leaves the run as far as it came; advancing again continues from there.
+/// After an error, advancing again continues from the last step.
 pub async fn advance<C: Clients>(
     world: &World<'_>,
     dir: &RunDir,
@@ -72,7 +72,7 @@ pub async fn advance<C: Clients>(
         allowances,
     };
     let calls = allowed(&engine.record, engine.journal.events()?);
-    // What was edited is told before anything is made of it.
+    // Report edited files before using them.
     let whole = engine.journal.check_files().and_then(|()| answers_used(dir));
     let opened = whole.and_then(|answered| {
         let RunRecord { run_id, settings, .. } = &engine.record;
@@ -83,7 +83,7 @@ pub async fn advance<C: Clients>(
         Ok(clients) => Box::pin(engine.run(&clients)).await,
         Err(error) => Err(error),
     };
-    // What stopped the run is the error to tell, not that the disk is too full to tell it.
+    // Report the error that stopped the run, not that the full disk prevents recording it.
     let noted = engine.note_down();
     done?;
     noted
@@ -116,14 +116,14 @@ impl Engine<'_> {
             DISPATCH_WRITTEN,
             layout::DISPATCH,
         )?;
-        // The ledger has it; beside a plan that was widened since it says nothing that holds.
+        // The ledger has it; beside a plan that was widened since, it is outdated.
         let is_over = !self.allowances.is_none() && !self.journal.has(&self.allowances.key("failed"));
         if is_over && self.dir.has(layout::FAILURE) {
             remove_file(&self.dir.path(layout::FAILURE))?;
         }
         match progress(&self.dir, self.journal.events()?)?.state() {
             RunState::Landed => return Ok(()),
-            // What was recorded last may lack its bundle; nothing else is left.
+            // The last recorded step may lack its bundle; nothing else is left.
             RunState::Failed => return self.bundle(&self.allowances.key("failed-bundle")),
             _ => {}
         }
@@ -145,7 +145,7 @@ impl Engine<'_> {
         Box::pin(self.attempts(clients, &analysis, &found, &plan, &pack)).await
     }
 
-    /// Brings what is derived from files and events up to date, and tells the state.
+    /// Updates the files derived from other files and events, and returns the state.
     fn note_down(&mut self) -> Result<RunState, RunError> {
         let reached = progress(&self.dir, self.journal.events()?)?.state();
         self.journal.write_trace()?;
@@ -155,8 +155,8 @@ impl Engine<'_> {
         Ok(reached)
     }
 
-    /// Whether a step's file is there and recorded. A file that nobody recorded was cut off, or put there by somebody else:
-    /// it is made again, never believed.
+    /// Returns whether a step's file exists and is recorded. An unrecorded file may be partial or foreign: it
+    /// is created again, never trusted.
     fn is_made(&self, key: &str, path: &str) -> bool {
         self.journal.has(key) && self.dir.has(path)
     }
@@ -199,7 +199,7 @@ impl Engine<'_> {
         trial::run(self.world, git, base, level, room.path(), Copied::Base, self.journal.observer()?).await
     }
 
-    /// Runs the gates on a copy with broken sources, and tells which of them count.
+    /// Runs the gates on a copy with broken sources, and returns which of them count.
     async fn canary(&mut self, gate_files: &[RepoPath], before: &TrialResult) -> Result<Proof, RunError> {
         let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
         let observer = self.journal.observer()?;

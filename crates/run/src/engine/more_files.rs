@@ -1,8 +1,8 @@
-//! A model that asks for more files before it proposes a change: what it is offered, and how a request is served and recorded.
+//! Requests of a model for more files before it proposes a change.
 //!
-//! A request takes an attempt's number and directory, which holds the answer, the files as a context pack of their own and the
-//! outcome; the pack of the run stays as it was recorded. What the next question shows is made of the recorded packs, so a
-//! replay asks the same and a run that was killed goes on.
+//! A request uses an attempt's number and directory, which has the answer, the files as a separate context
+//! pack, and the outcome. The run's own pack stays as recorded. The next question is built from the recorded
+//! packs, so a replay asks the same and an interrupted run can continue.
 
 use crucible_pack::ContextPack;
 
@@ -23,14 +23,16 @@ use crate::role::request::MoreFiles;
 use crate::rounds::files_requested;
 use crate::trial::require_base;
 
-/// The request that an answer is, where it is one. An answer that is refused unread, or for a secret in it, is none.
+/// Returns the request in an answer, if it is one. An answer that is refused without parsing, or for a
+/// secret, is not.
 pub(super) fn request_in(answer: &Answer) -> Option<MoreFiles> {
     let is_read = answer.unread.is_none() && !holds_secret(&answer.text);
     is_read.then(|| MoreFiles::read(answer.text.as_str())).flatten()
 }
 
 impl Engine<'_> {
-    /// Whether a model could be shown more than this pack. Who ranked the files listed the others; else their number tells.
+    /// Returns whether the pack leaves out files that a model could see. The ranking listed them; otherwise
+    /// their number decides.
     pub(super) fn leaves_out(&self, analysis: &Analysis, pack: &ContextPack) -> Result<bool, RunError> {
         if !self.dir.has(layout::LEFT_OUT) {
             return Ok(leaves_out(pack, &[]) || analysis.tracked_files > pack.files.len() as u64);
@@ -40,7 +42,7 @@ impl Engine<'_> {
         Ok(leaves_out(pack, &paths))
     }
 
-    /// What the next question shows: the pack, and what was asked for since.
+    /// Returns what the next question shows: the pack, and the files requested since.
     pub(super) fn shown(
         &self,
         pack: &ContextPack,
@@ -56,7 +58,7 @@ impl Engine<'_> {
         Ok(shown)
     }
 
-    /// What the next question says of requests. Who looks into the repository needs none.
+    /// Returns what the next question says about requests. A service that reads the repository needs none.
     pub(super) fn requests(&self, name: &str, ended: &[AttemptOutcome], leaves_out: bool) -> Requests {
         if role_service(name).reads_repository() {
             return Requests::default();
@@ -70,7 +72,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Packs what an answer asks for; the attempt is over.
+    /// Packs what an answer requests; the attempt is over.
     pub(super) async fn serve(
         &mut self,
         attempt: &Attempt<'_>,
@@ -79,7 +81,7 @@ impl Engine<'_> {
         request: &MoreFiles,
         answer: &Answer,
     ) -> Result<(), RunError> {
-        self.journal.working("librarian", "looking up the files that the model asks for")?;
+        self.journal.working("librarian", "looking up the files the model requests")?;
         let (tracked, _) = chair::candidates(self.git.tracked_files().await?);
         let shelf = Shelf {
             top: &self.record.repo,
@@ -94,7 +96,7 @@ impl Engine<'_> {
         require_base(&self.git, &self.record).await?;
         self.dir.write_recorded(&attempt_file(attempt.number, attempt::PACK), &served.pack.to_bytes()?)?;
         for finding in &served.findings {
-            self.journal.note(&format!("  the model asks for {}: {}", finding.subject, finding.hint))?;
+            self.journal.note(&format!("  the model requests {}: {}", finding.subject, finding.hint))?;
         }
         let mut outcome = attempt.outcome(AttemptEnd::FilesRequested, answer);
         outcome.findings = served.findings;

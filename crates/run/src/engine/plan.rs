@@ -21,7 +21,7 @@ use crate::role::reviewers;
 use crate::status::SIGNED;
 
 impl Engine<'_> {
-    /// Drafts the plan; nothing where a person has to draft it first.
+    /// Drafts the plan; `None` if a person must draft it first.
     pub(super) async fn draft(
         &mut self,
         clients: &dyn Clients,
@@ -55,7 +55,7 @@ impl Engine<'_> {
             if Plan::parse(&plan.render()).as_ref() != Ok(&plan) {
                 return Err(self
                     .dir
-                    .malformed(layout::PLAN_DRAFT, "a path in it cannot be written as a plan's line"));
+                    .malformed(layout::PLAN_DRAFT, "it has a path that a plan line cannot hold"));
             }
             self.dir.write_recorded(layout::REASONS, chair::reasons(&self.record.goal).as_bytes())?;
             self.dir.write_recorded(layout::EXPECTED_RESULTS, chair::expected_results().as_bytes())?;
@@ -82,7 +82,7 @@ impl Engine<'_> {
         })
     }
 
-    /// Both local reviewers speak, then those whom the dispatch adds; tells whether all approve.
+    /// Runs both local reviewers, then those of the dispatch; returns whether all approve.
     pub(super) async fn review(
         &mut self,
         clients: &dyn Clients,
@@ -120,7 +120,7 @@ impl Engine<'_> {
                 }
             }
             self.journal.record_file(role.name(), event, &key, path)?;
-            // What was recorded decides, whatever would be said today.
+            // The record decides, not what code would say today.
             let said = Review::parse_verdict(&self.dir.read_text(path)?);
             approved &= said == Ok((ReviewVerdict::Approve, subject));
         }
@@ -130,8 +130,8 @@ impl Engine<'_> {
         self.second_reviews(clients, found, plan, pack, subject).await
     }
 
-    /// The behaviours that the catalogue lists. Only what is in the commit counts: a catalogue that lies there untracked is
-    /// nobody's.
+    /// Returns the behaviours of the catalogue. Only committed content counts; an untracked catalogue is
+    /// ignored.
     pub(super) fn behaviors(&self, analysis: &Analysis) -> Vec<String> {
         match analysis.behaviors {
             BehaviorCatalogue::Absent => Vec::new(),
@@ -148,7 +148,7 @@ impl Engine<'_> {
             if !plan.scope_sources.is_empty() {
                 let places: Vec<String> = plan.scope_sources.iter().map(ToString::to_string).collect();
                 self.journal.note(&format!(
-                    "  the goal names no file for certain: any source in {} may change",
+                    "  the goal clearly names no file; any source in {} may change",
                     places.join(", ")
                 ))?;
             }

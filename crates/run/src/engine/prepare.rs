@@ -1,4 +1,4 @@
-//! Before any plan: the repository is looked at, files are asked for, and the librarian packs them.
+//! The steps before a plan: inspect the repository, request files, and let the librarian pack them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::ffi::OsStrExt;
@@ -21,7 +21,7 @@ use crate::role::chair::{self, NotAsked};
 use crate::role::librarian::pack_context;
 use crate::trial::{BEHAVIOR_INDEX, require_base};
 
-/// How much of a file is read to see what else a gate runs.
+/// Bytes read of a file to see what else a gate runs.
 const GATE_FILE_READ: ByteLimit = ByteLimit(256 * 1024);
 
 /// What is known from elsewhere.
@@ -103,7 +103,7 @@ impl Engine<'_> {
             if !analysis.left_out.is_empty() {
                 let count = analysis.left_out.len();
                 self.journal.note(&format!(
-                    "  left out of the gates' copies: {count} files and directories; see {}",
+                    "  not copied for the gates: {count} files and directories; see {}",
                     layout::ANALYSIS
                 ))?;
             }
@@ -112,7 +112,7 @@ impl Engine<'_> {
         self.dir.read_document(layout::ANALYSIS)
     }
 
-    /// Looks up what is known already; nothing where a person has to bring it first.
+    /// Looks up what is known already; `None` if a person must provide it first.
     pub(super) async fn find(&mut self, clients: &dyn Clients) -> Result<Option<Found>, RunError> {
         let tracked = self.git.tracked_files().await?;
         let workflows = Workflows::read(&self.record.repo, &tracked)?;
@@ -152,8 +152,8 @@ impl Engine<'_> {
         Ok(Some(Found { externals, quotes_others }))
     }
 
-    /// What a file says that a permission has overtaken, or that was written after it and not recorded; nothing where nothing was
-    /// permitted, and where there is no such file yet.
+    /// Returns the content of a file that a permission made outdated, or that was written after it and not
+    /// recorded. `None` without a permission or such a file.
     pub(super) fn earlier(&self, path: &str) -> Result<Option<String>, RunError> {
         if self.allowances.is_none() || !self.dir.has(path) {
             return Ok(None);
@@ -167,7 +167,7 @@ impl Engine<'_> {
             .map_err(|error| self.dir.malformed(layout::GUARDRAILS, &error.to_string()))
     }
 
-    /// Asks for files and packs them; nothing where a person has to name them first.
+    /// Requests files and packs them; `None` if a person must name them first.
     pub(super) async fn gather(
         &mut self,
         clients: &dyn Clients,
@@ -208,7 +208,7 @@ impl Engine<'_> {
         let request = FileRequest::parse(&self.dir.read(layout::FILE_REQUEST)?)
             .map_err(|error| self.dir.malformed(layout::FILE_REQUEST, &error.to_string()))?;
         if !self.is_made(&packed, layout::CONTEXT_PACK) {
-            self.journal.working(RunRole::Librarian.name(), "packing what the model may see")?;
+            self.journal.working(RunRole::Librarian.name(), "building the context pack")?;
             // What a permission adds to a pack, code adds.
             let by_hand = self.served_by(RunRole::Librarian).filter(|_| self.allowances.is_none());
             let pack = match by_hand {

@@ -1,5 +1,5 @@
-//! What chair, reviewers and researcher owe when code does not do it: asked for, read by code, and asked for once more with
-//! what was wrong where it is no such thing.
+//! Calls for chair, reviewers and researcher if code does not serve them: ask, parse, and ask again with the
+//! errors.
 
 use crucible_llm::Message;
 use crucible_model::{Code, Digest, Finding, Timestamp, Untrusted, Verdict};
@@ -28,10 +28,10 @@ const ANSWER_UNUSABLE: Code = Code::new("run-answer-unusable");
 /// The field of an event that holds why an answer was refused.
 const REFUSED: &str = "refused";
 
-/// How often one thing is asked for.
+/// Maximum number of times one answer is requested.
 const TRIES: u64 = 3;
 
-/// What is asked for, whoever answers.
+/// A request to a role, for any service.
 struct RoleRequest<'w> {
     role: RunRole,
     action: Action,
@@ -40,8 +40,8 @@ struct RoleRequest<'w> {
 }
 
 impl Engine<'_> {
-    /// Has pages from the web brought by whoever `name` is; nothing where a person has to bring them first. Nobody here fetches
-    /// any: what is brought is judged by the guardrails.
+    /// Requests web pages from the service `name`; `None` if a person must provide them first. Crucible
+    /// fetches none: the guardrails judge what is provided.
     pub(super) async fn ask_for_pages(
         &mut self,
         clients: &dyn Clients,
@@ -72,7 +72,7 @@ impl Engine<'_> {
             .map_err(|verdict| self.dir.malformed(layout::FIND_WEB, &refused(&verdict)))
     }
 
-    /// Has the files named by whoever `name` is; tells whether they are.
+    /// Requests the file names from the service `name`; returns whether they are there.
     pub(super) async fn ask_for_files(
         &mut self,
         clients: &dyn Clients,
@@ -107,7 +107,7 @@ impl Engine<'_> {
         Ok(true)
     }
 
-    /// Has the files packed by a person; nothing where that has to be done first.
+    /// Requests the pack from a person; `None` if that is still open.
     pub(super) async fn ask_for_pack(
         &mut self,
         clients: &dyn Clients,
@@ -132,8 +132,8 @@ impl Engine<'_> {
         self.ask_until(clients, name, &wanted, |_| Vec::new(), read).await
     }
 
-    /// Has the plan drafted by whoever `name` is. Code keeps what is not the chair's to choose: gates, budgets, results and
-    /// what only the operator may name.
+    /// Requests the plan from the service `name`. Code keeps what the chair may not choose: gates, budgets,
+    /// results and what only the operator may name.
     pub(super) async fn ask_for_plan(
         &mut self,
         clients: &dyn Clients,
@@ -164,8 +164,8 @@ impl Engine<'_> {
         self.ask_until(clients, name, &wanted, chat, read).await
     }
 
-    /// The second opinions that the dispatch adds to the local reviewers'; tells whether all approve. They can block, and never
-    /// lift what a local reviewer blocks: they are not asked then.
+    /// Requests the dispatch's second opinions; returns whether all approve. They can block, but never
+    /// overrule a local reviewer who blocks; they are not called then.
     pub(super) async fn second_reviews(
         &mut self,
         clients: &dyn Clients,
@@ -216,8 +216,8 @@ impl Engine<'_> {
         recorded.unwrap_or_else(|| self.world.clock.now())
     }
 
-    /// Asks until an answer can be read, a few times; nothing where a person has to answer first, and where the run has
-    /// failed over it.
+    /// Asks until an answer can be parsed, a limited number of times; `None` if a person must answer first or
+    /// the run failed.
     async fn ask_until<T>(
         &mut self,
         clients: &dyn Clients,
@@ -230,7 +230,7 @@ impl Engine<'_> {
         let read = |text: &Untrusted, at: Timestamp| read(&Untrusted::new(without_mark(text.as_str())), at);
         for number in 1..=TRIES {
             let step = format!("{}-{}-{number}", wanted.role.name(), wanted.action.name());
-            // A plan that was widened is reviewed anew.
+            // A widened plan is reviewed again.
             let step = if wanted.action == Action::Review { self.allowances.key(&step) } else { step };
             let duty = Duty {
                 role: wanted.role,
@@ -244,13 +244,15 @@ impl Engine<'_> {
                 chat: chat(brief.as_ref()),
                 evidence: Evidence { brief: brief.as_ref(), ..wanted.evidence },
             };
-            // An answer that was used before is used as it was then: what was refused stays refused, whatever is known by now.
+            // A used answer is used again as before: a refusal stays, whatever is known by now.
             let (text, refused) = match self.journal.body_of(&taken_key(&duty.step)) {
                 Some(taken) => {
                     let refused = match taken.get(REFUSED) {
                         Some(findings) => Some(serde_json::from_value(findings.clone()).map_err(|_| {
-                            self.dir
-                                .malformed(layout::EVENTS, "why an answer was refused is not recorded whole")
+                            self.dir.malformed(
+                                layout::EVENTS,
+                                "the reason for refusing an answer is not recorded completely",
+                            )
                         })?),
                         None => None,
                     };
@@ -293,7 +295,8 @@ impl Engine<'_> {
             });
         }
         let subject = format!("{} {}", wanted.role.name(), wanted.action.name());
-        let hint = "No answer was of the form that is asked for: look at answers/, and let somebody else serve the role.";
+        let hint =
+            "No answer had the required form; read answers/ and configure another backend for the role.";
         self.fail(&Finding::error(ANSWER_UNUSABLE, subject, hint))?;
         Ok(None)
     }

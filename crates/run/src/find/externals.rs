@@ -1,7 +1,7 @@
-//! `outbox/EXTERNALS.md` (seed 003 K.1): what is known from outside of the run, for whoever answers next.
+//! `outbox/EXTERNALS.md` (seed 003 K.1): knowledge from outside the run, for the next service.
 //!
-//! Our own words tell the choice of the resolver. What the web's pages say, and what a project's own workflow says, stands
-//! fenced as untrusted text. The whole is bounded, and what does not fit is said.
+//! Our own text describes the resolver's choice. Text from web pages and from a project's own workflow is
+//! fenced as untrusted. The total size is bounded, and omissions are stated.
 
 use crucible_model::{PromptBuilder, PromptText, Untrusted};
 
@@ -12,11 +12,11 @@ use super::workflow::Workflow;
 
 /// Bytes of quoted pages at the most.
 const MOST_QUOTED: usize = 48 * 1024;
-/// Candidates that are told besides the chosen one.
+/// Candidates listed besides the chosen one.
 const MOST_CANDIDATES: usize = 3;
 
-/// The text, from the choice of the resolver and from what a researcher brought, where somebody did. Pure: the same
-/// values, the same bytes.
+/// Returns the text from the resolver's choice and from the researcher's pages, if any. Pure: the same values
+/// give the same bytes.
 #[must_use]
 pub fn externals(found: &FindResult, workflows: &Workflows, web: Option<&FindWeb>) -> PromptText {
     let head = PromptBuilder::new()
@@ -64,7 +64,7 @@ pub fn externals(found: &FindResult, workflows: &Workflows, web: Option<&FindWeb
     .build()
 }
 
-/// Whether that text quotes somebody: pages, or the advice of a workflow that the repository brings along.
+/// Returns whether the text quotes others: pages, or the advice of a workflow of the repository.
 #[must_use]
 pub(crate) fn quotes_others(found: &FindResult, workflows: &Workflows, web: Option<&FindWeb>) -> bool {
     let of_project = match workflows.get(&found.selected_workflow_id) {

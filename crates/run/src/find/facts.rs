@@ -1,10 +1,10 @@
-//! What a repository is made of, as far as the choice of a workflow asks: languages and build systems. Pure.
+//! Languages and build systems of a repository, for the choice of a workflow. Pure.
 
 use std::collections::BTreeSet;
 
 use crucible_repo::{BuildSystem, ProjectFiles, count_languages, detect_build_system, find_projects};
 
-/// What the names of a repository's files tell.
+/// What the names of a repository's files reveal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RepoFacts {
     /// Its languages, the most frequent first.
@@ -14,8 +14,8 @@ pub struct RepoFacts {
 }
 
 impl RepoFacts {
-    /// Looks at the paths of the tracked files, in any order. No file is read: what only a manifest's content could tell
-    /// is not known.
+    /// Reads the paths of the tracked files, in any order. No file is read, so facts that only a manifest's
+    /// content shows are unknown.
     #[must_use]
     pub fn of<'p>(paths: impl IntoIterator<Item = &'p str>) -> Self {
         let mut listing: Vec<String> = paths.into_iter().map(str::to_owned).collect();

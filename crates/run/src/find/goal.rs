@@ -1,6 +1,6 @@
-//! The words of a goal, reduced to what they have in common with their other forms, and what kind of goal they state. Pure.
+//! The stemmed words of a goal, and the kind of goal they state. Pure.
 //!
-//! What makes words one is the librarian's to say ([`WordStem`]): a file and a workflow are found by the same rules.
+//! The librarian defines the stems ([`WordStem`]), so files and workflows are found by the same rules.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crucible_pack::{WordStem, is_little_word};
 
 use super::workflow::GoalKind;
 
-/// How much of a goal is looked at, in bytes, and how many words of it.
+/// Maximum bytes and words of a goal that are read.
 const MOST_BYTES: usize = 16 * 1024;
 const MOST_WORDS: usize = 512;
 
@@ -27,7 +27,7 @@ const VERBS: [(GoalKind, &[&str]); 8] = [
 /// A goal, ready to be compared.
 #[derive(Debug)]
 pub(super) struct GoalWords {
-    /// The first form in which each word stands in the goal, by its stem.
+    /// The first form of each word in the goal, by its stem.
     words: BTreeMap<String, String>,
     kind: Option<GoalKind>,
 }
@@ -53,12 +53,12 @@ impl GoalWords {
         Self { words, kind }
     }
 
-    /// What is wanted, where a verb says it.
+    /// Returns the kind of change, if a verb states it.
     pub(super) fn kind(&self) -> Option<GoalKind> {
         self.kind
     }
 
-    /// The form in which the goal says this word, where it does.
+    /// Returns the goal's form of this word, if it has the word.
     pub(super) fn says(&self, word: &str) -> Option<&str> {
         self.words.get(&WordStem::of(&word.to_lowercase()).to_string()).map(String::as_str)
     }

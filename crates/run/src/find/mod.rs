@@ -1,11 +1,13 @@
-//! What exists already that helps with a goal: a local resolver over known ways to work, and pages that somebody else fetched.
+//! Existing knowledge for a goal: a local resolver over known workflows, and pages that a researcher fetched.
 //!
-//! A [`Workflow`] is a small TOML file: when it fits and what it advises. [`Workflows`] are the embedded ones and the
-//! project's own. [`resolve`] chooses among them by the goal, by what the repository is made of and by earlier runs
-//! ([`PastRuns`]); [`check_web`] judges what a researcher brought from the web. [`externals`] tells both.
+//! A [`Workflow`] is a small TOML file: when it fits and what it advises. [`Workflows`] are the embedded ones
+//! and the project's own. [`resolve`] chooses among them by the goal, by what the repository is made of and
+//! by earlier runs ([`PastRuns`]); [`check_web`] judges what a researcher brought from the web. [`externals`]
+//! tells both.
 //!
-//! What always holds: nothing here fetches anything. Choosing and judging are pure: the same values, the same bytes. Advice
-//! widens nothing: scope, gates and limits are what the plan, the operator and the guardrails say.
+//! Invariants: nothing here fetches anything. Choosing and checking are pure: the same values, the same
+//! bytes. Advice widens nothing: scope, gates and limits are what the plan, the operator and the guardrails
+//! say.
 
 mod externals;
 mod facts;

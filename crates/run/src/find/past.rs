@@ -1,7 +1,7 @@
-//! Earlier runs whose change was verified: what the resolver learns from.
+//! Earlier verified runs, which the resolver learns from.
 //!
-//! They are taken from the ledger once, when a run is made, and kept in its `run.json`: the ledger goes on, and a replay has
-//! another one, but the choice must come out the same.
+//! They are read from the ledger once, when a run is created, and saved in its `run.json`. The ledger grows
+//! and a replay has another one, but the choice must stay the same.
 
 use std::cmp::Reverse;
 
@@ -14,7 +14,7 @@ use crate::document;
 use crate::error::RunError;
 use crate::state::RunState;
 
-/// The newest runs that are looked at, and the runs that are kept of them.
+/// Maximum number of newest runs that are read, and of runs that are kept.
 const MOST_LOOKED_AT: usize = 200;
 const MOST_KEPT: usize = 8;
 
@@ -42,12 +42,12 @@ pub struct PastRun {
 }
 
 impl PastRuns {
-    /// The runs of the repository at `repo` that were verified or landed, chose a workflow and had a goal like this one.
-    /// `result_path` is where a run keeps its find result.
+    /// Returns the runs of the repository at `repo` that were verified or landed, chose a workflow and had a
+    /// similar goal. `result_path` is the path of a run's find result.
     ///
     /// # Errors
     ///
-    /// Fails when the ledger cannot be read. A result that this version does not understand tells nothing.
+    /// Fails when the ledger cannot be read. A result of an unknown version is ignored.
     pub fn like(goal: &str, ledger: &Ledger, repo: &str, result_path: &str) -> Result<Self, RunError> {
         let words = GoalWords::of(goal);
         let states = [RunState::Verified.name(), RunState::Landed.name()];
@@ -63,7 +63,7 @@ impl PastRuns {
                 alike.push((percent, PastRun { run_id, goal: run.goal, workflow_id }));
             }
         }
-        // The sort is stable: of equally alike runs the newest are kept.
+        // The sort is stable: of equally similar runs the newest are kept.
         alike.sort_by_key(|(percent, _)| Reverse(*percent));
         Ok(Self { runs: alike.into_iter().take(MOST_KEPT).map(|(_, run)| run).collect() })
     }

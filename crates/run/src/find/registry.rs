@@ -1,9 +1,10 @@
-//! The workflows there are: those that are embedded, and the project's own in `.crucible/workflows/*.toml`.
+//! The available workflows: the embedded ones, and the project's own in `.crucible/workflows/*.toml`.
 //!
-//! One of the project's own that has the id of an embedded one replaces it, and that is said. Only files that git tracks
-//! count: a run starts from a commit, and its replay must find the same workflows in it.
+//! A project's own workflow replaces the embedded one with the same id, and a note says so. Only files
+//! tracked by git count: a run starts from a commit, and its replay must find the same workflows in it.
 //!
-//! What always holds: there is a workflow that fits every goal ([`Workflows::fallback`]); ids are unique; no link is followed.
+//! Invariants: one workflow fits every goal ([`Workflows::fallback`]); ids are unique; links are not
+//! followed.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -19,11 +20,11 @@ use super::workflow::{MOST_BYTES, Workflow, WorkflowFault};
 const REPLACED: Code = Code::new("find-workflow-replaced");
 const UNTRACKED: Code = Code::new("find-workflow-untracked");
 
-/// Where a project keeps its own workflows.
+/// The directory of a project's own workflows.
 pub const WORKFLOWS_DIR: &str = ".crucible/workflows";
 /// The most workflows of a project.
 const MOST_OWN: usize = 64;
-/// The most entries of the directory that are looked at.
+/// Maximum number of directory entries that are read.
 const MOST_ENTRIES: usize = 4096;
 
 /// The embedded workflow that fits every goal.
@@ -49,7 +50,7 @@ pub enum WorkflowOrigin {
     Embedded,
     /// It is the project's own.
     Project,
-    /// It is the project's own and stands in place of an embedded one.
+    /// A project's own workflow that replaces an embedded one.
     ProjectInstead,
 }
 
@@ -73,7 +74,7 @@ pub enum WorkflowsError {
         fault: WorkflowFault,
     },
     /// Two of them have one id.
-    #[error("{}: it has the id `{id}` of {}; give one of them another", path.display(), other.display())]
+    #[error("{}: its id `{id}` is also the id of {}; change one of them", path.display(), other.display())]
     Twice {
         /// Which file.
         path: PathBuf,
@@ -83,13 +84,13 @@ pub enum WorkflowsError {
         id: String,
     },
     /// It fits no goal at all.
-    #[error("{}: nothing says when it fits; name `kinds` or `words` under [fits]", path.display())]
+    #[error("{}: no condition under [fits]; set `kinds` or `words`", path.display())]
     FitsNothing {
         /// Which file.
         path: PathBuf,
     },
     /// Something there is no plain file.
-    #[error("{}: {what}; workflows are plain files in {WORKFLOWS_DIR}", path.display())]
+    #[error("{}: {what}; workflows must be regular files in {WORKFLOWS_DIR}", path.display())]
     NotPlain {
         /// Which file or directory.
         path: PathBuf,
@@ -97,7 +98,7 @@ pub enum WorkflowsError {
         what: &'static str,
     },
     /// There are too many.
-    #[error("{}: it has more than {most} {what}; take some away", path.display())]
+    #[error("{}: it has more than {most} {what}; remove some", path.display())]
     TooMany {
         /// The directory.
         path: PathBuf,
@@ -112,11 +113,11 @@ pub enum WorkflowsError {
 }
 
 impl Workflows {
-    /// The embedded workflows and these files of the project, in any order.
+    /// Returns the embedded workflows and these files of the project, in any order.
     ///
     /// # Errors
     ///
-    /// Names the first file that is refused: one that cannot be understood, has the id of another one, or fits nothing.
+    /// Names the first refused file: an invalid one, one with a duplicate id, or one without a condition.
     pub fn with_own(own: Vec<(PathBuf, Vec<u8>)>) -> Result<Self, WorkflowsError> {
         let read = |path: PathBuf, bytes: &[u8]| match Workflow::parse(bytes) {
             Ok(workflow) => Ok((path, workflow)),
@@ -146,12 +147,13 @@ impl Workflows {
         Ok(known)
     }
 
-    /// The embedded workflows and those that the repository at `top` brings along. What is tracked there must be as it
-    /// is in the commit, which a run makes sure of.
+    /// Reads the embedded workflows and those of the repository at `top`. Tracked files must equal the
+    /// commit, which a run checks.
     ///
     /// # Errors
     ///
-    /// As [`Workflows::with_own`], and for links, files that are too large and directories with too many entries.
+    /// As [`Workflows::with_own`], and for links, files that are too large and directories with too many
+    /// entries.
     pub fn read(top: &Path, tracked: &[TrackedFile]) -> Result<Self, WorkflowsError> {
         let names = names_in(top)?;
         let mut own = Vec::new();
@@ -165,14 +167,14 @@ impl Workflows {
                     return Err(WorkflowsError::NotPlain { path, what: "it is a link" });
                 }
                 Some(_) if !is_file => {
-                    return Err(WorkflowsError::NotPlain { path, what: "it is no plain file" });
+                    return Err(WorkflowsError::NotPlain { path, what: "it is not a regular file" });
                 }
                 Some(_) => own.push((path, read_regular_up_to(&place, ByteLimit(MOST_BYTES as u64))?)),
                 None => untracked.push(path),
             }
         }
         let mut known = Self::with_own(own)?;
-        let hint = "It is not used: a run starts from a commit. Add it to git and commit it.";
+        let hint = "It is ignored because git does not track it. Add it to git and commit it.";
         known.notes.extend(
             untracked.iter().map(|path| Finding::warning(UNTRACKED, path.display().to_string(), hint)),
         );
@@ -185,7 +187,7 @@ impl Workflows {
         &self.fallback.0
     }
 
-    /// The workflow of this id, and where it comes from.
+    /// Returns the workflow of this id, and its origin.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<(&Workflow, WorkflowOrigin)> {
         self.iter().find(|(workflow, _)| workflow.id == id)
@@ -198,7 +200,7 @@ impl Workflows {
             .map(|(workflow, origin)| (workflow, *origin))
     }
 
-    /// What is worth knowing: which embedded workflows the project replaces, which of its files are not used.
+    /// Returns the notes: replaced embedded workflows and ignored files.
     #[must_use]
     pub fn notes(&self) -> &[Finding] {
         &self.notes
@@ -210,7 +212,7 @@ impl Workflows {
             return Err(WorkflowsError::FitsNothing { path });
         }
         let origin = if is_fallback || self.others.contains_key(&workflow.id) {
-            let hint = format!("It stands in place of the embedded workflow `{}`.", workflow.id);
+            let hint = format!("It replaces the embedded workflow `{}`.", workflow.id);
             self.notes.push(Finding::info(REPLACED, path.display().to_string(), hint));
             WorkflowOrigin::ProjectInstead
         } else {
@@ -225,7 +227,7 @@ impl Workflows {
     }
 }
 
-/// The names of the workflows' files below `top`, sorted; none where the project has no such directory.
+/// Returns the names of the workflow files below `top`, sorted; empty if the project has no such directory.
 fn names_in(top: &Path) -> Result<Vec<String>, WorkflowsError> {
     let mut place = top.to_owned();
     for part in Path::new(WORKFLOWS_DIR) {
@@ -235,7 +237,7 @@ fn names_in(top: &Path) -> Result<Vec<String>, WorkflowsError> {
             Ok(found) if found.is_symlink() => {
                 return Err(WorkflowsError::NotPlain { path: place, what: "it is a link" });
             }
-            // A file of that name is no directory of workflows, and none is none.
+            // A file of that name is not a directory of workflows, so there are none.
             _ => return Ok(Vec::new()),
         }
     }
@@ -251,7 +253,7 @@ fn names_in(top: &Path) -> Result<Vec<String>, WorkflowsError> {
             continue;
         }
         let Some(name) = name.to_str().filter(|name| is_plain(name)) else {
-            let what = "its name is no plain one";
+            let what = "its name has unsupported characters";
             return Err(WorkflowsError::NotPlain { path: Path::new(WORKFLOWS_DIR).join(name), what });
         };
         names.push(name.to_owned());
@@ -345,7 +347,7 @@ mod tests {
         let link = [tracked("a.toml", FileMode::Regular), tracked("b.toml", FileMode::Symlink)];
         assert!(read(&link).unwrap_err().to_string().contains("b.toml: it is a link"));
         let exchanged = [tracked("b.toml", FileMode::Regular)];
-        assert!(read(&exchanged).unwrap_err().to_string().contains("b.toml: it is no plain file"));
+        assert!(read(&exchanged).unwrap_err().to_string().contains("b.toml: it is not a regular file"));
         std::fs::remove_file(place.join("b.toml")).unwrap();
 
         std::fs::write(place.join("big.toml"), "#".repeat(MOST_BYTES + 1)).unwrap();

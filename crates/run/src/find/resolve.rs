@@ -1,13 +1,13 @@
-//! The resolver: which workflow fits a goal best, as `artifacts/find_result.json` (seed 003 D). Pure.
+//! The resolver: chooses the best workflow for a goal, as `artifacts/find_result.json` (seed 003 D). Pure.
 //!
-//! Points are whole numbers and add up to at most 100: 20 for the kind of goal, 12 for each of up to four words, 4 for the
-//! language, 3 for the build system, and up to 25 for earlier runs in the same repository that were verified with this
-//! workflow and had goals like this one. A workflow that is for other languages or build systems gets none. The one
-//! with the most points is chosen, of equals the first by its id; below 30 points no workflow fits, and the one that
-//! fits every goal is chosen. Every candidate tells its points.
+//! Points are whole numbers and add up to at most 100: 20 for the kind of goal, 12 for each of up to four
+//! words, 4 for the language, 3 for the build system, and up to 25 for earlier runs in the same repository
+//! that were verified with this workflow and had goals like this one. A workflow that is for other languages
+//! or build systems gets none. The one with the most points is chosen, of equals the first by its id; below
+//! 30 points no workflow fits, and the one that fits every goal is chosen. Every candidate tells its points.
 //!
-//! What always holds: the reasons are made of our own words, of the goal's and of what the repository is made of, never of
-//! a workflow's.
+//! What always holds: the reasons are made of our own words, of the goal's and of what the repository is made
+//! of, never of a workflow's.
 
 use std::cmp::Reverse;
 
@@ -21,7 +21,7 @@ use super::registry::{WorkflowOrigin, Workflows};
 use super::workflow::Workflow;
 use crate::document::versions;
 
-/// What speaks for a workflow, in points.
+/// Points of each criterion.
 const FOR_KIND: u32 = 20;
 const FOR_WORD: u32 = 12;
 const FOR_LANGUAGE: u32 = 4;
@@ -32,10 +32,10 @@ const MOST_WORDS: usize = 4;
 const FOR_NOTHING: u32 = 1;
 /// From here on a workflow fits.
 pub(super) const FITS_FROM: u32 = 30;
-/// How much of a word of the goal is told.
+/// Maximum length of a quoted word of the goal.
 const MOST_TOLD: usize = 40;
 
-/// The choice, with what it was made from.
+/// The choice and its inputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FindResult {
@@ -83,7 +83,7 @@ pub fn resolve(goal: &str, facts: &RepoFacts, workflows: &Workflows, past: &Past
         .iter()
         .map(|(workflow, origin)| {
             let (score, mut why) = if workflow.id == fallback.id {
-                (FOR_NOTHING, "it fits every goal, and is chosen where no other one does".to_owned())
+                (FOR_NOTHING, "it fits every goal, and is chosen if no other workflow fits".to_owned())
             } else {
                 points(workflow, &words, facts, &earlier)
             };
@@ -119,7 +119,7 @@ fn points(
         .iter()
         .find(|name| fits.languages.iter().any(|listed| listed.eq_ignore_ascii_case(name)));
     if !fits.languages.is_empty() && language.is_none() {
-        return (0, "it is for languages that this repository does not hold".to_owned());
+        return (0, "it is for languages that this repository does not use".to_owned());
     }
     let builds = facts
         .build_systems
@@ -152,12 +152,12 @@ fn points(
             format!("{runs} here with a goal like this one (up to {most}% the same words) chose it"),
         ));
     }
-    // What the repository is made of says nothing about the goal by itself.
+    // The repository's contents alone say nothing about the goal.
     if reasons.is_empty() {
-        return (0, "nothing in the goal or in earlier runs speaks for it".to_owned());
+        return (0, "nothing in the goal or in earlier runs favours it".to_owned());
     }
     if let Some(language) = language {
-        reasons.push((FOR_LANGUAGE, format!("the repository holds {language}")));
+        reasons.push((FOR_LANGUAGE, format!("the repository uses {language}")));
     }
     if let Some(system) = builds {
         reasons.push((FOR_BUILD, format!("{system} builds it")));

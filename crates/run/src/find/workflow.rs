@@ -1,7 +1,8 @@
-//! One workflow: when it fits and what it advises, read strictly from TOML (`docs/contracts/workflow.md`). Pure.
+//! A workflow: when it fits and what it advises, strictly parsed from TOML (`docs/contracts/workflow.md`).
+//! Pure.
 //!
-//! A project's own workflow comes from a repository: every list and text in it is bounded, unknown keys are refused, and
-//! its words reach a model only as untrusted text.
+//! A project's own workflow comes from a repository. Every list and text in it is bounded, unknown keys are
+//! refused, and a model gets its words only as untrusted text.
 
 use crucible_model::{EditFormat, PathPrefix, RepoPath, is_hidden, says_nothing, short_line};
 use crucible_repo::BuildSystem;
@@ -76,17 +77,17 @@ pub struct Workflow {
     pub advice: WorkflowAdvice,
 }
 
-/// When a workflow fits. An empty list asks for nothing.
+/// The conditions of a workflow. An empty list sets no condition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkflowFits {
     /// The kinds of goal it is for.
     pub kinds: Vec<GoalKind>,
-    /// Words of a goal that speak for it, in any form.
+    /// Words of a goal that favour it, in any form.
     pub words: Vec<String>,
-    /// It fits only where the repository holds one of these languages.
+    /// It fits only if the repository has one of these languages.
     pub languages: Vec<String>,
-    /// It fits only where one of these builds the repository or a part of it.
+    /// It fits only if one of these builds the repository or a part of it.
     pub build_systems: Vec<String>,
 }
 
@@ -94,7 +95,7 @@ pub struct WorkflowFits {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkflowAdvice {
-    /// Gates that a plan should declare besides those that every plan does.
+    /// Gates that a plan should declare in addition to the required ones.
     pub gates: Vec<GateId>,
     /// Places that a plan should have in scope.
     pub scope: Vec<PathPrefix>,
@@ -112,7 +113,7 @@ pub struct WorkflowAdvice {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkflowFault {
     /// There are too many of them.
-    #[error("it has {bytes} bytes, at most {MOST_BYTES} are read")]
+    #[error("it has {bytes} bytes; the limit is {MOST_BYTES}")]
     TooLong {
         /// How many it has.
         bytes: usize,
@@ -121,9 +122,7 @@ pub enum WorkflowFault {
     #[error("it is not UTF-8")]
     NotUtf8,
     /// It holds what looks like a secret.
-    #[error(
-        "line {line} holds what looks like a secret ({rule}); take it out, a workflow is shown to models"
-    )]
+    #[error("line {line} holds what looks like a secret ({rule}); remove it: models see workflows")]
     Secret {
         /// The rule that matched.
         rule: String,
@@ -144,11 +143,11 @@ pub enum WorkflowFault {
 }
 
 impl Workflow {
-    /// Reads a workflow.
+    /// Parses a workflow.
     ///
     /// # Errors
     ///
-    /// See [`WorkflowFault`]; the first problem is told.
+    /// See [`WorkflowFault`]; only the first problem is reported.
     pub fn parse(bytes: &[u8]) -> Result<Self, WorkflowFault> {
         if bytes.len() > MOST_BYTES {
             return Err(WorkflowFault::TooLong { bytes: bytes.len() });
@@ -171,12 +170,12 @@ impl Workflow {
             || !self.id.starts_with(|c: char| c.is_ascii_lowercase())
             || !self.id.chars().all(plain)
         {
-            return refuse("id", "takes 1 to 64 of a-z, 0-9 and `-`, a letter first");
+            return refuse("id", "must have 1 to 64 of a-z, 0-9 and `-`, beginning with a letter");
         }
         let number =
             |part: &str| (1..=6).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
         if self.version.split('.').count() > 3 || !self.version.split('.').all(number) {
-            return refuse("version", "takes one to three numbers joined by dots, such as 1.0.0");
+            return refuse("version", "must be one to three numbers joined by dots, such as 1.0.0");
         }
         line("title", &self.title, MOST_TITLE)?;
         let WorkflowFits { kinds, words, languages, build_systems } = &self.fits;
@@ -192,7 +191,7 @@ impl Workflow {
             ("advice.steps", steps.len()),
         ] {
             if length > MOST_ITEMS {
-                return refuse(key, &format!("has {length} entries, at most {MOST_ITEMS} are read"));
+                return refuse(key, &format!("has {length} entries; the limit is {MOST_ITEMS}"));
             }
         }
         for word in words {
@@ -200,7 +199,7 @@ impl Workflow {
             if !word.chars().all(char::is_alphanumeric) {
                 return refuse(
                     "fits.words",
-                    &format!("takes single words of letters and digits, not {word:?}"),
+                    &format!("must hold single words of letters and digits, not {word:?}"),
                 );
             }
         }
@@ -214,20 +213,20 @@ impl Workflow {
             return refuse("advice.scope", "names the whole repository; name directories or files");
         }
         if *iterations == Some(0) {
-            return refuse("advice.iterations", "takes a whole number from 1");
+            return refuse("advice.iterations", "must be a whole number from 1");
         }
         steps.iter().try_for_each(|step| line("advice.steps", step, MOST_STEP))
     }
 }
 
-/// A text that says something on one line.
+/// Checks a non-empty text on one line.
 fn line(key: &'static str, text: &str, most: usize) -> Result<(), WorkflowFault> {
     let problem = if says_nothing(text) {
-        "has an empty text".to_owned()
+        "has an empty string".to_owned()
     } else if text.chars().any(is_hidden) {
-        "holds characters that nobody sees, or a second line".to_owned()
+        "holds invisible characters or a line break".to_owned()
     } else if text.chars().count() > most {
-        format!("has a text of more than {most} characters")
+        format!("has more than {most} characters")
     } else {
         return Ok(());
     };
@@ -284,7 +283,7 @@ steps = ["Read the grammar first."]
             ("our-way", "Our Way", "`id` takes"),
             ("our-way", "../x", "`id` takes"),
             ("2.1", "2.1-beta", "`version` takes"),
-            ("Our way", " ", "`title` has an empty text"),
+            ("Our way", " ", "`title` has an empty string"),
             ("Our way", "a\\nb", "`title` holds characters"),
             ("Our way", "a\\u202eb", "`title` holds characters"),
             ("\"parser\"", "\"two words\"", "`fits.words` takes single words"),
@@ -292,7 +291,7 @@ steps = ["Read the grammar first."]
             ("\"src/\"", "\".\"", "`advice.scope` names the whole repository"),
             ("\"src/\"", "\"../src\"", "segment"),
             ("\"docs/parser.md\"", "\"/etc/passwd\"", "absolute"),
-            ("\"cargo-test\"", "\"Cargo Test\"", "not a gate's name"),
+            ("\"cargo-test\"", "\"Cargo Test\"", "invalid gate name"),
             ("iterations = 2", "iterations = 0", "`advice.iterations` takes"),
             ("iterations = 2", "iterations = -1", "invalid value"),
             ("version", "id = \"again\"\nversion", "duplicate key"),

@@ -1,15 +1,19 @@
-//! Which sources a gate compiles into a program whose exit code is its verdict: with them a change could grade itself as well.
+//! Sources that a gate compiles into a program whose exit code is its verdict. A change to them could
+//! influence its own check as well.
 //!
-//! What a gate compiles is mostly what it judges, so two things have to come together. The gate runs a program that it built by itself,
-//! and not for another program to look at what it prints; and the source defines that program's entry point, or asserts and is in nothing
-//! else that the makefile builds. Where that would leave no source of the program to change, those that assert as products may, too, are
-//! not protected, nor is the only one beside the entry point.
+//! What a gate compiles is mostly what it judges, so two things have to come together. The gate runs a
+//! program that it built by itself, and not for another program to look at what it prints; and the source
+//! defines that program's entry point, or asserts and is in nothing else that the makefile builds. Where that
+//! would leave no source of the program to change, those that assert as products may, too, are not protected,
+//! nor is the only one beside the entry point.
 //!
-//! What is built and run is read from commands ([`shell`]) along the rules of makefiles ([`graph`]). Nothing is run.
+//! What is built and run is read from commands ([`shell`]) along the rules of makefiles ([`graph`]). Nothing
+//! is run.
 //!
-//! Commands can hide what they compile: in a pipe, in a loop, in a file that CMake reads. So a second rule asks for no reading of them: a
-//! source of the C family that defines an entry point is a test program, unless a product is known to be built from it. Where nothing tells
-//! the products, it has to assert as well, or CMake has to name its program as a test.
+//! Commands can hide what they compile: in a pipe, in a loop, in a file that CMake reads. So a second rule
+//! asks for no reading of them: a source of the C family that defines an entry point is a test program,
+//! unless a product is known to be built from it. Where nothing tells the products, it has to assert as well,
+//! or CMake has to name its program as a test.
 
 mod graph;
 mod shell;
@@ -22,17 +26,17 @@ use crucible_patch::{Asserts, SourceSigns, defines_assertions, source_signs};
 use super::{Mode, file_name, normal};
 use graph::{Graph, Run, RunKind, Step};
 
-pub(super) use graph::{Followed, is_makefile};
+pub(super) use graph::{Followed, compilers, is_makefile};
 pub(super) use shell::{compiled_by, is_compiler};
 
 /// Endings of sources that are compiled.
 const SOURCES: [&str; 17] =
     ["c", "cc", "cpp", "cxx", "c++", "m", "mm", "rs", "go", "java", "s", "f", "f90", "d", "zig", "cu", "adb"];
-/// Endings of what is compiled and not yet a program.
+/// Suffixes of compiled files that are not programs yet.
 const OBJECTS: [&str; 8] = ["o", "obj", "lo", "a", "la", "so", "lib", "rlib"];
-/// How many files included into each other are looked into.
+/// Maximum number of nested included files that are read.
 const MAX_INCLUDED: usize = 200;
-/// How many sources are read to see what includes a file.
+/// Maximum number of sources that are read to find what includes a file.
 const MAX_READ: usize = 2000;
 
 /// The sources and headers of test programs among the tracked files.
@@ -56,7 +60,8 @@ pub(super) fn test_sources(
     found
 }
 
-/// Whether a gate's command may compile what nobody reads here: a shell, a build system, a program of the project.
+/// Returns whether a gate's command may compile something that is not parsed here: a shell, a build system, a
+/// program of the project.
 fn builds_by_itself(command: &Followed) -> bool {
     const OTHERS: [&str; 12] =
         ["cargo", "go", "npm", "npx", "pnpm", "yarn", "bun", "node", "dotnet", "mvn", "gradle", "bundle"];
@@ -84,7 +89,8 @@ impl<'t> SourceTree<'t> {
         Self { paths, by_name }
     }
 
-    /// The tracked files that a word names, seen from a directory: there, at the top, or wherever a path or a name ends so.
+    /// Returns the tracked files that a word names from a directory: there, at the top, or any path or name
+    /// with this ending.
     fn named(&self, word: &str, directory: &str) -> Vec<&'t str> {
         let word = super::known_part(word);
         if word.contains(super::GLOB) {
@@ -131,7 +137,7 @@ impl<'t> SourceTree<'t> {
     }
 }
 
-/// What a pattern for names begins and ends with.
+/// Returns the literal start and end of a name pattern.
 fn ends_of(pattern: &str) -> (&str, &str) {
     let start = pattern.split(super::GLOB).next().unwrap_or_default().trim_start_matches("./");
     let end = pattern.rsplit(['*', '?', ']', '}']).next().unwrap_or_default();
@@ -154,7 +160,7 @@ fn is_object(word: &str) -> bool {
 struct Judge<'j, R> {
     tree: &'j SourceTree<'j>,
     graph: &'j Graph,
-    /// What was read, with what it says of itself.
+    /// The parsed files and their signs.
     texts: BTreeMap<RepoPath, (Vec<u8>, SourceSigns)>,
     read: &'j mut R,
 }
@@ -165,7 +171,7 @@ struct TestProgram {
     /// The sources with the entry point.
     entries: BTreeSet<RepoPath>,
     kind: RunKind,
-    /// Whether a goal of the makefile that tests nothing builds it as well.
+    /// Whether a makefile goal that tests nothing builds it as well.
     is_built_elsewhere: bool,
 }
 
@@ -254,7 +260,7 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
         };
         let (tests, installed) = (named("add_test"), named("install"));
         let found = named("discover_tests");
-        // A name that is made from others may be any.
+        // A computed name may be any.
         let is_unknown = tests.union(&found).any(|word| word.contains("${"));
         for (list, text) in lists.iter().zip(&texts) {
             let directory = list.rsplit_once('/').map_or("", |(directory, _)| directory);
@@ -292,7 +298,7 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
                 entries.insert(path.clone());
             }
         }
-        // What a script makes of a program of the project is the script's business.
+        // What a script does with a program of the project is not followed.
         let kind =
             |run: &&Run| if run.is_in_script && step.is_elsewhere { RunKind::Watched } else { run.kind };
         let kind = runs.iter().map(kind).min().unwrap_or(RunKind::Watched);
@@ -357,7 +363,7 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
         let is_whole = |more: &BTreeSet<RepoPath>| {
             program.sources.iter().all(|path| found.contains(path) || more.contains(path))
         };
-        // Of a program that others look at, only what nobody takes for a product.
+        // For a program checked by others, only what cannot be a product.
         let least = if is_own { Asserts::Plain } else { Asserts::Clearly };
         let mut more: BTreeSet<RepoPath> = at_least(least).collect();
         if is_whole(&more) {

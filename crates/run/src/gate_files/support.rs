@@ -22,7 +22,7 @@ const MAX_READ: usize = 4000;
 const SCRIPTS: [&str; 8] = ["js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx"];
 /// What a file of tests imports, and no product: runners.
 const RUNNERS: [&str; 7] = ["@jest/globals", "ava", "mocha", "node:test", "tap", "uvu", "vitest"];
-/// Files that say what a Python project offers.
+/// Files that describe a Python project.
 const PYTHON_PROJECT: [&str; 3] = ["pyproject.toml", "setup.cfg", "setup.py"];
 
 /// The tracked sources that only tests use, sorted. `read` gives the beginning of a tracked regular file. Pure.
@@ -69,7 +69,7 @@ impl<'t, R: FnMut(&RepoPath) -> Option<Vec<u8>>> Tree<'t, R> {
         }
     }
 
-    /// The files of a module and of what lies below it.
+    /// Returns the files of a module and of its submodules.
     fn files_of(&self, declared_in: &str, module: &Module<'_>) -> Vec<&'t str> {
         let beside = directory(declared_in);
         if let Some(path) = module.path {
@@ -109,7 +109,7 @@ impl<'t, R: FnMut(&RepoPath) -> Option<Vec<u8>>> Tree<'t, R> {
             }
         }
         for (package, files) in packages {
-            // A package of nothing else is a library for tests, and as such a product.
+            // A package with nothing else is a test library, and thus a product.
             let is_inner = package.split('/').any(|part| part == "internal");
             if is_inner || files.iter().any(|(_, imports)| !imports) {
                 found.extend(files.into_iter().filter(|(_, imports)| *imports).map(|(path, _)| path));
@@ -245,7 +245,7 @@ fn plugins(text: &str) -> BTreeSet<String> {
     let value = &value[..end.unwrap_or(value.len())];
     let is_name =
         |name: &&str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.');
-    // What stands between quotes is every second part.
+    // Every second part is quoted.
     value.split(['"', '\'']).skip(1).step_by(2).filter(is_name).map(str::to_owned).collect()
 }
 

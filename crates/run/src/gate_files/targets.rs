@@ -1,6 +1,7 @@
-//! What the words behind a program name as its script: behind the options of interpreters, and what cargo and go build and run.
+//! The scripts named by a program's arguments: after the options of interpreters, and what cargo and go build
+//! and run.
 
-/// Options of interpreters whose value is a word of its own. A value can be a file that is run as well.
+/// Interpreter options whose value is a separate word. A value can be a file that runs as well.
 const WITH_VALUE: [&str; 12] = [
     "-I",
     "-L",
@@ -16,7 +17,7 @@ const WITH_VALUE: [&str; 12] = [
     "--env-file",
 ];
 
-/// Modules of Python that run the script behind them, and their options that have a value.
+/// Python modules that run the script after them, with their options that have a value.
 const LAUNCHERS: [&str; 9] =
     ["bdb", "cProfile", "debugpy", "kernprof", "memory_profiler", "pdb", "profile", "runpy", "trace"];
 const OF_LAUNCHERS: [&str; 4] = ["-c", "-m", "-o", "-s"];
@@ -59,7 +60,8 @@ const OF_CARGO: [&str; 34] = [
     "vendor",
 ];
 
-/// What an interpreter runs that is given these words: its script, and what its options name before that.
+/// Returns what an interpreter runs with these arguments: its script, and the modules its options name before
+/// it.
 pub(super) fn scripts<'w>(rest: &[&'w str]) -> Vec<&'w str> {
     let mut found = Vec::new();
     let mut launched = false;
@@ -84,7 +86,7 @@ pub(super) fn scripts<'w>(rest: &[&'w str]) -> Vec<&'w str> {
     found
 }
 
-/// The module that an interpreter of Python is told to run, as the files that it can be, below these directories as well.
+/// Returns the possible files of the module that a Python interpreter runs, also below these directories.
 pub(super) fn modules(rest: &[&str], below: &[&str]) -> Vec<String> {
     let module = rest.windows(2).find(|pair| pair[0] == "-m").map(|pair| pair[1].replace('.', "/"));
     let Some(module) = module else { return Vec::new() };
@@ -93,15 +95,15 @@ pub(super) fn modules(rest: &[&str], below: &[&str]) -> Vec<String> {
     files.iter().cloned().chain(deeper).collect()
 }
 
-/// The sources of what cargo or go is told to build and run, where that is named. The project's own program, which is run without a name, is
-/// what is judged.
+/// Returns the named sources that cargo or go builds and runs. The project's own program, run without a name,
+/// is what the gate checks.
 pub(super) fn sources(program: &str, rest: &[&str]) -> Vec<String> {
     let mut plain = rest.iter().copied().filter(|word| !word.starts_with(['-', '+']));
     let Some(command) = plain.next() else { return Vec::new() };
     match (program, command) {
         ("go", "run") => plain
             .next()
-            // Files are compiled into a program, and count by what they hold.
+            // Files are compiled into a program, and count by their content.
             .filter(|package| !package.ends_with(".go"))
             .map(|package| vec![format!("{}/*.go", package.trim_end_matches('/')), package.to_owned()])
             .unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Tests of what a gate consists of.
+//! Tests of the files that a gate consists of.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ fn a_makefile_leads_to_the_script_that_it_runs() {
     assert_eq!(found(&["make", "test"], &files), ["Makefile", "tools/verify.py"]);
 }
 
-/// Make reads what a compiler noted of each source. The source itself is no makefile.
+/// Make reads the dependency file of each source. The source itself is not a makefile.
 #[test]
 fn included_files_of_dependencies_do_not_lead_to_the_sources() {
     let makefile = "SOURCES=src/total.cpp $(wildcard tests/*.cpp)\nOBJECTS=$(SOURCES:%=build/%.o)\n\n\

@@ -1,7 +1,7 @@
 //! `crucible patch apply`: the patch gate, and then the judged bytes in the user's work tree.
 //!
-//! What stands in the way of a patch that was let through is a finding as well: a file that the user changed, or one that
-//! cannot be written. Only what keeps the judge from judging is an error.
+//! An obstacle to an accepted patch is a finding too: a file that the user changed, or one that cannot be
+//! written. An error means that judging was impossible.
 
 use std::path::Path;
 
@@ -24,25 +24,26 @@ const UNFINISHED: Code = Code::new("patch-apply-unfinished");
 pub struct AppliedPatch {
     /// Why it was applied or not.
     pub verdict: Verdict,
-    /// The files that are as the patch makes them; none where it was not applied.
+    /// The files that now match the patch; empty if it was not applied.
     pub files: Vec<AppliedFile>,
 }
 
-/// Judges a patch as [`check_patch`](super::check_patch) does, and applies it to the work tree where it passes: all of its files or none.
-/// `journal` is a file outside of the work tree, where the change is noted while it is under way; what a killed process left of
-/// the same patch is finished or taken back first. One process at a time may use it.
+/// Judges a patch as [`check_patch`](super::check_patch) does, and applies it to the work tree if it passes:
+/// all of its files or none. `journal` is a file outside the work tree that records the change in progress.
+/// An interrupted application of the same patch is first finished or undone. One process at a time may use
+/// it.
 ///
 /// # Errors
 ///
-/// [`RunError::RunInsideRepository`] where the journal lies in the work tree; fails when the repository or its work tree cannot be read
-/// or written.
+/// [`RunError::RunInsideRepository`] if the journal is in the work tree; fails when the repository or its
+/// work tree cannot be read or written.
 pub async fn apply_patch(
     git: &Git,
     policy: &Policy,
     patch: &[u8],
     journal: &Path,
 ) -> Result<AppliedPatch, RunError> {
-    // A record that the tree itself may hold is worth nothing.
+    // A record inside the tree itself would not be trustworthy.
     if let Some(place) = journal.parent().filter(|place| is_below(place, git.top())) {
         return Err(RunError::RunInsideRepository { path: place.to_owned() });
     }
@@ -55,12 +56,8 @@ pub async fn apply_patch(
         Ok(AppliedTree { files, recovered }) => {
             let hint = match recovered.outcome {
                 EditRecovery::Nothing => None,
-                EditRecovery::Finished => {
-                    Some("a killed process had begun to apply this patch; it is finished now")
-                }
-                EditRecovery::TakenBack => Some(
-                    "what a killed process had begun of this patch was taken back, and the patch applied anew",
-                ),
+                EditRecovery::Finished => Some("finished applying this patch after an interrupted attempt"),
+                EditRecovery::TakenBack => Some("undid an interrupted attempt and applied the patch again"),
             };
             if let Some(hint) = hint {
                 verdict.push(Finding::warning(RECOVERED, "the patch", hint));
@@ -83,18 +80,17 @@ fn is_below(place: &Path, top: &Path) -> bool {
     place.canonicalize().is_ok_and(|place| place.starts_with(top))
 }
 
-/// What stood in the way; an error where that says nothing about the patch.
+/// Returns the obstacle as findings; an error if it is unrelated to the patch.
 fn findings(error: ApplyError) -> Result<Vec<Finding>, RunError> {
     Ok(match error {
         ApplyError::Dirty { files } => files.iter().map(dirty).collect(),
         ApplyError::Edit(TreeEditError::Blocked { path, why }) => {
-            let hint = format!("{why}; nothing was changed. Clear that up, then apply the patch again");
+            let hint = format!("{why}; nothing was changed. Fix that, then apply the patch again");
             vec![Finding::error(BLOCKED, path.as_str(), hint)]
         }
         ApplyError::Edit(TreeEditError::Repo(error)) | ApplyError::Repo(error) => match error {
             RepoError::Rewritten { paths } => {
-                let hint = "git's attributes filter or encode it, so its bytes in the work tree are not those that are judged; \
-                            change it by hand";
+                let hint = "git attributes filter or encode it, so its bytes in the work tree differ from the checked ones; change it by hand";
                 let finding = |path: &std::path::PathBuf| {
                     Finding::error(Code::new("patch-attribute"), path.to_string_lossy(), hint)
                 };
@@ -103,8 +99,7 @@ fn findings(error: ApplyError) -> Result<Vec<Finding>, RunError> {
             other => return Err(other.into()),
         },
         ApplyError::Edit(error @ (TreeEditError::Journal { .. } | TreeEditError::NotTakenBack { .. })) => {
-            let hint =
-                format!("{error}; where an earlier patch was not finished, apply that one again first");
+            let hint = format!("{error}; if an earlier patch was interrupted, apply that patch again first");
             vec![Finding::error(UNFINISHED, "the work tree", hint)]
         }
     })
@@ -112,13 +107,11 @@ fn findings(error: ApplyError) -> Result<Vec<Finding>, RunError> {
 
 fn dirty(entry: &DirtyEntry) -> Finding {
     let hint = match entry.kind {
-        DirtyKind::Changed => {
-            "it is not as the last commit has it; commit or stash your change, then apply the patch again"
-        }
-        DirtyKind::Unmerged => "a merge of it is open; end the merge, then apply the patch again",
+        DirtyKind::Changed => "it has uncommitted changes; commit or stash them, then apply the patch again",
+        DirtyKind::Unmerged => "it has an unfinished merge; finish the merge, then apply the patch again",
         DirtyKind::Hidden => entry.kind.hidden().unwrap_or_default(),
         DirtyKind::Untracked => {
-            "a file that git does not track stands where the patch makes one; move it away, then apply the patch again"
+            "an untracked file is where the patch creates one; move it, then apply the patch again"
         }
     };
     Finding::error(DIRTY, entry.path.to_string_lossy(), hint)

@@ -1,7 +1,7 @@
 //! `crucible patch check`: the patch gate on its own.
 //!
-//! It judges as a run does: as text, and on what git makes of it. Only the tree as a whole is not made, which nobody needs
-//! here and which costs most in a large repository.
+//! It judges like a run: as text, and by what git makes of it. Only the complete tree is not built, because
+//! it is not needed here and costs the most in a large repository.
 
 use crucible_model::{ByteLimit, Outcome, RepoPath, Verdict};
 use crucible_patch::{Patch, Policy, Proposal, apply, judge_places, parse};
@@ -10,7 +10,7 @@ use crucible_repo::{Git, ProducedChanges, RepoError, changes_agree};
 use super::{judge_trees, may_read, names_apart, not_applicable, not_applied, spares_guarded, too_large};
 use crate::error::RunError;
 
-/// What the gate made of a patch.
+/// The gate's result for a patch.
 pub(super) struct Checked {
     /// What was found.
     pub(super) verdict: Verdict,
@@ -24,11 +24,11 @@ impl Checked {
     }
 }
 
-/// Judges any patch against a policy, on the commit that was checked out when `git` was opened.
+/// Judges a patch against a policy, on the commit checked out when `git` was opened.
 ///
 /// # Errors
 ///
-/// Fails when the repository cannot be read; what is wrong with the patch is in the verdict.
+/// Fails when the repository cannot be read; problems of the patch are in the verdict.
 pub async fn check_patch(git: &Git, policy: &Policy, patch: &[u8]) -> Result<Verdict, RunError> {
     Ok(check(git, policy, patch).await?.verdict)
 }
@@ -69,8 +69,7 @@ enum Tried {
     Made { verdict: Verdict, produced: ProducedChanges },
 }
 
-/// Judges the patch as text and, unless that refuses it, on what git makes of it. Its places were judged: how much may be read is said
-/// beside what was found.
+/// Judges the patch as text and, unless refused, by what git makes of it. Its paths were already judged.
 async fn try_out(
     git: &Git,
     policy: &Policy,

@@ -1,5 +1,5 @@
-//! The patch gate on a history of real commits: each one that it lets through is reproduced exactly, each other one is refused for
-//! what it is.
+//! Runs the patch gate on a history of real commits: an accepted commit is reproduced exactly, a refused one
+//! has the expected reason.
 
 #![expect(clippy::disallowed_methods, reason = "a test makes commits of every kind")]
 
@@ -15,8 +15,8 @@ use crucible_testkit::{RepoBuilder, TestRepo};
 
 use super::*;
 
-/// One commit: what it is, how it is made, the code that refuses it although all its paths are named, and the one that refuses it
-/// because they are not.
+/// A commit: its description, how it is made, the code that refuses it with all paths named, and the code
+/// that refuses it without.
 type Step = (&'static str, fn(&TestRepo), Option<&'static str>, &'static str);
 
 const STEPS: &[Step] = &[
@@ -163,7 +163,7 @@ fn git_bytes(at: &Path, args: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// Commits what the step made. A submodule has no work tree here, so its entry is not touched by `git add`.
+/// Commits a step. A submodule has no work tree here, so `git add` does not touch its entry.
 fn commit(repo: &TestRepo, what: &str) -> Oid {
     let staged = repo.git(["diff", "--cached", "--name-only"]);
     if staged.trim().is_empty() {
@@ -183,7 +183,7 @@ fn oid(repo: &TestRepo, name: &str) -> Oid {
     serde_json::from_value(repo.git(["rev-parse", name]).trim().into()).unwrap()
 }
 
-/// The policy that names every path of the patch, or none.
+/// Returns the policy that names every path of the patch, or none.
 fn policy(patch: &[u8], is_named: bool) -> Policy {
     let named = match parse(patch) {
         Ok(patch) if is_named => patch.paths().into_iter().cloned().collect(),
@@ -209,7 +209,7 @@ async fn real_commits_are_reproduced_exactly_or_refused_for_what_they_are() {
         make(&repo);
         let commit = commit(&repo, what);
         let tree = oid(&repo, "HEAD^{tree}");
-        // As git writes patches by itself, and with what it finds moved and copied.
+        // Patches in git's default format, and with detected renames and copies.
         for options in [&["--no-renames"][..], &["-M", "-C", "--find-copies-harder"]] {
             let args = [&["diff", "--binary", "--no-ext-diff"], options, &[base.as_str(), commit.as_str()]];
             let patch = git_bytes(repo.path(), &args.concat());
@@ -241,7 +241,7 @@ async fn real_commits_are_reproduced_exactly_or_refused_for_what_they_are() {
     assert_eq!(reproduced + refused, 2 * STEPS.len());
 }
 
-/// A patch of a submodule need not say what it changes.
+/// A submodule's patch may omit what it changes.
 #[tokio::test]
 async fn a_submodule_is_told_as_one_whatever_the_patch_calls_it() {
     let repo = RepoBuilder::new().file("src/a.txt", LINES).build();
@@ -261,7 +261,7 @@ async fn a_submodule_is_told_as_one_whatever_the_patch_calls_it() {
     }
 }
 
-/// Git's word for what binary content becomes is not taken: the object is the one that the text names.
+/// Git's own result for binary content is not used: the object is the one that the text names.
 #[tokio::test]
 async fn binary_content_is_what_the_patch_names_and_can_be_told_from_text() {
     let repo = RepoBuilder::new().file("src/i.bin", bytes(1, 100)).file("src/a.txt", LINES).build();
@@ -284,7 +284,7 @@ async fn binary_content_is_what_the_patch_names_and_can_be_told_from_text() {
     };
     let honest = diff(&bytes(2, 100));
     assert_eq!(judged(honest.clone()).await, [""; 0]);
-    // Another name, a shortened one and none.
+    // Another name, a shortened name and none.
     let index = honest.lines().find(|line| line.starts_with("index ")).unwrap().to_owned();
     let other = format!("{}{} 100644", &index[..index.len() - 47], "7".repeat(40));
     assert!(!judged(honest.replace(&index, &other)).await.is_empty());

@@ -1,7 +1,7 @@
-//! The plan that a patch is judged by outside of a run: read strictly, and believed only as far as it is signed.
+//! Reads the plan for a patch outside a run: parsed strictly, and trusted only if signed.
 //!
-//! A plan says of itself that it is signed. Where it lies in a run directory, the signature beside it has to cover its very bytes and
-//! the reviews that led to it: a plan that was edited afterwards lets nothing through.
+//! A plan claims to be signed. In a run directory, the signature beside it must cover its exact bytes and its
+//! reviews, so a plan edited after signing allows nothing.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::error::RunError;
 use crate::layout::{self, RunDir};
 use crate::plan_evidence::check_signature;
 
-/// Plans are short; what is longer is none.
+/// Maximum size; plans are short.
 const MAX_PLAN: ByteLimit = ByteLimit(1 << 20);
 
 const UNSIGNED: Code = Code::new("patch-plan-unsigned");
@@ -24,7 +24,7 @@ const UNREADABLE: Code = Code::new("patch-plan-unreadable");
 pub enum SignedPlan {
     /// It is signed, and may be gone by.
     Signed(Box<Plan>),
-    /// It is none to go by; the verdict says why.
+    /// The plan is not usable; the verdict says why.
     Refused(Verdict),
 }
 
@@ -32,39 +32,32 @@ pub enum SignedPlan {
 ///
 /// # Errors
 ///
-/// Fails when the file cannot be read, or the signature beside it.
+/// Fails when the file or the signature beside it cannot be read.
 pub fn signed_plan(path: &Path) -> Result<SignedPlan, RunError> {
     let bytes = read_up_to(path, MAX_PLAN)?;
     let refuse = |code, hint: &str| {
         Ok(SignedPlan::Refused(Verdict::new(vec![Finding::error(code, path.to_string_lossy(), hint)])))
     };
     let Ok(text) = std::str::from_utf8(&bytes) else {
-        return refuse(
-            UNREADABLE,
-            "the plan is not UTF-8, so what it says could be read in two ways; write it anew",
-        );
+        return refuse(UNREADABLE, "the plan is not UTF-8, so its meaning is ambiguous; write it again");
     };
     let plan = match Plan::parse(text) {
         Ok(plan) => plan,
         Err(verdict) => return Ok(SignedPlan::Refused(verdict)),
     };
     if plan.status != PlanStatus::Signed {
-        return refuse(
-            UNSIGNED,
-            "its status is not SIGNED; only a plan that was approved lets a patch through",
-        );
+        return refuse(UNSIGNED, "its status is not SIGNED; only an approved plan allows a patch");
     }
     match run_of(path) {
         Some(run) if !check_signature(&run, &bytes)?.passes() => refuse(
             UNSIGNED,
-            "it lies in a run directory, and the signature there does not cover it and its reviews as they are: it was edited \
-             after it was signed. Start a new run",
+            "the plan or a review in this run directory was edited after signing. Start a new run",
         ),
         _ => Ok(SignedPlan::Signed(Box::new(plan))),
     }
 }
 
-/// The run whose artifacts the file lies among; nothing where it lies in none.
+/// Returns the run that has the file among its artifacts, if any.
 #[must_use]
 pub fn run_of(path: &Path) -> Option<RunDir> {
     let path = path.canonicalize().ok()?;

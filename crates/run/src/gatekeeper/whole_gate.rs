@@ -1,4 +1,5 @@
-//! The patch gate on real repositories: what is judged before anything is read, and what decides what git runs.
+//! Tests the patch gate on real repositories: what is judged before reading, and what decides which programs
+//! git runs.
 
 #![expect(clippy::disallowed_methods, reason = "git is found where the test's own PATH says")]
 
@@ -32,7 +33,7 @@ fn codes(verdict: &Verdict) -> Vec<String> {
     verdict.errors().map(|finding| finding.code.to_string()).collect()
 }
 
-/// Judges an answer on a commit of its own choice.
+/// Judges an answer on a commit of its choice.
 async fn judged(
     git: &Git,
     base: &Oid,
@@ -50,7 +51,7 @@ async fn judged(
 async fn an_answer_that_names_too_many_files_is_refused_before_one_of_them_is_read() {
     let repo = RepoBuilder::new().file("a.txt", "one\n").build();
     let git = open(&repo).await;
-    // Whoever reads anything of this commit fails.
+    // Reading any object of this commit fails.
     let nowhere: Oid = serde_json::from_value("7".repeat(40).into()).unwrap();
     let blocks: String = (0..6).map(|number| format!("FILE: f{number}.txt\n```\nx\n```\n")).collect();
     let diff: String = (0..6).map(|number| change(&format!("f{number}.txt"))).collect();
@@ -71,7 +72,7 @@ async fn files_too_large_to_be_read_are_a_refusal_and_no_error() {
     let repo = RepoBuilder::new().file("large.txt", large).file("src/a.txt", "one\n").build();
     let git = open(&repo).await;
     let base = git.opened_at().commit.clone();
-    // What is out of scope is refused already, so only a little is read of it.
+    // Files out of scope are refused already, so only a little is read.
     let (plan, large) = (plan("src/", ""), change("large.txt"));
     let outside = judged(&git, &base, &plan, EditFormat::UnifiedDiff, &large).await.unwrap();
     assert_eq!(codes(&outside.verdict), ["patch-path-outside-scope"]);

@@ -1,7 +1,8 @@
-//! In which edit format a model is asked for a change. Pure.
+//! Chooses the edit format of a request. Pure.
 //!
-//! The setting is kept where its answer fits into the tokens that the model may write. Whole files often do not; then the
-//! parts that change are asked for: definitions where every file in scope takes them, search and replace elsewhere.
+//! The configured format is used if its answer fits into the model's output tokens. Whole files often do not
+//! fit. Then only changed parts are requested: definitions if every file in scope supports them, otherwise
+//! search and replace.
 
 use crucible_model::{EditFormat, RepoPath};
 use crucible_pack::{ContextPack, PackedFile};
@@ -22,7 +23,7 @@ pub(crate) const LEAST_TOKENS: u64 = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chosen {
     pub(crate) format: EditFormat,
-    /// The bytes that the files have and the tokens that they do not fit into, where another form was set.
+    /// The bytes of the files and the token limit they exceed, if the format was changed for that.
     pub(crate) too_large: Option<(u64, u64)>,
 }
 
@@ -31,7 +32,8 @@ pub(crate) fn max_tokens(settings: &RunSettings) -> u64 {
     settings.parameters.get("max_tokens").and_then(serde_json::Value::as_u64).unwrap_or(u64::MAX)
 }
 
-/// The form in which the run's model is asked. `was_cut` tells that an answer with whole files was cut off already.
+/// Chooses the format for the run's model. `was_cut` means that an answer with whole files was truncated
+/// before.
 pub(crate) fn choose(settings: &RunSettings, plan: &Plan, pack: &ContextPack, was_cut: bool) -> Chosen {
     let wanted = settings.edit_format;
     let files = in_scope(plan, pack);

@@ -1,8 +1,8 @@
-//! The librarian: shows files of the repository, verbatim, within the budget; local and deterministic, also where a person says which
-//! ([`by_hand`]).
+//! The librarian: packs files of the repository verbatim within the budget. Local and deterministic, also if
+//! a person chooses the files ([`by_hand`]).
 //!
-//! What a run packs and what `crucible context build` packs comes from here alone: which documents come first, what is read,
-//! and what is never shown.
+//! Runs and `crucible context build` both pack here: which documents come first, what is read, and what is
+//! never shown.
 
 pub(crate) mod by_hand;
 pub(crate) mod more;
@@ -21,14 +21,14 @@ use crate::error::RunError;
 pub(crate) use named::check_named;
 pub(crate) use work_tree::WorkTree;
 
-/// Packs what `request` asks for of the work tree at `top`, its top directory. `slug` is the repository's name.
+/// Packs the requested files of the work tree at `top`, its top directory. `slug` is the repository's name.
 ///
 /// The result depends on the request, the settings, the slug and the content of the files alone.
 ///
 /// # Errors
 ///
-/// [`RunError::SecretInRequest`] where the request itself holds a secret; as [`crucible_pack::build`] where the mandatory
-/// documents are missing, may not be shown, or do not fit.
+/// [`RunError::SecretInRequest`] if the request itself holds a secret; as [`crucible_pack::build`] if
+/// mandatory documents are missing, may not be shown, or do not fit.
 pub fn pack_context(
     top: &Path,
     slug: &str,
@@ -51,7 +51,7 @@ fn secret_in(request: &FileRequest) -> Option<(String, String)> {
     let scanner = Scanner::builtin();
     let words = [request.goal.as_str(), &request.reason].into_iter();
     let words: Vec<&str> = words.chain(request.needs.iter().map(|need| need.path.as_str())).collect();
-    // One pass where, as nearly always, there is none.
+    // One pass if there is none, which is nearly always so.
     let rule = scanner.scan(words.join("\n").as_bytes()).first()?.rule.to_string();
     let place = match words.iter().position(|word| !scanner.scan(word.as_bytes()).is_empty()) {
         Some(0) => "the goal".to_owned(),
@@ -62,8 +62,8 @@ fn secret_in(request: &FileRequest) -> Option<(String, String)> {
     Some((place, rule))
 }
 
-/// The documents that a pack of the repository at `top` begins with: those of the contract are required where the settings say
-/// so or the repository lives by the contract, and taken where present elsewhere (D7).
+/// Returns the first documents of a pack of the repository at `top`. The contract's documents are required by
+/// the settings or in a repository that uses the contract, and included if present elsewhere (D7).
 pub(crate) fn mandatory(top: &Path, settings: &ContextSettings) -> Result<Mandatory, MandatoryError> {
     let extra: Vec<&str> = settings.mandatory.iter().map(RepoPath::as_str).collect();
     let lives_by_it = top.join("ai_context").is_dir();
@@ -74,7 +74,7 @@ pub(crate) fn mandatory(top: &Path, settings: &ContextSettings) -> Result<Mandat
     }
 }
 
-/// What the mandatory documents take of the budget, before anything else is asked for (seed 003 B.1).
+/// The budget that mandatory documents use before any request (seed 003 B.1).
 #[derive(Debug, Default)]
 pub(crate) struct MandatoryRoom {
     /// Those that are there.
@@ -83,11 +83,11 @@ pub(crate) struct MandatoryRoom {
     pub(crate) bytes: u64,
 }
 
-/// Looks at the mandatory documents; none of them is read.
+/// Measures the mandatory documents without reading them.
 pub(crate) fn mandatory_room(top: &Path, settings: &ContextSettings) -> MandatoryRoom {
     let tree = WorkTree::new(top);
     let mut room = MandatoryRoom::default();
-    // What is wrong with them is said when the pack is built.
+    // Building the pack reports what is wrong with them.
     let documents = mandatory(top, settings).unwrap_or_default();
     for path in documents.required.into_iter().chain(documents.optional) {
         if let Entry::File { size } | Entry::Linked { size, .. } = tree.entry(&path)

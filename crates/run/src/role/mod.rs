@@ -1,6 +1,6 @@
-//! The roles of a run that Crucible serves itself, and the words with which it asks a model to serve the others.
+//! The roles of a run that Crucible serves itself, and the prompts for roles served by models.
 //!
-//! A role is a contract: it reads named artifacts and writes one. None of them judges its own work.
+//! A role is a contract: it reads named artifacts and writes one. No role judges its own work.
 
 pub(crate) mod chair;
 pub(crate) mod format;

@@ -1,7 +1,7 @@
-//! The patchmaker and the fixer: how a model is asked for a change.
+//! The prompts of the patchmaker and the fixer.
 //!
-//! The words are ours; everything from the repository, the gates and earlier answers is fenced. A prompt holds no
-//! instant, no absolute path and nothing random, so the same run asks the same question again on replay.
+//! The words are ours; everything from the repository, the gates and earlier answers is fenced. A prompt has
+//! no time, no absolute path and no randomness, so a replay of the run asks the same question.
 
 use crucible_llm::Message;
 use crucible_model::{EditFormat, PromptBuilder, PromptText, Untrusted};
@@ -19,27 +19,27 @@ use crate::scope::is_plain;
 pub(crate) struct Brief {
     /// One line for each reason, already bounded.
     pub(crate) reasons: Vec<String>,
-    /// Why the last answer could not be read, where it could not.
+    /// Why the last answer could not be parsed, if so.
     pub(crate) malformed: Vec<String>,
-    /// What the gates printed, bounded and normalised; empty where they did not run.
+    /// The gates' output, bounded and normalised; empty if they did not run.
     pub(crate) output: String,
-    /// The change that was refused, as a patch, bounded; empty where there was none. The whole answer is not shown:
-    /// small models copy what they see.
+    /// The refused change as a patch, bounded; empty if there was none. The whole answer is not shown,
+    /// because small models copy what they see.
     pub(crate) patch: String,
-    /// The answer where it came to no change, bounded. Only people and commands are shown it, for the reason above.
+    /// The answer without a valid change, bounded. Only people and commands see it, for the reason above.
     pub(crate) answer: String,
 }
 
-/// What is said of requests for more files.
+/// The part of a prompt on requests for more files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Requests {
     /// What came of the earlier ones, a line each.
     pub(crate) answered: Vec<String>,
-    /// How many the model may still make; 0 where it has none left, or sees all there is.
+    /// Number of requests left; 0 if none is left, or the model sees everything.
     pub(crate) left: u64,
 }
 
-/// The conversation that asks for a change: the goal, what fails, the code, how to answer.
+/// Builds the conversation that requests a change: the goal, what fails, the code, the answer format.
 pub(crate) fn messages(
     format: EditFormat,
     plan: &Plan,
@@ -92,7 +92,7 @@ fn user(
             heading = "";
         }
     }
-    // The files to change stand right before the form of the answer: small models copy what they read last.
+    // The files to change come right before the answer format: small models copy what they read last.
     prompt = prompt.ours("\nThe files that you may change, as they are now:\n");
     for file in &mine {
         prompt = prompt.untrusted(&file.path, &Untrusted::new(file.shown().into_owned()));
@@ -100,7 +100,7 @@ fn user(
     answer_form(prompt, format, plan, &mine, brief, requests).build()
 }
 
-/// Adds what came of the answer before.
+/// Adds the result of the previous answer.
 fn refused(mut prompt: PromptBuilder, brief: &Brief) -> PromptBuilder {
     if brief.reasons == brief.malformed {
         return prompt;
@@ -116,7 +116,7 @@ fn refused(mut prompt: PromptBuilder, brief: &Brief) -> PromptBuilder {
     prompt.ours("\nMake another change that avoids this.\n")
 }
 
-/// Adds how to ask for more files, and what came of it.
+/// Adds how to request more files, and the results of earlier requests.
 fn more_files(mut prompt: PromptBuilder, requests: &Requests) -> PromptBuilder {
     if !requests.answered.is_empty() {
         let answered = Untrusted::new(requests.answered.join("\n"));
@@ -213,7 +213,7 @@ fn answer_form(
     prompt
 }
 
-/// An answer in a form, made of a file; nothing where no line of it is fit for that.
+/// Returns an example answer in a format, made from a file; `None` if no line is suitable.
 pub(crate) fn example(format: EditFormat, file: &PackedFile) -> Option<String> {
     /// A longer line shows the form no better.
     const LONGEST: usize = 120;
@@ -249,7 +249,7 @@ pub(crate) fn example(format: EditFormat, file: &PackedFile) -> Option<String> {
     }
 }
 
-/// The files that definitions cannot be put into one by one.
+/// Returns the files that have no individual definitions.
 fn without_definitions<'a>(files: &[&'a PackedFile]) -> Vec<&'a str> {
     let takes = |file: &PackedFile| {
         !file.ranges.is_empty()
@@ -303,7 +303,7 @@ mod tests {
         }
     }
 
-    /// Makes sure that these stand in the text, in this order.
+    /// Checks that these parts occur in the text in this order.
     #[track_caller]
     fn in_order(text: &str, parts: &[&str]) {
         let mut rest = text;

@@ -1,7 +1,8 @@
-//! A model's answer that asks for more files instead of proposing a change. Pure.
+//! A model's answer that requests more files instead of proposing a change. Pure.
 //!
-//! It consists of nothing but lines `NEED: path`, `NEED: path:10-80` or `SEARCH: words`; one other line makes it an answer like
-//! any other, so a change is never taken for a request. What the lines say is not believed: the librarian judges it.
+//! It consists only of lines `NEED: path`, `NEED: path:10-80` or `SEARCH: words`. Any other line makes it an
+//! ordinary answer, so a change is never taken for a request. The lines are not trusted: the librarian judges
+//! them.
 
 use crucible_pack::LineRange;
 use crucible_patch::without_thoughts;
@@ -24,14 +25,15 @@ pub(crate) enum Wanted {
 /// An answer that asks for files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MoreFiles {
-    /// What is asked for, each once, in order.
+    /// The requested items, each once, in order.
     pub(crate) wanted: Vec<Wanted>,
     /// How many lines are not read.
     pub(crate) unread: usize,
 }
 
 impl MoreFiles {
-    /// Reads an answer; nothing where it says anything else. Marks of a list and a code fence around the lines are passed over.
+    /// Parses an answer; `None` if it contains anything else. List marks and a code fence around the lines
+    /// are skipped.
     pub(crate) fn read(answer: &str) -> Option<Self> {
         let mut request = Self { wanted: Vec::new(), unread: 0 };
         for line in without_thoughts(answer).lines().map(str::trim) {
@@ -69,7 +71,7 @@ impl Wanted {
     }
 }
 
-/// A path, and the lines behind it where there are some.
+/// Parses a path and optional lines.
 fn file(said: &str) -> Wanted {
     let said = said.strip_prefix("./").unwrap_or(said);
     let with_lines = said.rsplit_once(':').and_then(|(path, lines)| {

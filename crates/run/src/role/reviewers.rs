@@ -17,8 +17,8 @@ const NO_GATES: Code = Code::new("plan-no-gates");
 /// How many files a hint names.
 const MAX_PERMITTED: usize = 3;
 
-/// Judges a plan and its documents against the contract: their form, the gates, and whether what may change was shown. `gate_files` are
-/// the files that judge the change.
+/// Checks a plan and its documents against the contract: form, gates, and whether everything that may change
+/// was shown. `gate_files` are the files that judge the change.
 pub(crate) fn contract_guardian(
     documents: &PlanDocuments<'_>,
     pack: &ContextPack,
@@ -67,7 +67,7 @@ pub(crate) fn contract_guardian(
     verdict
 }
 
-/// Judges what a plan may cost against what the run may spend.
+/// Checks a plan's budget against the run's limits.
 pub(crate) fn cost_controller(
     record: &RunRecord,
     guardrails: &Guardrails,

@@ -23,13 +23,13 @@ pub enum NamedPlaceError {
     #[error("{0}")]
     NotAPath(String),
     /// It holds a character that nobody sees.
-    #[error("the name holds a character that nobody sees")]
+    #[error("the name holds an invisible character")]
     Hidden,
     /// It is a glob that nothing matches.
-    #[error("no tracked file matches it")]
+    #[error("no tracked file matches")]
     NoMatch,
     /// It is a glob that too much matches.
-    #[error("{0} files match it, and at most {MAX_MATCHES} are taken; name a directory, or narrow it")]
+    #[error("{0} files match, at most {MAX_MATCHES} are allowed; name a directory, or narrow the pattern")]
     TooMany(usize),
 }
 

@@ -1,4 +1,5 @@
-//! A change in the copy that a trial runs on: the same files, modes and links that a landing brings to the work tree.
+//! Writes a change into the copy of a trial: the same files, modes and links that a landing writes to the
+//! work tree.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +12,7 @@ use crucible_patch::FileMode;
 use crate::error::RunError;
 use crate::gatekeeper::Change;
 
-/// Writes the files of a change into the copy, exactly as a landing brings them to the work tree.
+/// Writes the files of a change into the copy, exactly as a landing writes them to the work tree.
 pub(super) fn write_change(copy: &Path, change: &Change) -> Result<(), RunError> {
     let after = change.tree.files_checked_out();
     for changed in &change.tree.changes {

@@ -55,14 +55,14 @@ const CLOCK_PINNED: Code = Code::new("record-clock-pinned");
 const TIME_BACKWARDS: Code = Code::new("record-time-backwards");
 const RECORDING_UNREADABLE: Code = Code::new("record-recording-unreadable");
 
-const FROM_LEDGER: &str = "put it back from the ledger (`crucible ledger show`) or from a copy";
+const FROM_LEDGER: &str = "restore it from the ledger (`crucible ledger show`) or from a copy";
 
 pub(super) fn judge(read: &RecordRead) -> RecordCheck {
     let reached = reached(read);
     let recorded = recorded_files(&read.events);
     let mut judge = Judge { read, verdict: Verdict::default() };
     if reached.is_none() {
-        let hint = "the ledger knows no event of this run, so nothing that lies in its directory is believed";
+        let hint = "the ledger has no event of this run, so its directory is not trusted";
         judge.error(UNKNOWN_RUN, &read.name, hint);
     } else {
         judge.verdict.merge(read.chain.clone());
@@ -93,7 +93,7 @@ pub(super) fn judge(read: &RecordRead) -> RecordCheck {
     }
 }
 
-/// How far a run has come by its events; one that waits for somebody is blocked, as its status says.
+/// Returns the run's state by its events; a run that waits for a person is blocked, as its status says.
 fn reached(read: &RecordRead) -> Option<RunState> {
     let told = state_of_events(&read.events);
     if has_ended(told) || owed(&read.events).is_none() { told } else { Some(RunState::Blocked) }
@@ -129,7 +129,7 @@ impl<'r> Judge<'r> {
         std::str::from_utf8(self.file(path).bytes()?).ok()
     }
 
-    /// A document of the run, where its file is there; what is no such document is a finding.
+    /// Parses a document of the run if its file exists; an invalid document is a finding.
     fn document<T: Document>(&mut self, path: &str) -> Option<T> {
         let bytes = self.file(path).bytes()?;
         match document::read(bytes) {
@@ -141,24 +141,24 @@ impl<'r> Judge<'r> {
         }
     }
 
-    /// What was started is told by the ledger, and is this run.
+    /// Checks that the start record in the ledger is that of this run.
     fn run(&mut self) {
         match &self.read.record {
             None => self.error(
                 RUN_UNREADABLE,
                 layout::RUN,
-                "the ledger does not keep what the run was started with; restore the ledger from a copy",
+                "the ledger lacks the run's start record; restore the ledger from a copy",
             ),
             Some(record) if record.run_id.as_str() != self.read.name => self.error(
                 OTHER_RUN,
                 &self.read.name,
-                format!("what was started is the run {}, and not this one", record.run_id),
+                format!("the start record is that of run {}, not of this one", record.run_id),
             ),
             Some(_) => {}
         }
     }
 
-    /// `events.jsonl` says what the ledger says, line by line.
+    /// Checks that `events.jsonl` equals the ledger, line by line.
     fn events(&mut self) {
         let path = layout::EVENTS;
         let mut expected = Vec::new();
@@ -172,12 +172,12 @@ impl<'r> Judge<'r> {
         let present = match read.files.get(path).unwrap_or(&FileRead::Missing) {
             FileRead::Bytes(bytes) => bytes,
             FileRead::Missing => {
-                let hint = "it is gone; `crucible run advance` writes it anew from the ledger";
+                let hint = "it is missing; restore it from the ledger with `crucible run advance`";
                 return self.error(FILE_MISSING, path, hint);
             }
             // It is read no further than the ledger's events reach.
             FileRead::TooLong => {
-                let hint = "it holds more than the ledger's events; take away what was added";
+                let hint = "it has lines that are not in the ledger; remove them";
                 return self.error(EVENTS_ADDED, path, hint);
             }
             FileRead::Refused(why) => return self.error(FILE_REFUSED, path, why.clone()),
@@ -189,35 +189,35 @@ impl<'r> Judge<'r> {
         if expected.starts_with(present) {
             let lines = present.iter().filter(|byte| **byte == b'\n').count();
             let hint = format!(
-                "it ends after {lines} of {} events; `crucible run advance` completes it from the ledger",
+                "it ends after {lines} of {} events; complete it from the ledger with `crucible run advance`",
                 self.read.events.len()
             );
             return self.error(EVENTS_CUT, path, hint);
         }
         if present.starts_with(&expected) {
-            let hint = "it holds more than the ledger's events; take away what was added";
+            let hint = "it has lines that are not in the ledger; remove them";
             return self.error(EVENTS_ADDED, path, hint);
         }
         let lines = |bytes: &[u8]| bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>();
         let same =
             lines(present).iter().zip(&lines(&expected)).take_while(|(one, other)| one == other).count();
-        let hint = "this line is not what the ledger says; remove the file, and `crucible run advance` writes it anew";
+        let hint =
+            "this line differs from the ledger; remove the file and restore it with `crucible run advance`";
         self.error(EVENTS_EDITED, &format!("{path}:{}", same + 1), hint);
     }
 
-    /// Every recorded file is what it was when it was last recorded, and the ledger keeps the same.
+    /// Checks that every recorded file is unchanged, and that the ledger has its content.
     fn files(&mut self, recorded: &BTreeMap<&str, &str>) {
         for (path, digest) in recorded {
             let digest: Option<Digest> = digest.parse().ok();
             match self.file(path) {
                 FileRead::Missing if *path == layout::BUNDLE => {}
-                FileRead::Missing => self.error(FILE_MISSING, path, format!("it is gone; {FROM_LEDGER}")),
+                FileRead::Missing => self.error(FILE_MISSING, path, format!("it is missing; {FROM_LEDGER}")),
                 FileRead::Refused(why) => self.error(FILE_REFUSED, path, format!("{why}; {FROM_LEDGER}")),
                 file if file.digest() == digest => {}
-                // It is derived, and made again where it is missing.
+                // It is derived, and created again if missing.
                 _ if *path == layout::BUNDLE => {
-                    let hint =
-                        "it is not the one that was recorded; make a fresh one with `crucible run bundle`";
+                    let hint = "it is not the recorded bundle; create a new one with `crucible run bundle`";
                     self.verdict.push(Finding::warning(BUNDLE_REMADE, *path, hint));
                 }
                 _ => {
@@ -229,20 +229,20 @@ impl<'r> Judge<'r> {
                 Some(Kept::Nothing) => self.error(
                     ARTIFACT_MISSING,
                     path,
-                    "the ledger no longer keeps what was recorded here; restore the ledger from a copy",
+                    "its content is missing from the ledger; restore the ledger from a copy",
                 ),
                 Some(Kept::Edited) => self.error(
                     ARTIFACT_EDITED,
                     path,
-                    "what the ledger keeps of it was edited; restore the ledger from a copy",
+                    "its content in the ledger was edited; restore the ledger from a copy",
                 ),
                 Some(Kept::Whole) | None => {}
             }
         }
     }
 
-    /// What is kept a second time outside of `attempts/` is what the last attempt that came so far was recorded with. The review of
-    /// a refused patch is recorded by what its outcome says.
+    /// Checks that the copies outside `attempts/` match the last attempt that got so far. The review of a
+    /// refused patch follows from its outcome.
     fn copies(&mut self, reached: Option<RunState>) {
         let ends = [EventKind::PatchRejected, EventKind::AttemptEnded].map(EventKind::name);
         let ended: Vec<&'r str> = self
@@ -268,7 +268,7 @@ impl<'r> Judge<'r> {
         if let Some((original, says)) = review {
             self.compare_copy(layout::REVIEW_PATCH, Some(says), &original);
         }
-        // The patch is compared with what the report speaks of, and the review above.
+        // The patch is compared with the report below, the review above.
         let compared = |copy: &str| copy != layout::PATCH && copy != layout::REVIEW_PATCH;
         for (copy, name) in attempt::COPIES.into_iter().filter(|(copy, _)| compared(copy)) {
             let originals = ended.iter().rev().map(|outcome| outcome.replace(attempt::OUTCOME, name));
@@ -277,7 +277,7 @@ impl<'r> Judge<'r> {
             else {
                 continue;
             };
-            // What let the change pass is compared with what it says, too.
+            // The passing report is also compared by content.
             if copy == layout::VERIFY_REPORT && self.has(EventKind::VerifyPassed) {
                 continue;
             }
@@ -295,15 +295,16 @@ impl<'r> Judge<'r> {
     fn compare_copy(&mut self, copy: &str, says: Option<Digest>, original: &str) {
         match self.file(copy) {
             FileRead::Missing => {
-                self.error(FILE_MISSING, copy, format!("it is gone; {original} tells what it was"))
+                self.error(FILE_MISSING, copy, format!("it is missing; {original} has its content"))
             }
             FileRead::Refused(why) => self.error(FILE_REFUSED, copy, why.clone()),
             file if file.digest() == says => {}
-            _ => self.error(COPY_EDITED, copy, format!("it is no longer what {original} tells")),
+            _ => self.error(COPY_EDITED, copy, format!("it differs from {original}")),
         }
     }
 
-    /// No file lies there that no event accounts for. In a run that goes on it may be what a step that was cut off wrote.
+    /// Checks that every file is recorded by an event. In an unfinished run, an unrecorded file may be from
+    /// an interrupted step.
     fn unrecorded(&mut self, reached: Option<RunState>) {
         let ended = has_ended(reached);
         let told = |code: Code, is_error: bool, subject: String, hint: String| match is_error {
@@ -311,19 +312,19 @@ impl<'r> Judge<'r> {
             false => Finding::warning(code, subject, hint),
         };
         for path in &self.read.unrecorded.paths {
-            let hint = "no event of the run tells of it, so nothing in it counts; take it away".to_owned();
+            let hint = "no event of the run records it, so it is not trusted; remove it".to_owned();
             let is_error = ended && looks_like_an_artifact(path);
             self.verdict.push(told(FILE_UNRECORDED, is_error, path.to_string_lossy().into_owned(), hint));
         }
         if let FilesListed::First(most) = self.read.unrecorded.listed {
             let hint = format!(
-                "it holds more than {most} files, and no run makes so many; the rest was not looked at: take away what is not the run's"
+                "it has more than {most} files, more than a run creates, and the rest was not checked; remove files that are not the run's"
             );
             self.verdict.push(told(FILES_UNLISTED, ended, self.read.name.clone(), hint));
         }
     }
 
-    /// Instants are real ones, and none is before the one it follows.
+    /// Checks that times are real and never decrease.
     fn time(&mut self) {
         let events = &self.read.events;
         let at = |index: usize| format!("{}:{}", layout::EVENTS, index + 1);
@@ -331,20 +332,21 @@ impl<'r> Judge<'r> {
         let pinned = events.iter().position(is_pinned).or(of_record.then_some(0));
         if let Some(index) = pinned {
             if self.has(EventKind::Landed) {
-                let hint = "its instant was chosen by somebody (CRUCIBLE_CLOCK), and what is recorded so never lands; yet it did";
+                let hint = "its time was pinned (CRUCIBLE_CLOCK), and such a run must never land, but it did";
                 self.error(CLOCK_PINNED, &at(index), hint);
             } else {
-                let hint = "its instant was chosen by somebody (CRUCIBLE_CLOCK), so the run satisfies no gate and never lands; start a new one without";
+                let hint = "its time was pinned (CRUCIBLE_CLOCK), so the run satisfies no gate and cannot land; start a new run without it";
                 self.verdict.push(Finding::warning(CLOCK_PINNED, at(index), hint));
             }
         }
         if let Some(index) = events.windows(2).position(|pair| pair[1].ts < pair[0].ts) {
-            let hint = "it says an earlier instant than the event before it: the machine's clock was set back, or is wrong";
+            let hint = "its time is earlier than that of the event before it: the machine's clock was set back, or is wrong";
             self.verdict.push(Finding::warning(TIME_BACKWARDS, at(index + 1), hint));
         }
     }
 
-    /// Every call that the events tell of is booked, and the rows say what the chain tells of them, so what the run has used is what the ledger says.
+    /// Checks that every recorded call is booked, and that the rows match the chain, so the ledger has the
+    /// used budget.
     fn bookings(&mut self) {
         let Some(booked) = &self.read.booked else { return };
         if let Some(lost) = booked.lost {
@@ -356,7 +358,7 @@ impl<'r> Judge<'r> {
         }
     }
 
-    /// The story and the receipt are what the events amount to: of all events where the run has ended, else of its first ones.
+    /// Checks that trace and receipt match the events: all events of an ended run, else a prefix.
     fn derived(&mut self, reached: Option<RunState>) {
         let ended = has_ended(reached);
         let events = &self.read.events;
@@ -387,14 +389,14 @@ impl<'r> Judge<'r> {
     }
 
     fn compare_derived(&mut self, path: &str, code: Code, ended: bool, fits: impl FnOnce(&[u8]) -> bool) {
-        let again = "`crucible run advance` derives it from the ledger again";
+        let again = "derive it from the ledger again with `crucible run advance`";
         match self.file(path) {
             FileRead::Missing if !ended => {}
-            FileRead::Missing => self.error(FILE_MISSING, path, format!("it is gone; {again}")),
+            FileRead::Missing => self.error(FILE_MISSING, path, format!("it is missing; {again}")),
             FileRead::Refused(why) => self.error(FILE_REFUSED, path, format!("{why}; {again}")),
             FileRead::Bytes(bytes) if fits(bytes) => {}
             FileRead::Bytes(_) | FileRead::Hashed(_) | FileRead::TooLong => {
-                self.error(code, path, format!("it is not what the events amount to; {again}"));
+                self.error(code, path, format!("it does not match the events; {again}"));
             }
         }
     }
@@ -414,7 +416,7 @@ impl<'r> Judge<'r> {
         let path = layout::SIGNATURE;
         if let Some(signature) = self.document::<Signature>(path) {
             if Some(signature.plan) != self.digest(layout::PLAN) {
-                self.error(SIGNATURE_BROKEN, layout::PLAN, "the signature covers another plan than this one");
+                self.error(SIGNATURE_BROKEN, layout::PLAN, "the signature covers a different plan");
             }
             for review in [layout::REVIEW_CONTRACT, layout::REVIEW_COST] {
                 if !signature.reviews.contains_key(review) {
@@ -424,7 +426,7 @@ impl<'r> Judge<'r> {
             for (review, digest) in &signature.reviews {
                 let is_review = layout::REVIEWS.contains(&review.as_str());
                 if !is_review || self.digest(review) != Some(*digest) {
-                    self.error(SIGNATURE_BROKEN, review, "the signature covers another review than this one");
+                    self.error(SIGNATURE_BROKEN, review, "the signature covers a different review");
                 }
             }
         }
@@ -434,28 +436,24 @@ impl<'r> Judge<'r> {
             match Review::parse_verdict(text) {
                 Ok((ReviewVerdict::Approve, subject)) if Some(subject) == draft => {}
                 Ok((ReviewVerdict::Approve, _)) => {
-                    self.error(
-                        REVIEW_BLOCKS,
-                        review,
-                        "it approves another draft than the one that was signed",
-                    );
+                    self.error(REVIEW_BLOCKS, review, "it approves a different draft than the signed one");
                 }
                 Ok((ReviewVerdict::Block, _)) => {
-                    self.error(REVIEW_BLOCKS, review, "it blocks, and the plan is signed")
+                    self.error(REVIEW_BLOCKS, review, "it blocks the plan, but the plan is signed")
                 }
-                Err(error) => self.error(REVIEW_BLOCKS, review, format!("it approves nothing: {error}")),
+                Err(error) => self.error(REVIEW_BLOCKS, review, format!("it has no valid verdict: {error}")),
             }
         }
         if let (Some(draft), Some(plan)) = (self.text(layout::PLAN_DRAFT), self.text(layout::PLAN)) {
             let signed =
                 Plan::parse(draft).map(|draft| Plan { status: PlanStatus::Signed, ..draft }.render());
             if signed.ok().as_deref() != Some(plan) {
-                self.error(SIGNATURE_BROKEN, layout::PLAN, "it is not the draft that was reviewed");
+                self.error(SIGNATURE_BROKEN, layout::PLAN, "it differs from the reviewed draft");
             }
         }
     }
 
-    /// The report that let the change pass speaks of this plan, this patch and the tree it makes.
+    /// Checks that the passing report names this plan, this patch and its tree.
     fn report(&mut self) {
         let passed = self.read.events.iter().rfind(|event| event.event == EventKind::VerifyPassed.name());
         let Some(original) = passed.and_then(|event| event.path.as_deref()) else { return };
@@ -463,11 +461,11 @@ impl<'r> Judge<'r> {
         for (copy, original) in [(layout::VERIFY_REPORT, original), (layout::PATCH, patch.as_str())] {
             match self.file(copy) {
                 FileRead::Missing => {
-                    self.error(FILE_MISSING, copy, format!("it is gone; {original} is the same"))
+                    self.error(FILE_MISSING, copy, format!("it is missing; {original} is identical"))
                 }
                 FileRead::Refused(why) => self.error(FILE_REFUSED, copy, why.clone()),
                 file if file.digest() == self.digest(original) => {}
-                _ => self.error(COPY_EDITED, copy, format!("it is no longer the copy of {original}")),
+                _ => self.error(COPY_EDITED, copy, format!("it differs from {original}")),
             }
         }
         let path = layout::VERIFY_REPORT;
@@ -478,12 +476,12 @@ impl<'r> Judge<'r> {
                 self.error(
                     TREE_DIFFERS,
                     path,
-                    format!("the patch makes the tree {tree}, and it speaks of another"),
+                    format!("the patch produces tree {tree}, but the report names another tree"),
                 );
             }
             TreeRead::Unknown(why) => {
                 let hint = format!(
-                    "which tree the patch makes cannot be told: {why}; name the repository with --repo"
+                    "cannot determine the tree that the patch produces: {why}; name the repository with --repo"
                 );
                 self.verdict.push(Finding::warning(TREE_UNKNOWN, layout::PATCH, hint));
             }
@@ -492,11 +490,11 @@ impl<'r> Judge<'r> {
         if let CommitRead::Found(oid, commit, _) = &self.read.commit
             && report.tree.as_deref() != Some(commit.tree.as_str())
         {
-            self.error(COMMIT_DIFFERS, oid.as_str(), "its tree is not the one that was verified");
+            self.error(COMMIT_DIFFERS, oid.as_str(), "its tree is not the verified one");
         }
     }
 
-    /// A report that let the change pass: it says so, and speaks of this plan and this patch.
+    /// Returns a report that passed and names this plan and this patch.
     fn passing_report(&mut self, path: &str) -> Option<VerifyReport> {
         let report: VerifyReport = match serde_json::from_slice(self.file(path).bytes()?) {
             Ok(report) => report,
@@ -506,7 +504,7 @@ impl<'r> Judge<'r> {
             }
         };
         if report.result != VerifyResult::Pass {
-            let hint = "it does not say PASS, and the ledger says that the change passed";
+            let hint = "it does not say PASS, but the ledger says that the change passed";
             self.error(REPORT_DIFFERS, path, hint);
         }
         for (what, said, is) in [
@@ -514,13 +512,14 @@ impl<'r> Judge<'r> {
             ("patch", report.patch_digest, self.digest(layout::PATCH)),
         ] {
             if said.is_none() || said != is {
-                self.error(REPORT_DIFFERS, path, format!("it speaks of another {what} than this run's"));
+                self.error(REPORT_DIFFERS, path, format!("it names a different {what} than this run"));
             }
         }
         Some(report)
     }
 
-    /// Where gates were kept for the landing, the last report of all gates before it let the very same change pass.
+    /// If gates have level `full`, checks that the last report of all gates before the landing passed for the
+    /// same change.
     fn full_gates(&mut self) {
         let full = self
             .read
@@ -532,14 +531,14 @@ impl<'r> Judge<'r> {
         }
         let ran = self.read.events.iter().rfind(|event| event.event == EventKind::FullGatesRun.name());
         let Some(path) = ran.and_then(|event| event.path.as_deref()) else {
-            let hint = "it began without a report of the gates that are kept for it";
+            let hint = "the landing began without a report of the `full` gates";
             return self.error(REPORT_DIFFERS, layout::LANDING, hint);
         };
         let tree = |bytes: &[u8]| serde_json::from_slice::<VerifyReport>(bytes).ok()?.tree;
         let verified = self.file(layout::VERIFY_REPORT).bytes().and_then(tree);
         let Some(report) = self.passing_report(path) else { return };
         if report.gate != GateLevel::Full || report.tree != verified {
-            let hint = "it is no report of all gates on the tree that was verified";
+            let hint = "it is not a report of the `full` gates on the verified tree";
             self.error(REPORT_DIFFERS, path, hint);
         }
     }
@@ -552,22 +551,22 @@ impl<'r> Judge<'r> {
         }
         let Some(landing) = self.document::<Landing>(layout::LANDING) else { return };
         if Some(landing.patch) != self.digest(layout::PATCH) {
-            self.error(REPORT_DIFFERS, layout::LANDING, "it speaks of another patch than this run's");
+            self.error(REPORT_DIFFERS, layout::LANDING, "it names a different patch than this run");
         }
         match &self.read.commit {
             CommitRead::NotLanded => {
                 self.error(
                     COMMIT_MISSING,
                     landing.commit.as_str(),
-                    "the ledger does not keep which commit landed",
+                    "the ledger does not record which commit landed",
                 );
             }
             CommitRead::NoRepository(why) => {
-                let hint = format!("the repository cannot be read ({why}); name it with --repo");
+                let hint = format!("cannot read the repository ({why}); name it with --repo");
                 self.error(COMMIT_MISSING, landing.commit.as_str(), hint);
             }
             CommitRead::Missing(oid) => {
-                let hint = "this repository does not hold it; fetch it, or name the repository with --repo";
+                let hint = "this repository does not have it; fetch it, or name the repository with --repo";
                 self.error(COMMIT_MISSING, oid.as_str(), hint);
             }
             CommitRead::Found(oid, commit, on_branch) => self.commit(&landing, oid, commit, on_branch),
@@ -583,14 +582,15 @@ impl<'r> Judge<'r> {
     ) {
         let lost = match on_branch {
             Ok(BranchReach::Reached) => None,
-            Ok(BranchReach::NoBranch) => Some("the branch that the run started from is no longer there".to_owned()),
-            Ok(BranchReach::Unreached | BranchReach::NoCommit) => Some(
-                "the branch that the run started from no longer leads to it: it was reset, or the change taken back"
-                    .to_owned(),
-            ),
-            Err(why) => {
-                Some(format!("whether the branch that the run started from leads to it cannot be told: {why}"))
+            Ok(BranchReach::NoBranch) => {
+                Some("the branch that the run started from no longer exists".to_owned())
             }
+            Ok(BranchReach::Unreached | BranchReach::NoCommit) => Some(
+                "the branch that the run started from no longer contains it: the branch was reset".to_owned(),
+            ),
+            Err(why) => Some(format!(
+                "cannot determine whether the branch that the run started from contains it: {why}"
+            )),
         };
         if let Some(hint) = lost {
             self.verdict.push(Finding::warning(COMMIT_UNREACHED, oid.as_str(), hint));
@@ -604,10 +604,10 @@ impl<'r> Judge<'r> {
             );
         }
         if landing.commit != *oid || landing.tree != commit.tree {
-            self.error(COMMIT_DIFFERS, oid.as_str(), "landing.json speaks of another commit or tree");
+            self.error(COMMIT_DIFFERS, oid.as_str(), "landing.json names a different commit or tree");
         }
         if landing.message.trim_end() != commit.message.trim_end() {
-            self.error(COMMIT_DIFFERS, oid.as_str(), "its message is not the one that was written down");
+            self.error(COMMIT_DIFFERS, oid.as_str(), "its message differs from the recorded one");
         }
         let expected = [
             (RUN_TRAILER, Some(self.read.name.clone())),
@@ -618,7 +618,7 @@ impl<'r> Judge<'r> {
             let Some(value) = value else { continue };
             let trailer = format!("{key}: {value}");
             if !commit.message.lines().any(|line| line == trailer) {
-                self.error(COMMIT_DIFFERS, oid.as_str(), format!("it has no line `{trailer}`"));
+                self.error(COMMIT_DIFFERS, oid.as_str(), format!("it lacks the line `{trailer}`"));
             }
         }
     }

@@ -24,7 +24,7 @@ use crate::recorded::recorded_files;
 use crate::recording::check_recording;
 use crate::world::World;
 
-/// The files that are judged by what they say, beside those that are recorded.
+/// Files that are checked by content, in addition to the recorded ones.
 const READ: [&str; 8] = [
     layout::EVENTS,
     layout::TRACE,
@@ -48,23 +48,23 @@ pub(super) struct RecordRead {
     pub(super) name: String,
     /// The run's events in the ledger.
     pub(super) events: Vec<EventRecord>,
-    /// What the ledger's own chain says from the run's first event on.
+    /// The verdict on the ledger's chain from the run's first event on.
     pub(super) chain: Verdict,
     /// What was started, as the ledger keeps it.
     pub(super) record: Option<RunRecord>,
-    /// What lies at a path of the run directory.
+    /// The files at paths of the run directory.
     pub(super) files: BTreeMap<String, FileRead>,
     /// Files that no event accounts for.
     pub(super) unrecorded: UnrecordedFiles,
     /// What the ledger's rows say of the run and its calls.
     pub(super) booked: Option<Booked>,
-    /// What the ledger keeps of what was recorded, by the digest that the events name.
+    /// The ledger's content of recorded files, by the digests in the events.
     pub(super) kept: BTreeMap<Digest, Kept>,
     /// The recording of the model's answers.
     pub(super) recording: Result<Verdict, String>,
     /// The commit.
     pub(super) commit: CommitRead,
-    /// The tree that the patch makes of the base.
+    /// The tree that the patch produces from the base.
     pub(super) tree: TreeRead,
 }
 
@@ -75,7 +75,7 @@ pub(super) enum FileRead {
     Missing,
     /// Something that is no file of ours, with the reason.
     Refused(String),
-    /// A file that is longer than what it is to be compared with.
+    /// A file longer than what it is compared with.
     TooLong,
     /// A file.
     Bytes(Vec<u8>),
@@ -119,21 +119,21 @@ pub(super) enum CommitRead {
     NoRepository(String),
     /// The repository has no such commit.
     Missing(Oid),
-    /// It is there, with whether the branch that the run started from leads to it, or why that cannot be told.
+    /// It exists, with whether the branch where the run started contains it, or why that is unknown.
     Found(Oid, CommitObject, Result<BranchReach, String>),
 }
 
 /// The tree that the patch makes.
 pub(super) enum TreeRead {
-    /// There is no patch that a verification speaks of, or its tree is to be that of a commit.
+    /// There is no verified patch, or its tree comes from a commit.
     NotAsked,
-    /// It could not be made, with the reason.
+    /// It could not be computed, with the reason.
     Unknown(String),
     /// This one.
     Made(Oid),
 }
 
-/// Reads all of it; the repository is looked for where the run was started, or at `repo`.
+/// Reads everything; the repository is at the path where the run was started, or at `repo`.
 pub(super) async fn read(
     world: &World<'_>,
     dir: &RunDir,
@@ -181,7 +181,7 @@ pub(super) async fn read(
     Ok(RecordRead { commit, tree, ..read })
 }
 
-/// Reads what the run directory and the ledger hold of a run, and neither the ledger's chain nor the repository.
+/// Reads the run directory and the ledger's data of a run, without the ledger's chain or the repository.
 pub(super) fn read_run(dir: &RunDir, ledger: &Ledger) -> Result<RecordRead, RunError> {
     let name = dir.root().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let run: Option<RunId> = name.parse().ok();
@@ -223,7 +223,7 @@ pub(super) fn read_run(dir: &RunDir, ledger: &Ledger) -> Result<RecordRead, RunE
 async fn on_branch(git: &Git, record: Option<&RunRecord>, commit: &Oid) -> Result<BranchReach, String> {
     match record.map(|record| &record.branch) {
         Some(Branch::Named(name)) => git.branch_reach(commit, name).await.map_err(|error| error.to_string()),
-        // What landed on no branch is on none.
+        // A commit that landed on no branch is on none.
         Some(Branch::Detached) | None => Ok(BranchReach::Reached),
     }
 }
@@ -248,7 +248,7 @@ fn read_files(
             Ok(digest) => ledger.artifact_size(&digest)?,
             Err(_) => None,
         };
-        // What is longer than what was recorded differs, whatever else it holds.
+        // A longer file differs, whatever its content.
         let read = read_file(dir, path, size.map_or(MAX_CASSETTE, ByteLimit));
         let hashed = match read {
             FileRead::Bytes(bytes) if !is_read(path) => FileRead::Hashed(Digest::of(&bytes)),
@@ -257,7 +257,7 @@ fn read_files(
         files.insert(path.to_owned(), hashed);
     }
     for event in events.iter().filter(|event| event.event == EventKind::PatchRejected.name()) {
-        // Its outcome is recorded, and the review is made from that.
+        // Its outcome is recorded, and the review follows from that.
         let outcome = event.path.as_deref().unwrap_or_default();
         let review = outcome.replace(attempt::OUTCOME, attempt::REVIEW);
         files.insert(review.clone(), read_file(dir, &review, MAX_CASSETTE));
@@ -276,7 +276,7 @@ fn read_files(
     Ok(files)
 }
 
-/// Whether a file is judged by what it says, and not by its digest alone.
+/// Returns whether a file is checked by content, not by its digest alone.
 fn is_read(path: &str) -> bool {
     let of_an_attempt = [attempt::PATCH, attempt::REPORT, attempt::OUTCOME, attempt::REVIEW]
         .iter()
@@ -284,7 +284,7 @@ fn is_read(path: &str) -> bool {
     of_an_attempt || path.starts_with("artifacts/") || path.starts_with("reviews/")
 }
 
-/// Reads a file of the run, following no link on the way.
+/// Reads a file of the run without following links.
 fn read_file(dir: &RunDir, path: &str, limit: ByteLimit) -> FileRead {
     if path.parse::<RepoPath>().is_err() {
         return FileRead::Refused("its path leaves the run directory".to_owned());
@@ -294,9 +294,9 @@ fn read_file(dir: &RunDir, path: &str, limit: ByteLimit) -> FileRead {
         place.push(part);
         match place.symlink_metadata() {
             Ok(meta) if meta.is_symlink() => {
-                return FileRead::Refused("a symbolic link stands there".to_owned());
+                return FileRead::Refused("it is a symbolic link".to_owned());
             }
-            // A file that says how long it is need not be read for that.
+            // A file with a known length need not be read.
             Ok(meta) if meta.is_file() && meta.len() > limit.0 => return FileRead::TooLong,
             Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return FileRead::Missing,
@@ -311,7 +311,7 @@ fn read_file(dir: &RunDir, path: &str, limit: ByteLimit) -> FileRead {
     }
 }
 
-/// What the ledger keeps of every file whose bytes it was given.
+/// Returns the ledger's content of every file whose bytes it holds.
 fn kept(ledger: &Ledger, events: &[EventRecord]) -> Result<BTreeMap<Digest, Kept>, RunError> {
     let mut kept = BTreeMap::new();
     for event in events {
@@ -332,7 +332,7 @@ fn kept(ledger: &Ledger, events: &[EventRecord]) -> Result<BTreeMap<Digest, Kept
     Ok(kept)
 }
 
-/// What the ledger keeps of a document that an event of this kind tells of.
+/// Returns the ledger's content of a document recorded by an event of this kind.
 fn document_of<T: document::Document>(
     ledger: &Ledger,
     events: &[EventRecord],

@@ -1,11 +1,11 @@
-//! The files of a run directory that no event of the run accounts for: planted, left behind, or somebody's own.
+//! Files of a run directory that no event of the run records: planted, left over, or a person's own.
 //!
-//! An event accounts for a file when it names it (with its digest, as a prompt, or as the place of an answer), or when the
-//! file is made from what events name: copies of an attempt's files, the evidence that was laid for somebody, what is derived. What
-//! a step that was cut off wrote is made again when the run goes on, so in a run that has not ended it is nothing to worry about.
+//! An event records a file if it names it (with its digest, as a prompt, or as the path of an answer). Files
+//! made from recorded ones also count: copies of an attempt's files, evidence files, and derived files. An
+//! interrupted step is repeated when the run continues, so its leftovers are harmless in an unfinished run.
 //!
-//! What always holds: no link is followed, and where more lies there than is listed, that is said. What is asked of one file (whether it
-//! goes into a bundle) is answered for every file, listed or not.
+//! What always holds: no link is followed, and where more lies there than is listed, that is said. What is
+//! asked of one file (whether it goes into a bundle) is answered for every file, listed or not.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ const MOST: usize = 10_000;
 /// How deep directories are entered.
 const DEEPEST: usize = 8;
 
-/// The files that are made when the run begins and recorded a little later, and those that are derived or grow.
+/// Initial files that are recorded a little later, and derived or growing files.
 const ALWAYS: [&str; 9] = [
     layout::RUN,
     layout::SOURCE,
@@ -51,18 +51,19 @@ pub(super) const OF_ATTEMPT: [&str; 8] = [
     attempt::REPORT,
 ];
 
-/// The files that the events of a run account for.
+/// The files recorded by the events of a run.
 #[derive(Debug, Clone)]
 pub struct AccountedFiles(Option<BTreeSet<String>>);
 
 impl AccountedFiles {
-    /// The files that these events account for. Where there is no event at all, nothing is said against any file.
+    /// Returns the files recorded by these events. Without any event, every file is accepted.
     #[must_use]
     pub fn of(events: &[EventRecord]) -> Self {
         Self((!events.is_empty()).then(|| accounted_for(events)))
     }
 
-    /// Whether they account for a file at this path of the run directory. None has a name that is not UTF-8.
+    /// Returns whether the file at this path of the run directory is recorded. Names that are not UTF-8 never
+    /// are.
     #[must_use]
     pub fn has(&self, path: &Path) -> bool {
         let Some(known) = &self.0 else { return true };
@@ -70,7 +71,7 @@ impl AccountedFiles {
     }
 }
 
-/// How much of a run directory was looked at.
+/// How much of a run directory was listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilesListed {
     /// All of it.
@@ -79,7 +80,7 @@ pub enum FilesListed {
     First(usize),
 }
 
-/// The files of a run directory that no event accounts for.
+/// The files of a run directory that no event records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnrecordedFiles {
     /// Their paths in the run directory.
@@ -88,7 +89,8 @@ pub struct UnrecordedFiles {
     pub listed: FilesListed,
 }
 
-/// The files of a run directory that no event of these accounts for, in order. Where there is no event at all, none is told.
+/// Returns the files of a run directory that none of these events records, in order. Without any event, none
+/// is reported.
 #[must_use]
 pub fn unrecorded(dir: &RunDir, events: &[EventRecord]) -> UnrecordedFiles {
     unrecorded_of(dir, events, MOST)
@@ -100,14 +102,14 @@ fn unrecorded_of(dir: &RunDir, events: &[EventRecord], most: usize) -> Unrecorde
     }
     let known = AccountedFiles::of(events);
     let mut present = Vec::new();
-    // One more tells that there are more.
+    // One more shows that there are more.
     list(dir.root(), Path::new(""), 0, most + 1, &mut present);
     let listed = if present.len() > most { FilesListed::First(most) } else { FilesListed::All };
     present.truncate(most);
     UnrecordedFiles { paths: present.into_iter().filter(|path| !known.has(path)).collect(), listed }
 }
 
-/// Whether something at this path of a run directory is taken for an artifact by whoever reads the run.
+/// Returns whether a reader would take something at this path for an artifact.
 pub(super) fn looks_like_an_artifact(path: &Path) -> bool {
     let path = path.to_string_lossy();
     let place = path.split_once('/').map(|(place, _)| place);
@@ -169,7 +171,7 @@ fn list(directory: &Path, name: &Path, depth: usize, most: usize, present: &mut 
         }
         let path = name.join(entry.file_name());
         match entry.file_type() {
-            // Emptied before every use, and read by nobody.
+            // Emptied before every use, and read by no one.
             Ok(kind) if kind.is_dir() && path == Path::new(layout::SCRATCH) => {}
             Ok(kind) if kind.is_dir() && depth < DEEPEST => {
                 list(&entry.path(), &path, depth + 1, most, present);

@@ -11,7 +11,7 @@ pub struct BundleManifest {
     pub schema_version: BundleVersion,
     /// The files of the bundle, by name.
     pub entries: Vec<BundleEntry>,
-    /// What lies in the run directory's taken places and is not in the bundle.
+    /// Files in the bundled directories that were left out.
     pub left_out: Vec<BundleGap>,
 }
 
@@ -39,12 +39,12 @@ pub struct BundleEntry {
     /// How many secrets were replaced in it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub redacted: u64,
-    /// What of it is missing, where it was too long.
+    /// The missing part, if it was too long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<BundleCut>,
 }
 
-/// Where a file of a bundle comes from.
+/// The origin of a file in a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BundleOrigin {
@@ -60,7 +60,7 @@ pub enum BundleOrigin {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BundleCut {
-    /// Which part was kept: `beginning` or `end`.
+    /// The part that was kept: `beginning` or `end`.
     pub kept: String,
     /// The size of the whole file in bytes.
     pub of_bytes: u64,

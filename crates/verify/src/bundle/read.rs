@@ -1,4 +1,4 @@
-//! Reads what goes into a bundle: regular files only, within limits, redacted.
+//! Reads the files of a bundle: regular files only, within limits, redacted.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -20,13 +20,13 @@ const MAX_TOTAL: u64 = 64 * 1024 * 1024;
 /// The most files.
 const MAX_FILES: usize = 5_000;
 
-/// The most rows that tell what was left out.
+/// Maximum rows for files that were left out.
 const MAX_LEFT_OUT: usize = 1_000;
 
 /// How deep directories are entered.
 const MAX_DEPTH: usize = 8;
 
-/// Which part of a file that is too long tells more.
+/// The important part of a file that is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Telling {
     Beginning,
@@ -140,7 +140,7 @@ impl<'a> Collected<'a> {
         }
     }
 
-    /// The children of a directory in order; that some of them could not be listed is told.
+    /// Returns the children of a directory in order, and reports those that could not be listed.
     fn sorted(&mut self, name: &str, children: impl Iterator<Item = io::Result<PathBuf>>) -> Vec<PathBuf> {
         let mut paths = Vec::new();
         for child in children {
@@ -159,7 +159,7 @@ impl<'a> Collected<'a> {
         let is_file = fs::symlink_metadata(path).map(|meta| meta.is_file());
         let obstacle = match is_file {
             Ok(true) if path.strip_prefix(self.run_dir).is_ok_and(|path| !(self.is_told_of)(path)) => {
-                Some("is told of by no event of the run".to_owned())
+                Some("is recorded by no event of the run".to_owned())
             }
             Ok(true) if name.ends_with("failure_bundle.zip") => Some("is a bundle itself".to_owned()),
             Ok(true) if self.entries.len() >= MAX_FILES => Some(format!("comes after {MAX_FILES} files")),
@@ -186,12 +186,12 @@ impl<'a> Collected<'a> {
         if self.left_out.len() < MAX_LEFT_OUT {
             self.left_out.push(BundleGap { path: name.to_owned(), reason: reason.to_owned() });
         } else if self.left_out.len() == MAX_LEFT_OUT {
-            let reason = format!("more than {MAX_LEFT_OUT} files were left out; the rest is not named");
+            let reason = format!("more than {MAX_LEFT_OUT} files were left out; the rest is not listed");
             self.left_out.push(BundleGap { path: "…".to_owned(), reason });
         }
     }
 
-    /// The name itself, or with a number where normalising made two names alike.
+    /// Returns the name, or a numbered one if normalising made two names equal.
     fn unused(&self, name: String) -> String {
         if !self.has(&name) && name != MANIFEST_NAME {
             return name;
@@ -229,8 +229,8 @@ fn read(path: &Path, telling: Telling) -> io::Result<(Vec<u8>, Option<BundleCut>
     Ok((bytes, cut))
 }
 
-/// Replaces secrets. Of a cut file the bytes next to the cut are dropped afterwards: a secret that the cut
-/// divides is not recognised, and its part lies there.
+/// Replaces secrets. The bytes next to a cut are dropped afterwards, because half a secret at the cut is not
+/// recognised.
 fn redact(bytes: &[u8], is_cut: bool, telling: Telling, scanner: &Scanner) -> (Vec<u8>, u64) {
     let (mut redacted, count) = scanner.redact_bytes(bytes);
     if is_cut {

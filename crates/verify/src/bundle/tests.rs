@@ -1,4 +1,4 @@
-//! Tests of the bundle: what it holds, what it never holds, and that its bytes repeat.
+//! Tests of the bundle: its content, what it never contains, and that its bytes are reproducible.
 
 #![expect(clippy::disallowed_methods, reason = "the tests plant links by hand")]
 
@@ -63,7 +63,7 @@ impl Opened {
     }
 }
 
-/// In two parts, so that no scanner takes this file for one with a secret.
+/// In two parts, so that no scanner reports this file.
 fn secret() -> String {
     format!("{}{}", "AKIA", "ZQ3DRSTUVWXY2345")
 }

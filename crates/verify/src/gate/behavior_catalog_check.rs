@@ -1,4 +1,4 @@
-//! The gate `behavior_catalog_check`: do code, index and pages agree? Judged by whoever reads them.
+//! The gate `behavior_catalog_check`: code, index and pages agree. The caller reads and judges them.
 
 use crucible_model::Verdict;
 

@@ -12,7 +12,9 @@ pub struct GateId(String);
 
 /// The text is no gate's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a gate's name: {text:?}; use 1 to 64 of a-z, 0-9, `-`, `_` and `.`, a letter or digit first")]
+#[error(
+    "invalid gate name {text:?}; use 1 to 64 of a-z, 0-9, `-`, `_` and `.`, beginning with a letter or digit"
+)]
 pub struct GateIdError {
     text: String,
 }

@@ -1,4 +1,4 @@
-//! What goes into checking a gate and what comes out of it.
+//! The inputs and outcomes of checking a gate.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,7 +30,7 @@ impl GateLevel {
     }
 }
 
-/// A command of the repository that must end with exit code 0.
+/// A command of the repository that must exit with code 0.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GateSpec {
@@ -38,7 +38,7 @@ pub struct GateSpec {
     pub id: GateId,
     /// The program and its arguments; no shell is between.
     pub command: Vec<String>,
-    /// How long it may take; in JSON `timeout_ms`, milliseconds.
+    /// Its time limit; in JSON `timeout_ms`, milliseconds.
     #[serde(rename = "timeout_ms", serialize_with = "to_millis", deserialize_with = "from_millis")]
     pub timeout: Duration,
     /// Where it was found: `Cargo.toml`, `.crucible/config.toml`.
@@ -49,7 +49,7 @@ pub struct GateSpec {
     /// Which set it belongs to: the quick one, which every attempt at a change is tried with, or only the full one.
     #[serde(default, skip_serializing_if = "GateLevel::is_lite")]
     pub level: GateLevel,
-    /// Environment variables of its own; see [`check_variable`](super::check_variable) for the names.
+    /// Its own environment variables; [`check_variable`](super::check_variable) defines valid names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// The directory in which it runs; absent for the repository's top.
@@ -58,7 +58,7 @@ pub struct GateSpec {
     /// Commands that run before it, in the same copy and under the same limits. If one fails, the gate could not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub setup: Vec<Vec<String>>,
-    /// Whether it is run on broken sources before a model is asked.
+    /// Whether it takes part in the canary run.
     #[serde(default, skip_serializing_if = "GateCanary::is_on")]
     pub canary: GateCanary,
 }
@@ -70,7 +70,7 @@ pub enum GateOrigin {
     /// Somebody named it: on the command line or in a configuration. It has to run.
     #[default]
     Named,
-    /// A build file of the repository speaks of it. Beside another gate that runs, it may fail to run.
+    /// A build file of the repository mentions it. If another gate runs, it may fail to run.
     Found,
 }
 
@@ -82,14 +82,14 @@ impl GateOrigin {
     }
 }
 
-/// Whether a gate has to be seen to test the sources.
+/// Whether a canary run must show that a gate tests the sources.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateCanary {
     /// It has to notice broken sources.
     #[default]
     On,
-    /// It counts without that: the user said so.
+    /// It counts without a canary run, by configuration.
     Off,
 }
 
@@ -102,7 +102,7 @@ impl GateCanary {
 }
 
 impl GateSpec {
-    /// Returns a gate of the quick set that runs `command` at the repository's top, without settings of its own.
+    /// Creates a gate of the `lite` set that runs `command` at the repository's top, with default settings.
     #[must_use]
     pub fn new(id: GateId, command: Vec<String>, timeout: Duration, source: impl Into<String>) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl GateSpec {
         }
     }
 
-    /// Returns the command on one line, its words quoted where a shell would need it.
+    /// Returns the command on one line, with shell quoting.
     #[must_use]
     pub fn command_line(&self) -> String {
         command_line(&self.command)
@@ -131,7 +131,7 @@ impl GateSpec {
 pub enum GateInput {
     /// By running a command.
     Command(GateSpec),
-    /// By carrying along what a judge already decided.
+    /// By passing on a verdict that was reached elsewhere.
     Verdict {
         /// The gate's name.
         id: GateId,
@@ -163,26 +163,26 @@ pub struct GateRun {
     pub command: Vec<String>,
     /// How it ended.
     pub end: GateEnd,
-    /// How long it took. For people; no artifact holds it.
+    /// Its duration. For people only; not in any artifact.
     pub duration: Duration,
     /// The end of its standard output, redacted.
     pub stdout: Captured,
     /// The end of its standard error, redacted.
     pub stderr: Captured,
-    /// What its runner reported test by test; absent where it was not asked to.
+    /// Its runner's report per test; absent if not requested.
     pub report: Option<RunnerReport>,
-    /// The walls that stood around it; absent when nothing was started.
+    /// Its sandbox; absent if nothing was started.
     pub isolation: Option<IsolationReceipt>,
-    /// Its results test by test; absent where it reports none.
+    /// Its results per test; absent if it reports none.
     pub results: Option<TestResults>,
 }
 
-/// What a runner reported besides the output that people read.
+/// A runner's report, apart from the output for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunnerReport {
     /// The runner that can read it, by the name of its gate.
     pub runner: String,
-    /// The report, redacted and without the directory of the copy; empty where the output is the report.
+    /// The report, redacted and without the copy's path; empty if the output is the report.
     pub bytes: Vec<u8>,
     /// Whether all of it was read.
     pub extent: Extent,
@@ -200,7 +200,7 @@ pub enum GateEnd {
         /// The time it had.
         after: Duration,
     },
-    /// By us, because it printed without end.
+    /// By Crucible, because it exceeded the output limit.
     OutputLimit,
     /// By us, because it wrote more to the disk than it may.
     DiskLimit {
@@ -221,7 +221,7 @@ pub enum GateEnd {
 pub enum NotStarted {
     /// The command has no words.
     EmptyCommand,
-    /// There is no such program, or it is none.
+    /// The program does not exist or is not executable.
     ToolMissing,
     /// The sandbox could not be set up as demanded.
     Sandbox,
@@ -241,14 +241,14 @@ impl GateOutcome {
 }
 
 impl GateRun {
-    /// The command on one line, its words quoted where a shell would need it.
+    /// Returns the command on one line, with shell quoting.
     #[must_use]
     pub fn command_line(&self) -> String {
         command_line(&self.command)
     }
 
-    /// The exit code as shells spell it: the command's own; 128 and the signal; 124 for time, 125 for output
-    /// or disk, 126 for a sandbox that refused or a failed setup, 127 for a program that is not there.
+    /// Returns the exit code as in shells: the command's own; 128 plus the signal; 124 for a timeout, 125 for
+    /// the output or disk limit, 126 for a sandbox refusal or a failed setup, 127 for a missing program.
     #[must_use]
     pub fn exit_code(&self) -> i32 {
         match &self.end {

@@ -1,4 +1,4 @@
-//! The gate `patch_check`: does the patch do only what it may? Judged where patches are.
+//! The gate `patch_check`: the patch is within its limits. The patch gate judges it.
 
 use crucible_model::Verdict;
 

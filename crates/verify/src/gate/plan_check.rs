@@ -1,4 +1,4 @@
-//! The gate `plan_check`: is the plan complete and signed? Judged where plans are read.
+//! The gate `plan_check`: the plan is complete and signed. The reader of the plan judges it.
 
 use crucible_model::Verdict;
 

@@ -1,28 +1,29 @@
-//! Which environment variables a gate may set.
+//! Checks the environment variables that a gate may set.
 //!
-//! A gate's settings may come with a cloned repository. What they set is seen inside of the sandbox only, and could as well be set by
-//! the gate's own script; so the rule protects the reader of a command, not the machine: `cargo test` starts the user's cargo with
-//! nothing loaded into it, and git works on the copy. Variables that would change that are refused from any source.
+//! A gate's settings may come with a cloned repository. They take effect only inside the sandbox, and the
+//! gate's own script could set them as well. The rule therefore protects the reader of a command, not the
+//! machine: `cargo test` starts the user's cargo without injected code, and git works on the copy. Variables
+//! that would change that are refused from any source.
 
 /// Why a gate may not set a variable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VariableError {
     /// It is no name of a variable.
-    #[error("{name:?} is no name of a variable; use letters, digits and `_`, no digit first")]
+    #[error("invalid variable name {name:?}; use letters, digits and `_`, no digit first")]
     Name {
         /// The name.
         name: String,
     },
-    /// It changes which programs run, what is loaded into them or where git looks.
+    /// It changes which programs run, what they load or which repository git uses.
     #[error(
-        "a gate cannot set {name}: Crucible sets what decides which program runs; set it in a script that the gate calls"
+        "a gate cannot set {name}, which decides what program runs; set it in a script that the gate calls"
     )]
     Reserved {
         /// The name.
         name: String,
     },
-    /// The value cannot stand in an environment.
-    #[error("the value of {name} holds a zero byte")]
+    /// The value is not valid in an environment.
+    #[error("the value of {name} holds a NUL byte")]
     Value {
         /// The name.
         name: String,

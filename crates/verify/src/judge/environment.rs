@@ -1,11 +1,14 @@
-//! Decides whether red tests may stay red because of what the sandbox lacks, and not because of the goal. Pure.
+//! Decides whether failing tests may keep failing for lack of something in the sandbox, unrelated to the
+//! goal. Pure.
 //!
-//! A test that asks a host on the internet is red before any change and stays red. Where the goal's own tests are not among the red ones,
-//! nothing can turn green, and the right change would be refused. So a gate's red tests are set aside where its runner tells a cause for
-//! each of them, each cause is one that only a machine's surroundings have, and nothing connects them with the goal.
+//! A test that connects to the internet fails before and after any change. If the goal's own tests are not
+//! among the failing ones, no failing test can pass, and the right change would be refused. A gate's failing
+//! tests are therefore ignored if its runner tells a cause for each of them, each cause is one that only a
+//! machine's surroundings have, and nothing connects them with the goal.
 //!
-//! What always holds: causes are read from the run before any change, which no model has touched; a test without a cause, a failed
-//! assertion, a report that was cut, and a word in common with the goal or the change each count against it.
+//! What always holds: causes are read from the run before any change, which no model has touched; a test
+//! without a cause, a failed assertion, a report that was cut, and a word in common with the goal or the
+//! change each count against it.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +20,8 @@ use crate::results::TestStatus;
 use crate::tally::{TestRunner, TestTally};
 use crate::text::FailureEvidence;
 
-/// What errors say where there is no network, or a place that cannot be written. "Permission denied" and "No such file" are not among
-/// them: they are as often a defect.
+/// Error texts for a missing network or a read-only path. "Permission denied" and "No such file" are not
+/// included: they are often real defects.
 const CAUSES: [&str; 9] = [
     "Connection refused",
     "Network is unreachable",
@@ -42,7 +45,8 @@ const SAME: usize = 4;
 /// With so many frames some may have been left out.
 const MOST_FRAMES: usize = 64;
 
-/// Returns whether every red test of a gate failed for what the sandbox lacks. `log` is its whole normalised output.
+/// Returns whether every failing test of a gate failed for lack of something in the sandbox. `log` is its
+/// complete normalised output.
 #[must_use]
 pub fn failed_by_environment(run: &GateRun, log: &str) -> bool {
     let whole = |extent: Extent| extent == Extent::Whole;
@@ -64,7 +68,7 @@ pub fn failed_by_environment(run: &GateRun, log: &str) -> bool {
         && causes.iter().all(is_environment)
 }
 
-/// The causes in pytest's short summary; an empty one where it tells none.
+/// Returns the causes in pytest's short summary; an empty one if it states none.
 fn pytest_causes(log: &str) -> Vec<&str> {
     let lines = log.lines().filter(|line| line.starts_with("FAILED ") || line.starts_with("ERROR "));
     lines.map(|line| line.split_once(" - ").map_or("", |(_, cause)| cause)).collect()

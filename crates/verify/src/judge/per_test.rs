@@ -1,10 +1,11 @@
-//! Decides what the results of a gate's tests mean beside those before the change. Pure.
+//! Compares the results of a gate's tests with those before the change. Pure.
 //!
-//! The comparison is by name and only where both reports are whole. A change is accepted where no test that passed is red, gone or
-//! skipped, no new test fails, and the goal's tests are green. What failed before and still fails is listed and refuses nothing.
+//! Tests are compared by name, and only if both reports are complete. A change is accepted if no passing test
+//! now fails, is missing or skipped, no new test fails, and the goal's tests pass. Tests that failed before
+//! and still fail are listed without refusing the change.
 //!
-//! What always holds: a test that was run twice counts as green only if it passed before the change and passed once now, or if it passed
-//! twice; a test that one of the two runs lacks is gone.
+//! Invariant: a test that was run twice counts as green only if it passed before the change and passed once
+//! now, or if it passed twice; a test that one of the two runs lacks is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +16,7 @@ use crate::gate::GateId;
 use crate::judge::{Baseline, TestFiles};
 use crate::results::{TestResults, TestStatus};
 
-/// Tests that a red result may be due to chance for: red where they were green before.
+/// Tests that may fail by chance: they passed before and fail now.
 pub(crate) const BROKEN: Code = Code::new("verify-test-broken");
 /// Tests that do not appear any more.
 const GONE: Code = Code::new("verify-test-gone");
@@ -66,7 +67,7 @@ impl TestList {
     }
 }
 
-/// The tests of a gate beside what they came to before the change.
+/// The tests of a gate, compared with their results before the change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GateTests {
@@ -99,21 +100,21 @@ pub struct GateTests {
 }
 
 impl GateTests {
-    /// The tests that such a finding is about, where they can be what a broken-off file or group leaves.
+    /// Returns the tests of such a finding, if an aborted file or group can explain them.
     pub(crate) fn of(&self, code: &Code) -> Option<&TestList> {
         [(GONE, &self.gone), (NEW_FAILING, &self.new_failing)]
             .into_iter()
             .find_map(|(of, list)| (of == *code).then_some(list))
     }
 
-    /// Whether each of these tests lies below one that turned red.
+    /// Returns whether each of these tests is below one that started to fail.
     pub(crate) fn broke_off(&self, list: &TestList) -> bool {
         let is_broken = |group: &str| self.broken.names.iter().any(|name| name == group);
         list.count == list.names.len() as u64 && list.names.iter().all(|name| groups(name).any(is_broken))
     }
 }
 
-/// The files and groups that a test stands in, by its name.
+/// Returns the files and groups of a test, by its name.
 fn groups(name: &str) -> impl Iterator<Item = &str> {
     [" > ", "::"].into_iter().flat_map(|mark| name.match_indices(mark)).map(|(at, _)| &name[..at])
 }
@@ -164,8 +165,8 @@ pub(crate) fn compare(
             (TestStatus::Passed | TestStatus::Failed, Some(TestStatus::Skipped)) => tests.skipped.push(name),
             (TestStatus::Failed, Some(TestStatus::Passed)) => is_fixed = true,
             (TestStatus::Failed, Some(TestStatus::Failed)) => tests.still_failing.push(name),
-            // A file that could not be loaded is reported as one failed test; now its tests are reported. A test whose failures were
-            // reported one by one passes once.
+            // A file that could not be loaded is reported as one failed test; now its tests are reported. A
+            // test with failures reported one by one passes once.
             (TestStatus::Failed, None)
                 if holds_passed(name, &now)
                     || is_file(name) && has_added
@@ -176,7 +177,7 @@ pub(crate) fn compare(
             (TestStatus::Failed, None) => tests.gone.push(name),
         }
         if is_fixed && is_edited_example(name, baseline.edited_examples) {
-            // What failed is not what passes now.
+            // A test that failed is not one that passes now.
             is_fixed = false;
             tests.added.push(name);
         }
@@ -233,12 +234,12 @@ fn findings(tests: &GateTests, unmet: &TestList, files: TestFiles) -> Verdict {
     warning(
         &tests.still_failing,
         Code::new("verify-test-still-fails"),
-        "tests fail before and after; not caused by the change",
+        "tests fail before and after the change; it is not the cause",
     );
     warning(
         &tests.flaky,
         Code::new("verify-test-flaky"),
-        "tests passed in one of two runs on the same files and failed in the other",
+        "flaky tests: passed in one run and failed in another on the same files",
     );
     verdict
 }
@@ -264,7 +265,7 @@ fn follow_the_clock<'r>(before: &'r TestResults, now: &mut BTreeMap<&'r str, Tes
     }
 }
 
-/// The name with `<time>` for each time of day, together with the date beside it; nothing where it has none.
+/// Returns the name with `<time>` for each time of day and its date; `None` if it has none.
 fn without_clock(name: &str) -> Option<String> {
     let is_part = |c: char| c.is_ascii_digit() || ":-/.+TZ ".contains(c);
     let is_clock = |part: &str| {
@@ -288,7 +289,7 @@ fn without_clock(name: &str) -> Option<String> {
     has_clock.then_some(kept)
 }
 
-/// What a test came to in both runs, and the tests that are flaky. A flaky test is green only where it was green before.
+/// Returns a test's results in both runs, and the flaky tests. A flaky test passes only if it passed before.
 fn both<'r>(
     before: &TestResults,
     now: &'r TestResults,
@@ -314,7 +315,7 @@ fn both<'r>(
         };
         merged.insert(name.as_str(), status);
     }
-    // What stands in a file or group that broke off once appears in the other run alone.
+    // Tests of an aborted file or group appear only in the other run.
     for (name, second) in rerun.iter().flat_map(|rerun| &rerun.tests) {
         let broke_off = || groups(name).any(|group| flaky.contains(group) && is_red(now, group));
         let was_green = before.tests.get(name) == Some(&TestStatus::Passed);
@@ -344,7 +345,7 @@ fn is_edited_example(name: &str, edited: &[String]) -> bool {
     let of_cargo = name.split_once(" -").map(|(file, _)| file).filter(|file| file.ends_with(".rs"));
     let of_pytest = || {
         let (file, item) = name.split_once("::")?;
-        // The name of a test function has no dot, that of an example is the dotted name of what it documents.
+        // The name of a test function has no dot; an example has the dotted name of what it documents.
         item.split('[').next()?.contains('.').then_some(file)
     };
     let Some(file) = of_cargo.or_else(of_pytest) else { return false };
@@ -353,7 +354,8 @@ fn is_edited_example(name: &str, edited: &[String]) -> bool {
         .any(|path| path.strip_suffix(file).is_some_and(|rest| rest.is_empty() || rest.ends_with('/')))
 }
 
-/// Whether a name ends with the number of a test of that name (`adds #2`), and each of that name passes now.
+/// Returns whether a name ends with the number of a duplicate (`adds #2`), and all tests of that name pass
+/// now.
 fn all_of_its_name_pass(name: &str, now: &BTreeMap<&str, TestStatus>) -> bool {
     let Some((own, number)) = name.rsplit_once(" #") else { return false };
     let number: usize = number.parse().unwrap_or_default();
@@ -364,7 +366,7 @@ fn all_of_its_name_pass(name: &str, now: &BTreeMap<&str, TestStatus>) -> bool {
     now.contains_key(own) && same.all(|status| *status == TestStatus::Passed)
 }
 
-/// Whether tests below this name pass now and none fails.
+/// Returns whether tests below this name pass now and none fails.
 fn holds_passed(name: &str, now: &BTreeMap<&str, TestStatus>) -> bool {
     let below = format!("{name}::");
     let mut inside = now.range(below.as_str()..).take_while(|(test, _)| test.starts_with(&below)).peekable();

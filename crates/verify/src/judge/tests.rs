@@ -9,7 +9,7 @@ use super::*;
 use crate::results::TestResults;
 use crate::text::Normaliser;
 
-/// A run of a command with this end and output, in full isolation.
+/// Returns a run of a command with this end and output, in full isolation.
 pub(crate) fn run_of(command: &str, end: GateEnd, stdout: &str, stderr: &str) -> GateRun {
     let captured = |text: &str| Captured {
         bytes: text.as_bytes().to_vec(),

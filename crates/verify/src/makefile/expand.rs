@@ -1,13 +1,13 @@
-//! What the variables and the functions of a makefile stand for.
+//! Expands the variables and functions of a makefile.
 
 use super::{Makefile, split_outside};
 
 /// How deep variables are followed into each other.
 const MAX_DEPTH: usize = 12;
-/// The longest text that an expansion comes to, in bytes; what is longer stays as it is written.
+/// Maximum bytes of an expansion; longer text stays unexpanded.
 const MAX_BYTES: usize = 64 << 10;
 
-/// What make and its users take these names for where nothing sets them.
+/// Default values of these variables, from make and its users.
 const USUAL: [(&str, &str); 20] = [
     ("AR", "ar"),
     ("AS", "as"),
@@ -30,12 +30,12 @@ const USUAL: [(&str, &str); 20] = [
     ("RUSTC", "rustc"),
     ("YARN", "yarn"),
 ];
-/// How the names of variables for options end; nothing stands for one that nothing sets.
+/// Suffixes of option variables; an unset one is empty.
 const OPTIONS: [&str; 7] = ["ARGS", "FLAGS", "OPTS", "OPTIONS", "LIBS", "LDLIBS", "LOADLIBES"];
 
 impl Makefile {
-    /// Returns the text with what its variables stand for. `$$`, which is a shell's, stays; so do variables that nothing sets, as `$NAME`,
-    /// and functions that only make can tell.
+    /// Returns the text with its variables expanded. `$$` of a shell stays, and so do unset variables, as
+    /// `$NAME`, and functions that only make can evaluate.
     #[must_use]
     pub fn expand(&self, text: &str) -> String {
         self.expand_with(text, &[])
@@ -91,7 +91,7 @@ impl Makefile {
         out.push_str(rest);
     }
 
-    /// Writes what `(NAME)` or `(function …)` stands for, and returns what stands behind it.
+    /// Writes the expansion of `(NAME)` or `(function …)`, and returns the rest.
     fn reference<'t>(
         &self,
         inner: &'t str,
@@ -163,7 +163,7 @@ impl Makefile {
         }
         let usual = USUAL.iter().find(|(known, _)| *known == name).map(|(_, program)| *program);
         match (self.variables.get(name), usual) {
-            // What stands for a program is one.
+            // The value of a program variable is a program.
             (Some(values), Some(program)) if values.len() != 1 => out.push_str(program),
             (Some(values), _) if depth > 0 => {
                 for (at, value) in values.iter().enumerate() {
@@ -201,7 +201,7 @@ fn is_function(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
 }
 
-/// What a function of make comes to, where its text tells.
+/// Evaluates a function of make, if its text is sufficient.
 fn apply(function: &str, arguments: &str) -> Option<String> {
     let parts: Vec<&str> = arguments.split(',').collect();
     let mapped = |text: &str, change: &dyn Fn(&str) -> String| {
@@ -245,7 +245,7 @@ fn substituted(from: &str, to: &str, text: &str) -> String {
     text.split_whitespace().map(change).collect::<Vec<_>>().join(" ")
 }
 
-/// What `%` stands for where the pattern fits.
+/// Returns the text matched by `%` if the pattern matches.
 fn stem_of<'w>(pattern: &str, word: &'w str) -> Option<&'w str> {
     match pattern.split_once('%') {
         Some((start, end)) => word.strip_prefix(start)?.strip_suffix(end),

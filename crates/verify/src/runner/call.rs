@@ -1,7 +1,8 @@
-//! A command as a runner sees it: the program without what only prepares it, and its arguments.
+//! A command as seen by a runner: the program without its wrappers, and its arguments.
 //!
-//! Settings of variables (`A=b`, `env`, `cross-env`), launchers (`npx`, `uv run`, `bundle exec`, …) and an interpreter with `-m` are passed over.
-//! What always holds: nothing is expanded and nothing is run; the words before the arguments stay as they were given.
+//! Variable assignments (`A=b`, `env`, `cross-env`), launchers (`npx`, `uv run`, `bundle exec`, …) and an
+//! interpreter with `-m` are skipped. Invariant: nothing is expanded or run; the words before the arguments
+//! stay unchanged.
 
 /// Words that another command follows.
 const PREFIXES: [&str; 16] = [
@@ -40,10 +41,10 @@ const PAIRS: [(&str, &str); 13] = [
     ("rbenv", "exec"),
 ];
 
-/// A command, taken apart.
+/// A parsed command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call<'c> {
-    /// The file name of the program; where Python starts a module, the module.
+    /// The file name of the program; if Python starts a module, the module.
     pub program: &'c str,
     /// The arguments behind it.
     pub args: &'c [String],
@@ -52,7 +53,7 @@ pub struct Call<'c> {
 }
 
 impl<'c> Call<'c> {
-    /// Takes a command apart; nothing where it has no program.
+    /// Parses a command; `None` if it has no program.
     #[must_use]
     pub fn of(words: &'c [String]) -> Option<Self> {
         let mut rest = words;
@@ -60,7 +61,8 @@ impl<'c> Call<'c> {
             let (first, behind) = rest.split_first()?;
             let name = file_name(first);
             let pair = behind.first().is_some_and(|second| PAIRS.contains(&(name, second.as_str())));
-            // `yarn run test` is a script of a package and no launcher: only what follows can tell, so a script's name stays.
+            // `yarn run test` runs a package script and is not a launcher; only the next word shows it, so a
+            // script's name stays.
             let is_script = (name, behind.first().map(String::as_str)) == ("yarn", Some("run"));
             if first.starts_with('-') || is_setting(first) || PREFIXES.contains(&name) {
                 rest = behind;
@@ -101,7 +103,7 @@ impl<'c> Call<'c> {
         self.words.iter().take(before).cloned().chain(args).collect()
     }
 
-    /// Returns the command with more arguments; they stand before a `--`, behind which nothing is an option.
+    /// Returns the command with more arguments, placed before a `--`, after which options end.
     #[must_use]
     pub fn appended<S: AsRef<str>>(&self, more: &[S]) -> Vec<String> {
         let end = self.args.iter().position(|word| word == "--").unwrap_or(self.args.len());
@@ -111,7 +113,7 @@ impl<'c> Call<'c> {
     }
 }
 
-/// The words from the module on, where Python is given `-m MODULE` before any script.
+/// Returns the words from the module on, for Python with `-m MODULE` before any script.
 fn module(args: &[String]) -> Option<&[String]> {
     let mut at = 0;
     while let Some(word) = args.get(at) {

@@ -1,4 +1,4 @@
-//! What a gate's command left behind, as runners read it.
+//! The output of a gate's command, for runners.
 
 use std::cell::OnceCell;
 
@@ -14,9 +14,9 @@ use crate::text::visible;
 pub struct CommandOutput<'r> {
     /// The command.
     pub run: &'r GateRun,
-    /// The runner that reads it, where one is known.
+    /// The runner that parses it, if known.
     pub runner: Option<&'static dyn Runner>,
-    /// The report, where the runner wrote one.
+    /// The report, if the runner wrote one.
     pub report: Option<String>,
     /// Its standard output.
     pub stdout: String,
@@ -55,7 +55,7 @@ impl<'r> CommandOutput<'r> {
         self.lines().find(|line| line.contains(text)).map(str::trim)
     }
 
-    /// Returns the exit code, where the command ended by itself.
+    /// Returns the exit code, if the command exited by itself.
     #[must_use]
     pub fn code(&self) -> Option<i32> {
         match self.run.end {
@@ -69,7 +69,8 @@ impl<'r> CommandOutput<'r> {
         self.tally.get_or_init(|| TestTally::read(self.run))
     }
 
-    /// Returns whether a test ended, well or not. A package of Go that does not compile counts as failed and ran none.
+    /// Returns whether a test finished, passed or not. A Go package that does not compile counts as failed
+    /// and ran none.
     #[must_use]
     pub fn ended_tests(&self) -> bool {
         let is_real = |kind: &TestRunner, counts: &TestCounts| match kind {

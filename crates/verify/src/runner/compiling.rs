@@ -1,7 +1,7 @@
-//! Whether a gate stopped at a compiler, for something that a change of the code does not usually bring.
+//! Detects a compiler error that a code change does not usually cause.
 //!
-//! Compilers of C, C++ and Java are read, by the lines with which they name an error. A name or a signature that is not there yet is what
-//! tests ask of a change, so such an error is a failure like any other.
+//! Error lines of C, C++ and Java compilers are parsed. Tests often need a name or signature that the change
+//! has to add, so an error about a missing one is an ordinary failure.
 
 use super::{CommandOutput, CouldNotRun};
 use crate::gate::{GateEnd, GateRun};
@@ -32,7 +32,8 @@ const WAITING: [&str; 22] = [
     "use of class template",
 ];
 
-/// Returns why a gate's command does not compile what it tests; nothing where it passed, ran a test, or waits for code that is not there.
+/// Returns why a gate's command does not compile its sources; `None` if it passed, ran a test, or waits for
+/// missing code.
 #[must_use]
 pub fn cannot_compile(run: &GateRun) -> Option<CouldNotRun> {
     if !matches!(run.end, GateEnd::Exited(code) if code != 0) {
@@ -54,10 +55,10 @@ pub fn cannot_compile(run: &GateRun) -> Option<CouldNotRun> {
         "make it compile, or name another command: `crucible run start --test \"COMMAND\"`".to_owned()
     };
     let CouldNotRun { cause, remedy } = CouldNotRun::says(first, remedy);
-    Some(CouldNotRun { cause: format!("it does not compile before any change; {cause}"), remedy })
+    Some(CouldNotRun { cause: format!("it does not compile even before the change; {cause}"), remedy })
 }
 
-/// Returns whether a goal is about what keeps the gate from compiling: it speaks of building, or of what the error quotes.
+/// Returns whether a goal concerns the compiler error: it is about building, or about a quoted name.
 #[must_use]
 pub fn concerns_compiling(goal: &str, cause: &str) -> bool {
     let words = |text: &str| -> Vec<String> {
@@ -68,7 +69,7 @@ pub fn concerns_compiling(goal: &str, cause: &str) -> bool {
     if of_goal.iter().any(|word| begins.iter().any(|begin| word.starts_with(begin))) {
         return true;
     }
-    // The option behind a warning, and what is quoted.
+    // The option of a warning, and quoted names.
     let option = cause.rsplit_once("[-W").map(|(_, option)| option.split(']').next().unwrap_or_default());
     let quoted = cause.split(['‘', '’', '`', '\'']).skip(1).step_by(2);
     let told = quoted.chain(option).flat_map(words).filter(|word| word.len() > 2 && word != "error");

@@ -1,7 +1,8 @@
-//! Whether a gate could not run at all: a tool, a package or a toolchain is missing, or there was no test.
+//! Detects a gate that could not run: a tool, a package or a toolchain is missing, or there was no test.
 //!
-//! A gate that could not run says nothing about a change, so it is neither a pass nor a failure. What always holds: once a test ended, the gate
-//! ran; code of the repository that does not compile, and an import that only one test module wants, are failures of the repository.
+//! Such a gate proves nothing about a change, so it neither passes nor fails. Invariants: once a test
+//! finished, the gate ran. Repository code that does not compile, and an import of a single test module, are
+//! failures of the repository.
 
 use super::{CommandOutput, Runner, runner_of, runners};
 use crate::gate::{GateEnd, GateRun, NotStarted};
@@ -10,7 +11,7 @@ use crate::results::{TestResults, TestStatus};
 /// The longest quotation from an output, in characters.
 const MAX_QUOTE: usize = 200;
 
-/// What to do where a gate has no test to run.
+/// The remedy for a gate without a test.
 const NO_TESTS: &str = "name the command that runs the tests: `crucible run start --test \"COMMAND\"`";
 
 /// Why a gate could not run.
@@ -23,14 +24,14 @@ pub struct CouldNotRun {
 }
 
 impl CouldNotRun {
-    /// Quotes what the output says.
+    /// Quotes the output.
     pub(super) fn says(line: &str, remedy: impl Into<String>) -> Self {
         let quote: String = line.trim().chars().take(MAX_QUOTE).collect();
         Self { cause: format!("it says {quote:?}"), remedy: remedy.into() }
     }
 }
 
-/// Returns why a gate's command could not run; nothing where it ran, passed or not, or where its end does not tell that for certain.
+/// Returns why a gate's command could not run; `None` if it ran, passed or not, or if its end is ambiguous.
 #[must_use]
 pub fn could_not_run(run: &GateRun) -> Option<CouldNotRun> {
     let told = CommandOutput::of(run);
@@ -67,7 +68,8 @@ fn no_tests(run: &GateRun) -> CouldNotRun {
     CouldNotRun { cause: format!("`{}` ran no test", run.command_line()), remedy: NO_TESTS.to_owned() }
 }
 
-/// The runners that can have printed the output: the one that reported, the one that was started, and behind one that calls others, all.
+/// Returns the runners that may have printed the output: the one that reported, the one that was started, and
+/// for one that calls others, all.
 fn candidates<'t>(told: &'t CommandOutput<'_>) -> impl Iterator<Item = &'static dyn Runner> + 't {
     let started = runner_of(&told.run.command);
     let is_open = started.is_none_or(|runner| runner.calls_others());
@@ -85,12 +87,14 @@ fn nothing_ran(told: &CommandOutput<'_>) -> bool {
     if candidates(told).any(|runner| runner.nothing_ran().iter().any(|sign| says(sign))) {
         return true;
     }
-    // A program that is no runner may print the counts of one, such as a build that runs a tool with tests of its own.
+    // A program that is not a runner may print a runner's counts, for example a build that tests one of its
+    // tools.
     let mut kinds = candidates(told).filter(|_| told.runner.is_some()).filter_map(|runner| runner.counts());
     runners.values().all(|counts| counts.unfinished == 0) && kinds.any(|kind| runners.contains_key(&kind))
 }
 
-/// Returns what a gate's command lacks that no change of a source file brings; nothing where it passed or just had no test.
+/// Returns what a gate's command lacks and no change of a source file can add; `None` if it passed or only
+/// had no test.
 pub(crate) fn missing(run: &GateRun) -> Option<CouldNotRun> {
     matches!(run.end, GateEnd::Exited(code) if code != 0).then(|| obstacle(&CommandOutput::of(run))).flatten()
 }

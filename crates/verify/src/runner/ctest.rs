@@ -1,4 +1,5 @@
-//! CTest: a `CMakeLists.txt` that enables testing. One command configures, builds and runs the tests, in a directory beside the sources.
+//! CTest: a `CMakeLists.txt` that enables testing. One command configures, builds and runs the tests in a
+//! separate directory.
 
 use super::format::junit;
 use super::{Call, CommandOutput, ReportAt, Reporting, Runner, Tool, TreeView, command};
@@ -41,7 +42,7 @@ impl Runner for Ctest {
         call.program == "ctest"
     }
 
-    /// Behind `--test-command` stands the inner call, which the option belongs to.
+    /// The inner call follows `--test-command`; the option belongs to it.
     fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
         Some(Reporting::files(call.appended(&["--output-junit", at.file])))
     }

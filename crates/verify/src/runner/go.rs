@@ -1,7 +1,7 @@
 //! `go test`: `go.mod` at the top.
 //!
-//! Its report is its standard output, as a line of JSON for each event. People get to read what it prints without `-json`: what failed, and
-//! a line for each package.
+//! Its report is its standard output, one JSON line per event. People see the output without `-json`:
+//! failures, and one line per package.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -116,7 +116,7 @@ impl Event {
     }
 }
 
-/// What `go test` prints without `-json`: the output of tests only where they failed.
+/// Returns the output of `go test` without `-json`: output of tests only if they failed.
 fn shown(stdout: &str) -> String {
     let mut shown = String::new();
     let mut waiting: BTreeMap<(String, String), String> = BTreeMap::new();

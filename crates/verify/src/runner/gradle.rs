@@ -1,4 +1,5 @@
-//! Gradle: a build script at the top, by the project's wrapper where there is one. Reports are where the test task always writes them.
+//! Gradle: a build script at the top, with the project's wrapper if present. Reports are in the test task's
+//! default directory.
 
 use super::format::junit;
 use super::{Call, CommandOutput, ReportAt, ReportPlace, Reporting, Runner, Tool, TreeView, command, maven};
@@ -35,7 +36,7 @@ impl Runner for Gradle {
         matches!(call.program, "gradle" | "gradlew") && call.args.iter().any(is_task)
     }
 
-    /// The tests of every project run, also where those of another fail.
+    /// The tests of every project run, even if another project's tests fail.
     fn reporting(&self, call: &Call<'_>, _: &ReportAt<'_>) -> Option<Reporting> {
         let place = ReportPlace::Tree(&["test-results"]);
         Some(Reporting { place, ..Reporting::lines(call.appended(&["--continue"])) })

@@ -33,7 +33,7 @@ impl Runner for Jest {
     }
 
     fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
-        // It takes one file for its report.
+        // It writes a single report file.
         if call.args.iter().any(|word| word.starts_with("--outputFile")) {
             return None;
         }

@@ -1,4 +1,5 @@
-//! Maven: `pom.xml` at the top, by the project's wrapper where there is one. Reports are where Surefire and Failsafe always write them.
+//! Maven: `pom.xml` at the top, with the project's wrapper if present. Reports are in the default directories
+//! of Surefire and Failsafe.
 
 use super::format::junit;
 use super::{Call, CommandOutput, ReportAt, ReportPlace, Reporting, Runner, Tool, TreeView, command};
@@ -29,7 +30,7 @@ impl Runner for Maven {
             && call.args.iter().any(|word| goals.contains(&word.as_str()))
     }
 
-    /// The tests of every module run, also where those of another fail.
+    /// The tests of every module run, even if another module's tests fail.
     fn reporting(&self, call: &Call<'_>, _: &ReportAt<'_>) -> Option<Reporting> {
         let place = ReportPlace::Tree(&["surefire-reports", "failsafe-reports"]);
         Some(Reporting { place, ..Reporting::lines(call.appended(&["--fail-at-end"])) })

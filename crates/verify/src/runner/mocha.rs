@@ -1,5 +1,5 @@
-//! mocha, called by itself; most projects call it from their test script. Its results are read from the lines of its `spec` reporter, since
-//! its report in JSON would take the place of what people read.
+//! mocha, called directly; most projects call it from their test script. Its results are parsed from the
+//! `spec` reporter, because a JSON report would replace the output for people.
 
 use super::scripts::{is_bare_dependency, missing_package};
 use super::{
@@ -76,7 +76,7 @@ fn read(told: &CommandOutput<'_>) -> TestResults {
         if content.contains(" passing (") && content.ends_with(')') {
             break;
         }
-        // What tests print stands at the left edge.
+        // Output of tests is not indented.
         if content.is_empty() || indent < 2 {
             continue;
         }

@@ -1,12 +1,14 @@
-//! Test runners: everything that Crucible knows of a program that runs tests.
+//! Test runners: all knowledge about programs that run tests.
 //!
-//! A [`Runner`] says how it is detected in a repository, which command runs it, how it reports test by test and how that is read, when its
-//! output means that it could not run, and which files of a repository steer it. Each runner is one file; [`runners`] lists them all.
-//! Adding one is one file and one line there. Nothing here starts a process: [`detect`] looks at names and manifests, `prepare` changes
-//! the words of a command before it runs, and [`TestResults::read`] and [`could_not_run`] read what a gate left behind.
+//! A [`Runner`] says how it is detected in a repository, which command runs it, how it reports test by test
+//! and how that is read, when its output means that it could not run, and which files of a repository steer
+//! it. Each runner is one file; [`runners`] lists them all. Adding one is one file and one line there.
+//! Nothing here starts a process: [`detect`] looks at names and manifests, `prepare` changes the words of a
+//! command before it runs, and [`TestResults::read`] and [`could_not_run`] read what a gate left behind.
 //!
-//! What always holds: reading is linear in what was printed, bounded by what was kept, and cannot fail. Names of tests hold no directory
-//! of this machine, no duration and no address, so that two runs of the same tests have the same names.
+//! What always holds: reading is linear in what was printed, bounded by what was kept, and cannot fail. Names
+//! of tests hold no directory of this machine, no duration and no address, so that two runs of the same tests
+//! have the same names.
 
 mod call;
 mod cargo;
@@ -56,7 +58,7 @@ pub use tree_view::{DetectError, TreeView};
 pub(crate) use could_not_run::{missing, no_tests_ran};
 pub(crate) use prepare::prepare;
 
-/// A way to check a repository that it brings along.
+/// A detected command that checks a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DetectedGate {
     /// The gate's name, which is its runner's.
@@ -72,7 +74,7 @@ pub struct DetectedGate {
 pub struct Tool {
     /// Its name on `PATH`.
     pub program: &'static str,
-    /// How it comes to a machine, an imperative such as ``run `rustup default stable` ``.
+    /// How to install it, an imperative such as ``run `rustup default stable` ``.
     pub install: &'static str,
 }
 
@@ -95,12 +97,13 @@ pub trait Runner: Sync {
     /// Returns the program that it needs.
     fn tool(&self) -> Tool;
 
-    /// Returns the manifests whose contents [`Runner::detect`] needs.
+    /// Returns the manifests that [`Runner::detect`] reads.
     fn reads(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Returns the command that runs the tests of this tree, and what shows it; nothing where the runner has none there.
+    /// Returns the command that runs the tests of this tree, and its evidence; `None` if the runner has none
+    /// there.
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)>;
 
     /// Returns the same by a weaker sign, which counts where no runner detects a gate.
@@ -117,13 +120,13 @@ pub trait Runner: Sync {
         &[]
     }
 
-    /// Returns how the command has to be called to report test by test; nothing where it cannot.
+    /// Returns how to call the command for a report per test; `None` if it has none.
     fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
         let _ = at;
         Some(Reporting::unchanged(call))
     }
 
-    /// Returns what a person is to see instead of the standard output, where that was the report.
+    /// Returns the output for people if standard output was the report.
     fn shown(&self, stdout: &str) -> Option<String> {
         let _ = stdout;
         None
@@ -134,22 +137,22 @@ pub trait Runner: Sync {
         format::any_stream(told)
     }
 
-    /// Returns whether it starts other runners, so that what it prints may be theirs.
+    /// Returns whether it starts other runners, so that its output may be theirs.
     fn calls_others(&self) -> bool {
         false
     }
 
-    /// Returns the language whose tests it runs: of two runners of one language in a tree, one is a gate.
+    /// Returns the language of its tests: only one of two runners for the same language becomes a gate.
     fn suite(&self) -> &'static str {
         ""
     }
 
-    /// Returns which reader counts its tests by its output, where there is one.
+    /// Returns the reader that counts its tests by its output, if any.
     fn counts(&self) -> Option<TestRunner> {
         None
     }
 
-    /// Returns what it prints, at the beginning of a line, when it ran no test.
+    /// Returns the beginnings of its output lines if it ran no test.
     fn nothing_ran(&self) -> &'static [&'static str] {
         &[]
     }
@@ -159,12 +162,12 @@ pub trait Runner: Sync {
         Influence::default()
     }
 
-    /// Returns what it prints when something is missing that no change of a source file brings, each with what to do.
+    /// Returns its output for something missing that no source change can add, each with the remedy.
     fn signs(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    /// Returns why it could not run, where [`Runner::signs`] is not enough to tell.
+    /// Returns why it could not run, if [`Runner::signs`] is not sufficient.
     fn obstacle(&self, told: &CommandOutput) -> Option<CouldNotRun> {
         let _ = told;
         None
@@ -246,7 +249,7 @@ impl TreeView {
 }
 
 impl TestResults {
-    /// Reads the results test by test of a gate's command; nothing where its runner reported none.
+    /// Parses the results per test of a gate's command; `None` if its runner reported none.
     #[must_use]
     pub fn read(run: &GateRun) -> Option<Self> {
         let told = CommandOutput::of(run);

@@ -1,4 +1,5 @@
-//! `cargo nextest run`. It is never detected by itself: `cargo test` runs the same tests wherever there is a cargo, and the doc tests besides.
+//! `cargo nextest run`. Never detected: `cargo test` runs the same tests wherever cargo is installed, and doc
+//! tests too.
 
 use super::{
     Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView, cargo,
@@ -90,7 +91,7 @@ pub(super) fn read(told: &CommandOutput<'_>) -> TestResults {
 
 fn result(line: &str) -> Option<(String, TestStatus)> {
     let (word, rest) = line.split_once(" [")?;
-    // Words end in the same column; what a test printed itself is indented further.
+    // Status words end in the same column; output of tests is indented further.
     if word.len() != 12 {
         return None;
     }

@@ -37,7 +37,7 @@ impl Runner for Node {
         call.program == "node" && call.has("--test")
     }
 
-    /// By variable, since behind the names of files nothing is an option. People get to read what they read without it.
+    /// By variable, because options cannot follow file names. The output for people stays the same.
     fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
         if call.args.iter().any(|word| word.starts_with("--test-reporter")) {
             return Some(Reporting::unchanged(call));

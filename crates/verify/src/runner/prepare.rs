@@ -1,8 +1,9 @@
-//! Before and after a command runs: which words and variables make it report test by test, and collecting what it reported.
+//! Prepares a command to report per test, and collects its report.
 //!
-//! A report goes into a private directory outside of the work tree, to standard output, or to where the tool always writes it. Report files are
-//! read after the process has ended: regular files only, up to [`MAX_REPORT`] together. What always holds: a report names no directory of
-//! this machine, and holds no secret that the rules know.
+//! A report goes to a private directory outside the work tree, to standard output, or to the tool's default
+//! path. Report files are read after the process has ended: regular files only, up to [`MAX_REPORT`]
+//! together. Invariants: a report names no directory of this machine, and holds no secret that the rules
+//! know.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -23,27 +24,27 @@ const MAX_REPORT: u64 = 32 << 20;
 /// The most report files of one gate, and the most directories that are searched for them.
 const MAX_FILES: usize = 20_000;
 
-/// The longest manifest that says what a script is, in bytes.
+/// Maximum bytes of a manifest with scripts.
 const MAX_MANIFEST: ByteLimit = ByteLimit(1 << 20);
 
-/// Where a report can go, and what the repository says.
+/// The places of a report, and the repository's manifests.
 pub struct ReportAt<'a> {
     /// A file in the private directory that does not exist yet.
     pub file: &'a str,
     /// The private directory.
     pub dir: &'a str,
-    /// Reads a manifest in the directory where the command runs.
+    /// Reads a manifest in the command's directory.
     pub read: &'a dyn Fn(&str) -> Option<String>,
 }
 
 /// How a command reports test by test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reporting {
-    /// The runner that reads the report; where a script calls another runner, that one.
+    /// The runner that parses the report; if a script calls another runner, that one.
     pub runner: &'static str,
     /// The words of the command, changed as needed.
     pub command: Vec<String>,
-    /// Lists of options that programs take from variables; they are added to what is set.
+    /// Option lists that programs read from variables; they are appended to existing values.
     pub options: Vec<(&'static str, String)>,
     /// Where the report will be.
     pub place: ReportPlace,
@@ -123,7 +124,7 @@ pub(crate) fn prepare(command: &[String], cwd: &Path, private: Option<&Path>) ->
     prepared
 }
 
-/// Empties the private directory; a report of another gate must not be taken for this one's.
+/// Empties the private directory, so that another gate's report is not used.
 fn is_ready(dir: &Path) -> bool {
     fs::remove_dir_all(dir).is_ok() && fs::create_dir_all(dir).is_ok()
 }
@@ -139,7 +140,7 @@ impl Prepared {
         self.private.clone()
     }
 
-    /// Adds what the runner wants in the environment.
+    /// Adds the runner's variables to the environment.
     pub(crate) fn extend(&self, env: &mut Vec<(OsString, OsString)>) {
         for (name, value) in self.runner.into_iter().flat_map(|runner| runner.env()) {
             if !env.iter().any(|(set, _)| set == OsStr::new(name)) {
@@ -157,7 +158,7 @@ impl Prepared {
         }
     }
 
-    /// Takes the lines out of an output that tell where the report is: they differ from run to run.
+    /// Removes lines with the report's path from an output, because they vary.
     pub(crate) fn without_place(&self, output: Vec<u8>) -> Vec<u8> {
         let place = self.private.as_ref().and_then(|dir| dir.to_str());
         let Some(place) = place.filter(|place| output.windows(place.len()).any(|at| at == place.as_bytes()))
@@ -172,7 +173,7 @@ impl Prepared {
             .collect()
     }
 
-    /// Collects what was reported, after the command has ended in `cwd` of the work tree `copy`.
+    /// Collects the report after the command has ended in `cwd` of the work tree `copy`.
     pub(crate) fn collect(&self, cwd: &Path, copy: &Path, stdout: &[u8], stdout_extent: Extent) -> Collected {
         let Some(reporting) = &self.reporting else { return Collected::default() };
         let mut collected = Collected::default();
@@ -197,7 +198,7 @@ impl Prepared {
     }
 }
 
-/// The report without the name of the copy: what lies in it gets its name in the repository.
+/// Returns the report with the copy's path removed from file names.
 fn without_directory(bytes: &[u8], copy: &Path) -> Vec<u8> {
     match copy.to_str().filter(|copy| copy.len() > 1) {
         Some(copy) => {
@@ -216,7 +217,7 @@ fn files_in(dir: Option<&Path>) -> Vec<PathBuf> {
     files
 }
 
-/// Reads files one behind the other. What cannot be read or is too much makes the whole cut.
+/// Reads files one after another. An unreadable or oversized file marks the whole as cut.
 fn read_all(files: &[PathBuf]) -> (Vec<u8>, Extent) {
     let mut bytes = Vec::new();
     let mut extent = Extent::Whole;
@@ -233,7 +234,8 @@ fn read_all(files: &[PathBuf]) -> (Vec<u8>, Extent) {
     (bytes, extent)
 }
 
-/// The report files below directories of these names, with what shows that they changed. Links are not followed.
+/// Returns the report files below directories of these names, with data that shows changes. Links are not
+/// followed.
 fn reports_below(top: &Path, dirs: &[&str]) -> BTreeMap<PathBuf, (Option<SystemTime>, u64)> {
     let mut found = BTreeMap::new();
     let mut open = vec![(top.to_owned(), false)];

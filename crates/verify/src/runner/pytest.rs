@@ -1,4 +1,4 @@
-//! pytest: settings that speak of it, or files that it would collect.
+//! pytest: settings that mention it, or files that it would collect.
 
 use super::format::junit::{self, Case};
 use super::tree_view::is_python_test;
@@ -9,7 +9,7 @@ use super::{
 use crate::results::TestResults;
 use crate::tally::TestRunner;
 
-/// Files besides its own in which settings may speak of pytest.
+/// Files other than its own whose settings may mention pytest.
 const MANIFESTS: [&str; 3] = ["pyproject.toml", "setup.cfg", "tox.ini"];
 
 pub(super) struct Pytest;
@@ -39,7 +39,7 @@ impl Runner for Pytest {
             let file = view.names.iter().find(|name| is_python_test(name))?;
             format!("pytest would collect {file}")
         };
-        // Without its cache pytest writes nothing into the tree that is checked.
+        // Without its cache, pytest writes nothing into the checked tree.
         Some((command(&["python3", "-m", "pytest", "-q", "-p", "no:cacheprovider"]), why))
     }
 
@@ -51,7 +51,8 @@ impl Runner for Pytest {
         &[("PYTHONDONTWRITEBYTECODE", "1")]
     }
 
-    /// All tests run, also where one fails or one module cannot be imported: what did not run cannot be compared.
+    /// All tests run, even if one fails or a module cannot be imported: tests that did not run cannot be
+    /// compared.
     fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
         let report = format!("--junitxml={}", at.file);
         let more =
@@ -103,7 +104,8 @@ impl Runner for Pytest {
     }
 }
 
-/// The id under which pytest knows a test: `tests/test_a.py::TestB::test_c[1]`. A module that cannot be collected has the name of its file.
+/// Returns pytest's id of a test: `tests/test_a.py::TestB::test_c[1]`. A module that cannot be collected has
+/// the name of its file.
 fn node_id(case: &Case) -> String {
     if case.file.is_empty() {
         return junit::class_and_name(case);

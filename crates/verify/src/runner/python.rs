@@ -12,7 +12,7 @@ use super::{CommandOutput, CouldNotRun};
 pub(super) struct ImportFailure<'t> {
     /// The line that says so.
     line: &'t str,
-    /// The module that is missing; nothing where the import failed for another reason.
+    /// The missing module; `None` if the import failed for another reason.
     missing: Option<&'t str>,
     /// The file whose import failed.
     file: &'t str,
@@ -61,13 +61,13 @@ fn frame(line: &str) -> Option<&str> {
     (is_frame && !file.contains(' ')).then(|| &line[..file.len() + 3])
 }
 
-/// Why nothing could be imported, where the repository is not at fault.
+/// Returns why nothing could be imported, if the repository is not the cause.
 pub(super) fn not_importable(errors: &[ImportFailure<'_>]) -> Option<CouldNotRun> {
     let missing: Option<Vec<&str>> = errors.iter().map(|error| error.missing).collect();
     let (missing, first) = (missing?, errors.first()?);
     let in_tests = errors.iter().all(|error| is_python_test(error.file));
     let is_one_test = in_tests && errors.len() == 1;
-    // Each test wants something else: that can be what the change has to bring.
+    // Each test needs something else, which the change may have to add.
     let is_several =
         in_tests && missing.iter().any(|name| top_level(name) != top_level(missing.first().unwrap_or(name)));
     if is_one_test || is_several || in_tests && missing.iter().all(|name| name.contains('.')) {

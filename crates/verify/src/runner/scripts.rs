@@ -133,7 +133,7 @@ impl Runner for Scripts {
         match (told.code(), line) {
             (Some(127), Some(line)) => Some(CouldNotRun::says(line, self.install)),
             (Some(127), None) => Some(CouldNotRun {
-                cause: "a program of the script is not there".to_owned(),
+                cause: "a program of the script is missing".to_owned(),
                 remedy: self.install.to_owned(),
             }),
             _ => None,
@@ -147,7 +147,7 @@ impl Scripts {
         let mut words = call.args.iter().map(String::as_str).filter(|word| !word.starts_with('-'));
         match words.next()? {
             "run" | "run-script" => words.next(),
-            // `bun test` is a runner of its own.
+            // `bun test` is a separate runner.
             "test" | "t" | "tst" if self.program != "bun" => Some("test"),
             _ => None,
         }
@@ -162,7 +162,7 @@ impl Scripts {
         let runner =
             runners().iter().find(|runner| runner.runs(&inner)).filter(|runner| !runner.calls_others())?;
         let reporting = runner.reporting(&inner, at)?;
-        // Arguments can only be put behind the script.
+        // Arguments can only be appended to the script.
         let more = reporting.command.strip_prefix(words.as_slice())?;
         let mut command = call.words.to_vec();
         if !more.is_empty() && self.program == "npm" && !call.has("--") {
@@ -174,8 +174,8 @@ impl Scripts {
     }
 }
 
-/// The words of a script that is one plain call; nothing for what else a shell would do with it. Patterns for names stay as they are: the shell
-/// puts names in their place.
+/// Returns the words of a script that is one plain call; `None` if a shell would do more. Name patterns stay:
+/// the shell expands them.
 fn script_words(script: &str) -> Option<Vec<String>> {
     const PATTERNS: [(char, char); 3] = [('*', '\u{e000}'), ('?', '\u{e001}'), ('[', '\u{e002}')];
     let swap = |text: &str, back: bool| -> String {
@@ -192,12 +192,13 @@ fn script_words(script: &str) -> Option<Vec<String>> {
 pub(super) fn test_script(view: &TreeView) -> Option<String> {
     let manifest: serde_json::Value = serde_json::from_str(view.text("package.json")?).ok()?;
     let script = manifest.get("scripts")?.get("test")?.as_str()?.trim();
-    // The placeholder always fails, and says so in these words.
+    // The placeholder always fails with these words.
     let is_real = !script.is_empty() && !script.contains("no test specified");
     is_real.then(|| script.to_owned())
 }
 
-/// Whether the manifest has a `posttest` script and no `pretest`: what npm runs behind the tests, such as a linter, and nothing that they need.
+/// Returns whether the manifest has a `posttest` script and no `pretest`: npm runs it after the tests, for
+/// example a linter, and tests do not need it.
 fn has_posttest(view: &TreeView) -> bool {
     let manifest: serde_json::Value =
         view.text("package.json").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
@@ -205,7 +206,7 @@ fn has_posttest(view: &TreeView) -> bool {
     has("posttest") && !has("pretest")
 }
 
-/// Whether a script runs other scripts of the manifest, whose own `pre` scripts it may need.
+/// Returns whether a script runs other scripts of the manifest, whose own `pre` scripts it may need.
 fn calls_scripts(script: &str) -> bool {
     let runs = ["npm", "npx", "pnpm", "yarn", "bun", "run-s", "run-p", "npm-run-all"];
     script.split(|c: char| !(c.is_alphanumeric() || c == '-')).any(|word| runs.contains(&word))
@@ -232,14 +233,15 @@ fn manager(view: &TreeView) -> &'static Scripts {
     by_name.or_else(by_lock).unwrap_or(&NPM)
 }
 
-/// Whether a script is one call of a runner of another language, which is a gate of its own.
+/// Returns whether a script is one call of a runner of another language, which is a separate gate.
 fn calls_other_suite(script: &str, view: &TreeView) -> bool {
     let Some(words) = script_words(script) else { return false };
     let Some(runner) = super::runner_of(&words) else { return false };
     !runner.calls_others() && runner.suite() != "javascript" && super::has_suite(view, runner.suite())
 }
 
-/// Why a runner for JavaScript found nothing to run: a package that is not installed. A missing file of the repository is its own fault.
+/// Returns the missing package that left a JavaScript runner without tests. A missing file of the repository
+/// is the repository's fault.
 pub(super) fn missing_package(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
     let signs = [
         "Cannot find module '",

@@ -1,7 +1,7 @@
-//! Tests of all runners: the registry, what they read from recorded reports, and when they could not run.
+//! Tests of all runners: the registry, parsing of recorded reports, and runs that were not possible.
 //!
-//! `recorded/` holds what the tools printed for small projects with passing, failing and skipped tests. `docs/runners.md` says which of them a
-//! tool printed and which are written after its documentation.
+//! `recorded/` has the tools' output for small projects with passing, failing and skipped tests.
+//! `docs/runners.md` says which ones a tool printed and which follow its documentation.
 
 use crucible_sandbox::{Captured, Extent};
 
@@ -209,7 +209,7 @@ fn output_of_cargo_and_nextest_is_read() {
     ];
     expect(&reported("cargo test", out, err, None), &cargo);
     expect(&reported("sh check.sh", out, err, None), &cargo);
-    // The target is not known where a list is missing: names stand alone.
+    // The target is unknown if a list is missing, so names have none.
     let (_, less) = out.split_once("test result: ").unwrap();
     let names: Vec<String> =
         read(&reported("cargo test", less, err, None)).into_iter().map(|(name, _)| name).collect();
@@ -245,7 +245,7 @@ fn output_of_unittest_go_and_prove_is_read() {
             ("test_v", Failed),
         ],
     );
-    // Before Python 3.11 the class stood without the method; what a test logs stands before its result.
+    // Before Python 3.11 the class had no method; a test's log precedes its result.
     let old = "test_a (t.T) ... ok\ntest_b (t.T) ... a warning\nok\nsetUpClass (t.U) ... ERROR\n";
     let run = reported("python3 -m unittest", "", old, None);
     expect(&run, &[("t.T.test_a", Passed), ("t.T.test_b", Passed), ("t.U.setUpClass", Failed)]);
@@ -349,7 +349,7 @@ fn damaged_report_is_marked_cut() {
 mod could_not {
     use super::*;
 
-    /// What stands in the way of a command that ended with this code, `cause / remedy`.
+    /// Returns why a command with this exit code could not run, as `cause / remedy`.
     fn obstacle(command: &str, code: i32, stdout: &str, stderr: &str) -> Option<String> {
         could_not_run(&run_of(command, GateEnd::Exited(code), stdout, stderr))
             .map(|found| format!("{} / {}", found.cause, found.remedy))
@@ -564,7 +564,7 @@ mod could_not {
         };
         let own = "ModuleNotFoundError: No module named 'stats'";
         for (command, code, stdout, stderr) in [
-            // What a test wants and the change has to bring.
+            // Missing code that a test needs and the change has to add.
             (
                 py,
                 2,

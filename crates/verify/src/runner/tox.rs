@@ -1,5 +1,5 @@
-//! tox and nox: where nothing else shows how the Python tests run. Both make environments, which takes a network; pytest or unittest run the
-//! same tests in the one that is there.
+//! tox and nox: used if nothing else shows how the Python tests run. Both create environments, which needs a
+//! network; pytest or unittest run the same tests in the existing one.
 
 use super::{Call, Influence, Runner, Tool, TreeView, command, pytest, unittest};
 
@@ -58,7 +58,7 @@ impl Runner for Environments {
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
         let name = view.first(self.files)?;
         let is_known = pytest::Pytest.detect(view).is_some() || unittest::Unittest.detect(view).is_some();
-        // Of the two, tox is asked first.
+        // tox is preferred over nox.
         let is_second = self.program == "nox" && TOX.detect(view).is_some();
         (!is_known && !is_second).then(|| (command(&[self.program]), format!("there is a {name} at the top")))
     }

@@ -12,22 +12,22 @@ use crucible_model::ByteLimit;
 
 use super::runners;
 
-/// The longest manifest, in bytes. No tool's own is near it, and a part of one does not say what the whole says.
+/// Maximum bytes of a manifest. Real ones are far smaller, and a truncated one may mean something else.
 const MAX_MANIFEST: ByteLimit = ByteLimit(1 << 20);
 
-/// How much of a test file is read, in bytes. Imports stand at its top.
+/// Bytes read of a test file. Imports are at its top.
 const MAX_SOURCE: ByteLimit = ByteLimit(16 << 10);
 
-/// The most test files whose beginnings are read.
+/// Maximum number of test files that are read.
 const MAX_SOURCES: usize = 200;
 
-/// The most directories that are listed besides the top.
+/// Maximum number of listed directories below the top.
 const MAX_DIRS: usize = 200;
 
-/// Directories whose names and whose subdirectories' names are listed.
+/// Directories that are listed with their subdirectories.
 const TEST_DIRS: [&str; 5] = ["tests", "test", "spec", "__tests__", "t"];
 
-/// Why a tree cannot be looked at.
+/// Why a tree cannot be listed.
 #[derive(Debug, thiserror::Error)]
 pub enum DetectError {
     /// The top directory cannot be listed.
@@ -40,7 +40,7 @@ pub enum DetectError {
     },
     /// A manifest is too large.
     #[error(
-        "the manifest {path:?} is larger than {limit} bytes; make it smaller, or name the gates yourself"
+        "the manifest {path:?} is larger than {limit} bytes; make it smaller, or configure the gates yourself"
     )]
     TooLarge {
         /// Which file.
@@ -73,7 +73,7 @@ impl TreeView {
         view.list(root, "")
             .map_err(|source| DetectError::List { path: root.to_string_lossy().into_owned(), source })?;
         for dir in view.test_dirs() {
-            // A directory that cannot be listed has no tests that we know of.
+            // A directory that cannot be listed is treated as having no tests.
             let _ = view.list(&root.join(&dir), &dir);
         }
         let below: Vec<String> = view.names.iter().filter(|name| is_below_test_dir(name)).cloned().collect();
@@ -96,7 +96,7 @@ impl TreeView {
         Ok(view)
     }
 
-    /// Returns whether there is a file or, with a `/` at its end, a directory of this name.
+    /// Returns whether a file or, with a trailing `/`, a directory of this name exists.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.names.contains(name)
@@ -107,12 +107,12 @@ impl TreeView {
         names.iter().find(|name| self.has(name)).copied()
     }
 
-    /// Returns the content of a file as text, where it was read and is UTF-8.
+    /// Returns the content of a file, if it was read and is UTF-8.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         std::str::from_utf8(self.contents.get(name)?).ok()
     }
 
-    /// The directories besides the top where tests commonly are.
+    /// Returns the usual test directories below the top.
     fn test_dirs(&self) -> Vec<String> {
         let at_top = self.names.iter().filter(|name| name.ends_with('/') && !is_foreign(name));
         let mut dirs: Vec<String> = Vec::new();
@@ -126,7 +126,7 @@ impl TreeView {
         dirs
     }
 
-    /// Takes every name: which ones a file system gives first says nothing.
+    /// Reads every name, because the order of a file system is arbitrary.
     fn list(&mut self, dir: &Path, prefix: &str) -> std::io::Result<()> {
         // Opening a link as a directory would follow it.
         if !prefix.is_empty() && !std::fs::symlink_metadata(dir_itself(dir))?.is_dir() {
@@ -135,7 +135,7 @@ impl TreeView {
         for entry in std::fs::read_dir(dir)? {
             let entry = entry?;
             let kind = entry.file_type()?;
-            // A name that is not UTF-8 is no name that a runner knows.
+            // No runner knows a name that is not UTF-8.
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
@@ -149,12 +149,12 @@ impl TreeView {
     }
 }
 
-/// The path without the `/` at its end, behind which a link would be followed.
+/// Returns the path without a trailing `/`, with which a link would be followed.
 fn dir_itself(dir: &Path) -> std::path::PathBuf {
     dir.components().collect()
 }
 
-/// Whether a directory holds what others wrote, or nothing that is tested.
+/// Returns whether a directory has third-party files, or nothing that is tested.
 fn is_foreign(name: &str) -> bool {
     let name = name.trim_end_matches('/');
     let is_hidden = name.starts_with('.') && name != ".config";
@@ -168,7 +168,7 @@ fn is_below_test_dir(name: &str) -> bool {
     name.ends_with('/') && TEST_DIRS.contains(&first) && parts.count() == 1
 }
 
-/// Whether a file holds tests in a language where only its text tells which runner they are written for.
+/// Returns whether a file has tests in a language where only its text shows the runner.
 fn is_test_source(name: &str) -> bool {
     is_python_test(name) || is_node_test(name)
 }
@@ -179,7 +179,7 @@ pub(crate) fn is_python_test(name: &str) -> bool {
     stem.is_some_and(|stem| stem.starts_with("test_") || stem.ends_with("_test"))
 }
 
-/// Whether a name is one that `node --test` takes for a test.
+/// Returns whether `node --test` treats a name as a test.
 pub(crate) fn is_node_test(name: &str) -> bool {
     let Some((stem, ending)) = file_name(name).rsplit_once('.') else { return false };
     let is_named = stem == "test"

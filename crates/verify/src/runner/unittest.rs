@@ -1,4 +1,4 @@
-//! Python's `unittest`: test files that use it where nothing speaks of pytest, and Django's `manage.py test`.
+//! Python's `unittest`: test files that use it without any mention of pytest, and Django's `manage.py test`.
 
 use super::call::is_python;
 use super::tree_view::is_python_test;
@@ -21,7 +21,7 @@ impl Runner for Unittest {
         &["pyproject.toml", "setup.cfg", "tox.ini", "manage.py"]
     }
 
-    /// Whether pytest is installed cannot be seen from the tree, so pytest is taken wherever anything in it speaks of pytest.
+    /// The tree does not show whether pytest is installed, so any mention of pytest selects pytest.
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
         let tests: Vec<&str> =
             view.names.iter().map(String::as_str).filter(|name| is_python_test(name)).collect();
@@ -71,7 +71,7 @@ impl Runner for Unittest {
         let quiet = |word: &String| matches!(word.as_str(), "-q" | "--quiet" | "-f" | "--failfast");
         let mut args: Vec<String> = call.args.iter().filter(|word| !quiet(word)).cloned().collect();
         if !is_loud {
-            // `discover` is a command of its own and has to stay first.
+            // `discover` is a subcommand and must come first.
             let at = usize::from(args.first().is_some_and(|word| word == "discover"));
             args.insert(at, "-v".to_owned());
         }
@@ -129,7 +129,7 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Reads what `-v` prints on standard error: `test_a (tests.test_x.T.test_a) ... ok`.
+/// Parses the output of `-v` on standard error: `test_a (tests.test_x.T.test_a) ... ok`.
 pub(super) fn read(told: &CommandOutput<'_>) -> TestResults {
     let mut results = told.new_results();
     let mut pending: Option<String> = None;
@@ -140,7 +140,7 @@ pub(super) fn read(told: &CommandOutput<'_>) -> TestResults {
         if let Some((name, rest)) = heading(line) {
             match status(rest.rsplit_once(" ... ").map_or("", |(_, told)| told)) {
                 Some(status) => super::format::add(&mut results, &name, status),
-                // Its documentation, or what it printed, stands between the name and the result.
+                // Its docstring or output is between the name and the result.
                 None => pending = Some(name),
             }
         } else if let Some(name) = &pending
@@ -153,7 +153,7 @@ pub(super) fn read(told: &CommandOutput<'_>) -> TestResults {
     results
 }
 
-/// The full name of a test and what follows it. A part of a test (`subTest`) counts as the test.
+/// Returns the full name of a test and the rest. A part of a test (`subTest`) counts as the test.
 fn heading(line: &str) -> Option<(String, &str)> {
     let (method, rest) = line.trim_start().split_once(" (")?;
     let (class, behind) = rest.split_once(')')?;

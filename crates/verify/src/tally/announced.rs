@@ -1,6 +1,6 @@
-//! Tests that were announced and wait for their report. Runners that work side by side may report in any order, so what is
-//! open is counted, not matched one by one; and a report that nothing waits for, because its announcement lies before the
-//! part that was kept, settles nothing that comes later.
+//! Announced tests that wait for their result. Parallel runners may report in any order, so open tests are
+//! counted, not matched one by one. A result without an announcement, which was before the kept part, settles
+//! no later test.
 
 /// What is open.
 #[derive(Debug, Default)]
@@ -25,7 +25,8 @@ impl Announced {
         }
     }
 
-    /// How many tests have no result; an announcement of none that has no report counts as one.
+    /// Returns the number of tests without a result; an announcement of zero tests without a report counts as
+    /// one.
     pub(super) fn unfinished(&self) -> u64 {
         self.tests.max(self.open)
     }

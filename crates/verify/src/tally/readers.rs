@@ -1,5 +1,5 @@
-//! One reader for each runner: what it takes from a line. Lines come without escape sequences and without spaces at
-//! their end. Adding a runner is one reader and one row of [`readers`].
+//! One reader per runner, which parses line by line. Lines have no escape sequences and no trailing spaces.
+//! Adding a runner takes one reader and one row of [`readers`].
 
 use super::announced::Announced;
 use super::{TestCounts, TestRunner};
@@ -9,10 +9,10 @@ const RULE: usize = 70;
 
 /// Reads the lines of one stream for one runner.
 pub(super) trait Reader {
-    /// Takes what it needs from a line.
+    /// Parses one line.
     fn line(&mut self, line: &str);
 
-    /// What was told; nothing where the runner was not seen.
+    /// Returns the counts; `None` if the runner printed nothing.
     fn end(&mut self) -> Option<TestCounts>;
 }
 
@@ -36,7 +36,7 @@ pub(super) fn readers() -> Vec<(TestRunner, Box<dyn Reader>)> {
     ]
 }
 
-/// A decimal number that a count can be. Longer ones are none.
+/// Parses a decimal count; longer numbers are rejected.
 fn number(text: &str) -> Option<u64> {
     let plain = !text.is_empty() && text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| text.parse().ok()).flatten()
@@ -52,7 +52,7 @@ fn passed(count: u64) -> TestCounts {
     TestCounts { passed: count, ..TestCounts::default() }
 }
 
-/// A runner of which every line stands for itself.
+/// A runner whose lines are independent.
 struct Plain {
     line: fn(&str) -> Option<TestCounts>,
     told: Option<TestCounts>,
@@ -70,7 +70,7 @@ impl Reader for Plain {
     }
 }
 
-/// Reports, and what was announced before them.
+/// Reports, and earlier announcements.
 #[derive(Default)]
 struct Reports {
     announced: Announced,
@@ -167,8 +167,8 @@ impl Reader for Nextest {
     }
 }
 
-/// `Ran 5 tests in 0.001s`, then `OK (skipped=1)` or `FAILED (failures=1, errors=1)`. Each failure has its heading before that, `FAIL: ` or
-/// `ERROR: ` below a double rule; what the last line makes of them is for the code under test to change.
+/// `Ran 5 tests in 0.001s`, then `OK (skipped=1)` or `FAILED (failures=1, errors=1)`. Each failure has an
+/// earlier heading, `FAIL: ` or `ERROR: ` below a double rule; the code under test could forge the last line.
 #[derive(Default)]
 struct Unittest {
     reports: Reports,

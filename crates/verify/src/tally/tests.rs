@@ -1,4 +1,4 @@
-//! Tests of tallies: what each runner prints, what the worst output does, and what a tally means.
+//! Tests of tallies: the output of each runner, adversarial output, and verdicts.
 
 use crucible_model::Level;
 
@@ -28,7 +28,7 @@ const NODE: &str = "TAP version 13\n# Subtest: a\nok 1 - a\n  ---\n  duration_ms
     # Subtest: c\nok 3 - c # SKIP\n# Subtest: d\nok 4 - d # TODO\n1..4\n# tests 4\n# suites 0\n# pass 2\n# fail 0\n\
     # cancelled 0\n# skipped 1\n# todo 1\n# duration_ms 156.8\n";
 
-/// What `node --test` prints of a file whose process ended in the middle of a test.
+/// The output of `node --test` for a file whose process ended during a test.
 const NODE_ENDED: &str = "TAP version 13\n# Subtest: /copy/a.test.mjs\nok 1 - /copy/a.test.mjs\n1..1\n# tests 1\n\
     # suites 0\n# pass 1\n# fail 0\n# cancelled 0\n# skipped 0\n# todo 0\n";
 
@@ -42,7 +42,7 @@ const PYTEST: &str = "============================= test session starts ========
     FAILED tests/test_a.py::test_b\n\
     ======= 1 failed, 1 passed, 1 skipped, 1 deselected, 1 xfailed, 2 warnings in 0.02s =======\n";
 
-/// Runner, output, and what it comes to: passed, failed, skipped, unfinished.
+/// Runner, output, and its counts: passed, failed, skipped, unfinished.
 type Row = (TestRunner, &'static str, [u64; 4]);
 
 const ROWS: &[Row] = &[
@@ -146,7 +146,7 @@ fn exit(code: i32) -> GateEnd {
     GateEnd::Exited(code)
 }
 
-/// A row that tells of failures is a failed run's.
+/// A row with failures is that of a failed run.
 fn read(output: &str, failed: u64) -> TestTally {
     TestTally::read(&run_of("x", exit(i32::from(failed > 0)), output, ""))
 }
@@ -296,7 +296,7 @@ fn without_a_tally_before_only_completion_is_asked_for() {
 fn failed_tests_do_not_pass_because_the_gate_ended_well() {
     let error = [("verify-tests-failed".to_owned(), Level::Error)];
     let told = unittest(3, "FAILED (failures=1)");
-    // What the runner prints last is its own word, which the code under test can change; the headings are there all the same.
+    // Code under test can forge the runner's last line; the headings remain.
     let headed =
         format!("{}\nFAIL: test_a (t.T.test_a)\n{}\n\n{}", "=".repeat(70), "-".repeat(70), unittest(3, "OK"));
     let pytest = "collected 2 items\n==== 1 failed, 1 passed in 0.02s ====\n";
@@ -306,7 +306,7 @@ fn failed_tests_do_not_pass_because_the_gate_ended_well() {
             let found = judged(Some(before(earlier, passed)), TestFiles::Fixed, output);
             assert!(found.contains(&error[0]), "{output}: {found:?}");
         }
-        // A gate that does not fail for its tests says nothing by them; that is how it was.
+        // A gate that does not fail for its tests proves nothing by them, as before.
         let usual = [("verify-tests-failed".to_owned(), Level::Warning)];
         assert_eq!(judged(Some(before(output, true)), TestFiles::Fixed, output), usual, "{output}");
     }
@@ -346,7 +346,7 @@ fn a_cut_log_proves_nothing_before_and_excuses_nothing_after() {
     assert_eq!(codes(&verdict)[0], ("verify-log-cut", Level::Info));
     assert_eq!(codes(&verdict)[1], ("verify-tally-missing", Level::Error));
     assert!(verdict.findings()[1].hint.contains("make it print less"));
-    // The report of what was announced in the lost part settles nothing.
+    // A result whose announcement was in the lost part settles nothing.
     let cut = "test result: ok. 9 passed; 0 failed\nrunning 1 test\n";
     assert_eq!(read(cut, 0).runners[&TestRunner::Libtest].unfinished, 1);
 }

@@ -1,4 +1,4 @@
-//! Decides what a tally means beside the one before any change. Pure.
+//! Compares a tally with the one before any change. Pure.
 
 use crucible_model::{Code, Finding, Level, Verdict};
 
@@ -28,8 +28,7 @@ pub(crate) fn compare(run: &GateRun, before: Option<&GateBefore>, tests: TestFil
         let usual = before_of(*runner).unwrap_or_default();
         if counts.unfinished > 0 {
             let hint = format!(
-                "{name} announced tests of which nothing came (tests without a result: {}): the process ended before they did; the \
-                 code under test must let every test run to its end",
+                "{name} announced tests that gave no result ({}): the process ended early; the code under test must let every test finish",
                 counts.unfinished
             );
             let code = Code::new("verify-tests-unfinished");
@@ -37,8 +36,7 @@ pub(crate) fn compare(run: &GateRun, before: Option<&GateBefore>, tests: TestFil
         }
         if counts.failed > 0 && run.end == GateEnd::Exited(0) {
             let hint = format!(
-                "{name} tells of {} failed and {} passed tests, and the gate ended as if all had passed: something changed how it \
-                 ends; a failed test has to fail its gate",
+                "{name} reports {} failed and {} passed tests, but the gate exited as if all had passed; a failed test must fail its gate",
                 counts.failed, counts.passed
             );
             findings.push(finding(
@@ -60,7 +58,7 @@ pub(crate) fn compare(run: &GateRun, before: Option<&GateBefore>, tests: TestFil
         };
         if before.tally.basis == TallyBasis::Cut {
             let hint = format!(
-                "{hint}. Before the change only the end of its output was kept, so this proves nothing"
+                "{hint}. Only the end of its output before the change was kept, so this is not proof"
             );
             findings.push(finding(Level::Warning, Code::new("verify-tally-incomplete"), gate, hint));
         } else {
@@ -90,18 +88,17 @@ fn difference(
         TestFiles::Editable => Level::Warning,
     };
     if counts.is_empty() {
-        // Where tests may be edited, they may have moved to another runner; to none they may not.
+        // If tests may be edited, they may have moved to another runner, but not to none.
         let moved = now.runners.values().any(|counts| counts.ran() > 0);
         let hint = format!(
-            "{name} told of its tests before the change ({} ran) and tells of none now; the code under test must let them run",
+            "{name} reported {} tests before the change and reports none now; the code under test must let them run",
             earlier.ran()
         );
         return Some((if moved { level } else { Level::Error }, Code::new("verify-tally-missing"), hint));
     }
     if counts.ran() < earlier.ran() {
         let hint = format!(
-            "{name} ran {} tests before the change and {} now ({} skipped before, {} now); every test that ran must still run \
-             to its end",
+            "{name} ran {} tests before the change and {} now ({} skipped before, {} now); every test that ran must still finish",
             earlier.ran(),
             counts.ran(),
             earlier.skipped,
@@ -111,7 +108,7 @@ fn difference(
     }
     if counts.skipped > earlier.skipped {
         let hint = format!(
-            "{name} skipped {} tests before the change and {} now; code under test must not have tests skipped",
+            "{name} skipped {} tests before the change and {} now; the change must not make tests skip",
             earlier.skipped, counts.skipped
         );
         let further = !before.passed && counts.ran() > earlier.ran();

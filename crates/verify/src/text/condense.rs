@@ -1,22 +1,22 @@
-//! A log without what tells nothing about a failure: tests that passed, frames of other people's code, repetitions.
+//! Removes irrelevant lines from a log: tests that passed, frames of third-party code, repetitions.
 //!
-//! Each runner's failures keep their test's name, message and place, and of a stack the innermost frames in the
-//! repository. Lines are taken out whole and never changed, so what is left can be looked up in the full log. A stack of
-//! which no frame is the repository's keeps its innermost frames.
+//! A failure keeps its test's name, message and location, and the innermost repository frames of its stack.
+//! Lines are removed whole and never changed, so the rest can be found in the full log. A stack without
+//! repository frames keeps its innermost frames.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Frames of the repository that are kept of one stack.
+/// Maximum repository frames kept of one stack.
 const MAX_FRAMES: usize = 3;
 
 /// Lines of source and marks below a frame at the most.
 const MAX_BELOW: usize = 2;
 
-/// Stands where frames were taken out.
+/// Replaces removed frames.
 pub(super) const GAP: &str = "[…]";
 
-/// The log without those lines; as it is where there are none.
+/// Returns the log without those lines, or unchanged if there are none.
 pub(super) fn condense(log: &str) -> Cow<'_, str> {
     let lines: Vec<&str> = log.lines().collect();
     let kept = without_repetitions(without_frames(without_passed(&lines)));
@@ -47,9 +47,9 @@ fn is_passed(line: &str) -> bool {
 /// How a line belongs to a stack.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stack {
-    /// A frame of a stack whose innermost frame comes last.
+    /// A frame of a stack with the innermost frame last.
     InnermostLast,
-    /// A frame of a stack whose innermost frame comes first.
+    /// A frame of a stack with the innermost frame first.
     InnermostFirst,
 }
 
@@ -69,7 +69,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether a frame is in the repository, and not in what it depends on.
+/// Returns whether a frame is in the repository, not in a dependency.
 fn is_own(frame: &str) -> bool {
     const OF_OTHERS: [&str; 8] = [
         "site-packages/",
@@ -153,7 +153,7 @@ fn keep_innermost<'l>(out: &mut Vec<&'l str>, frames: &[Frame<'l>], stack: Stack
     }
 }
 
-/// The lines without paragraphs of several lines that stand there already: one fault often fails many tests.
+/// Removes repeated paragraphs of several lines: one defect often fails many tests.
 fn without_repetitions(lines: Vec<&str>) -> Vec<&str> {
     let mut seen: HashSet<Vec<&str>> = HashSet::new();
     let mut out = Vec::with_capacity(lines.len());

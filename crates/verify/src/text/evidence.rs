@@ -1,10 +1,11 @@
-//! Which places of the source a failed gate points at: its failing tests, its stack frames, and the names in its errors.
+//! Extracts source locations from a failed gate: failing tests, stack frames, and names in errors.
 //!
-//! Reads a normalised log line by line. Frames of Python, JavaScript, Go, Rust and Java are known by their shape; what lies in a
-//! toolchain or in an installed dependency is left out. A frame's depth is its distance from the innermost frame of its trace.
+//! Reads a normalised log line by line. Frames of Python, JavaScript, Go, Rust and Java are recognised by
+//! their shape; toolchains and installed dependencies are left out. A frame's depth is its distance from the
+//! innermost frame of its trace.
 //!
-//! What always holds: each list is sorted, free of duplicates and bounded, so that the order in which a gate prints, its times
-//! and its addresses change nothing.
+//! Invariants: each list is sorted, free of duplicates and bounded, so that the order in which a gate prints,
+//! its times and its addresses change nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,19 +17,19 @@ mod tests_named;
 use frame::{Order, frame_of, opens_trace};
 use tests_named::failing_test;
 
-/// The most frames, failing tests and names that are kept, each.
+/// Maximum number of frames, of failing tests and of names.
 const MOST: usize = 64;
 
-/// What pytest begins lines with that tell of tests which did not fail.
+/// Beginnings of pytest lines on tests that did not fail.
 const NO_FAILURES: [&str; 3] = ["SKIPPED ", "XFAIL ", "XPASS "];
 
 /// The longest line that is read, in bytes; the rest of it is ignored.
 const MAX_LINE: usize = 2000;
 
-/// How many lines may stand between two frames of one trace where the innermost comes first.
+/// Maximum lines between two frames of a trace with the innermost first.
 const GAP: usize = 3;
 
-/// What the output of a gate says about where it failed.
+/// The locations in a gate's output.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FailureEvidence {
@@ -53,7 +54,7 @@ pub struct StackFrame {
     pub file: String,
     /// The line, from 1.
     pub line: u64,
-    /// The function, where the trace names it.
+    /// The function, if the trace names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
 }
@@ -84,14 +85,14 @@ impl FailureEvidence {
         self.tests.is_empty() && self.frames.is_empty() && self.names.is_empty()
     }
 
-    /// Adds the failing tests of a report where the output named none.
+    /// Adds the failing tests of a report if the output named none.
     pub fn add_tests<'t>(&mut self, failed: impl Iterator<Item = &'t str>) {
         if self.tests.is_empty() {
             self.tests = failed.take(MOST).map(str::to_owned).collect();
         }
     }
 
-    /// Adds what another gate says.
+    /// Merges another gate's evidence.
     pub fn merge(&mut self, other: &Self) {
         self.tests.extend(other.tests.iter().cloned());
         self.frames.extend(other.frames.iter().cloned());
@@ -155,7 +156,7 @@ impl Reader {
             let known = self.frames.entry(place).or_insert(depth);
             *known = depth.min(*known);
         }
-        // What is kept does not depend on the order: the deepest go first, of equals the last.
+        // The kept frames do not depend on the order: the deepest are dropped first, and the last of equals.
         while self.frames.len() > 16 * MOST {
             let last = self.frames.iter().max_by_key(|(place, depth)| (**depth, *place));
             let Some(last) = last.map(|(place, _)| place.clone()) else { break };
@@ -172,7 +173,7 @@ fn keep(set: &mut BTreeSet<String>, value: String) {
     }
 }
 
-/// What stands in quotes in a line that tells of an error, where it is an identifier; in Go what is undefined.
+/// Adds quoted identifiers in an error line; for Go, undefined names.
 fn names_in(line: &str, names: &mut BTreeSet<String>) {
     let tells = ["Error", "error", "undefined"];
     if !tells.iter().any(|word| line.contains(word)) {

@@ -1,8 +1,8 @@
-//! The most telling lines of a log, within a number of bytes.
+//! Selects the most informative lines of a log within a byte limit.
 //!
-//! What tells nothing about a failure goes first ([`condense`]). If the rest is too long, its lines are weighed by shape: what a compiler or a failed assertion says first, what stands around it next,
-//! summaries after that. A log in which nothing is recognised gives its end. The chosen lines stand in their
-//! order, gaps are said.
+//! Irrelevant lines are removed first ([`condense`]). If the rest is too long, lines are weighted by shape:
+//! compiler errors and failed assertions first, then their surroundings, then summaries. An unrecognised log
+//! gives its end. Selected lines stay in order, with gaps marked.
 
 use std::cmp::Reverse;
 
@@ -26,7 +26,7 @@ enum Weight {
     Key,
 }
 
-/// Chooses at most `max` bytes of `log`, which should be normalised, without what tells nothing about a failure. The same log
+/// Returns at most `max` bytes of `log`, which should be normalised, without irrelevant lines. The same log
 /// gives the same excerpt.
 #[must_use]
 pub fn excerpt(log: &str, max: ByteLimit) -> String {
@@ -43,7 +43,7 @@ pub fn excerpt(log: &str, max: ByteLimit) -> String {
         order.reverse();
     } else {
         order.retain(|index| weights[*index] != Weight::Noise);
-        // Equal weights in the order of the log: the first error is the one that causes the others.
+        // Equal weights stay in log order: the first error causes the others.
         order.sort_by_key(|index| (Reverse(weights[*index]), *index));
     }
     choose(&lines, &order, max)
@@ -54,7 +54,7 @@ fn choose(lines: &[&str], order: &[usize], max: usize) -> String {
     let mut chosen = vec![false; lines.len()];
     let mut left = max;
     for index in order {
-        // A gap before and one after it are the most that a line can cost besides itself.
+        // A line costs at most itself, a gap before and one after it.
         let cost = lines[*index].len() + 1 + 2 * (GAP.len() + 1);
         if cost > left {
             break;
@@ -114,7 +114,7 @@ fn weigh(lines: &[&str]) -> Vec<Weight> {
 const KEY_STARTS: &[&str] =
     &["error[", "error:", "--- FAIL:", "E  ", "Error:", "not ok ", "FATAL", "fatal:", "✗ ", "✕ ", "● "];
 
-/// These stand in the line that says what failed.
+/// These occur in the line that says what failed.
 const KEY_WORDS: &[&str] = &["panicked at", "): error TS", "SyntaxError:", ": error:", "AssertionError"];
 
 /// With these a failure goes on.
@@ -133,7 +133,7 @@ fn weight(line: &str) -> Weight {
     let text = line.trim_start();
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| text.starts_with(prefix));
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    // What tests print follows; that cargo ended because of them tells nothing.
+    // Test output follows; that cargo ended because of it is irrelevant.
     if text.starts_with("error: test failed, to rerun") {
         Weight::Noise
     } else if starts(KEY_STARTS) || has(KEY_WORDS) || is_go_position(text) || is_python_exception(text) {
@@ -147,7 +147,7 @@ fn weight(line: &str) -> Weight {
     }
 }
 
-/// `TypeError: message`: Python says the reason last, after the place.
+/// `TypeError: message`: Python states the reason last, after the location.
 fn is_python_exception(line: &str) -> bool {
     line.split_once(": ").is_some_and(|(name, _)| {
         let named = name.ends_with("Error") || name.ends_with("Exception");
@@ -155,7 +155,7 @@ fn is_python_exception(line: &str) -> bool {
     })
 }
 
-/// Lines that test runners print inside a failure and that tell nothing about it.
+/// Irrelevant lines that test runners print inside a failure.
 fn is_chatter(line: &str) -> bool {
     let text = line.trim();
     matches!(text, "---" | "..." | "stack backtrace:")
@@ -165,7 +165,7 @@ fn is_chatter(line: &str) -> bool {
             .any(|start| text.starts_with(start))
 }
 
-/// A line with which something else begins, so that what came before has ended.
+/// A line that begins something else, so the previous block has ended.
 fn is_boundary(line: &str) -> bool {
     ["warning:", "warning[", "test ", "running ", "=====", "____"].iter().any(|start| line.starts_with(start))
 }

@@ -1,11 +1,11 @@
-//! Rust's test harness and its panics: what threads print in any order is put into one, and the frames of a
-//! backtrace that lie outside the repository are taken out.
+//! Normalises Rust's test harness output and panics: sorts what threads print in any order, and removes
+//! backtrace frames outside the repository.
 
 /// How many marks the harness prints in a row with `--quiet`.
 const ROW: usize = 88;
 
-/// The lines, with each row of test results sorted, with `--quiet` the failed tests after the others, the
-/// outputs of failed tests sorted by name, and backtraces reduced to the repository's own frames.
+/// Returns the lines with each row of test results sorted, with `--quiet` the failed tests last, the outputs
+/// of failed tests sorted by name, and backtraces reduced to repository frames.
 pub(super) fn settle(lines: Vec<String>) -> Vec<String> {
     let mut out: Vec<String> = Vec::with_capacity(lines.len());
     let mut statuses: Vec<String> = Vec::new();
@@ -84,13 +84,13 @@ fn announced(line: &str) -> Option<&str> {
     (!total.is_empty() && total.bytes().all(|byte| byte.is_ascii_digit())).then_some(total)
 }
 
-/// What the harness prints with `--quiet`: a mark for each test that did not fail, in rows that end where one
-/// fails, and the names of those that failed. Which test ends first is up to the threads.
+/// Output of the harness with `--quiet`: a mark per test that did not fail, in rows that end at a failure,
+/// and the names of failed tests. The order depends on the threads.
 #[derive(Default)]
 struct Quiet {
     marks: Vec<u8>,
     failed: Vec<String>,
-    /// Whether the last line is a row that nothing has ended: the harness then writes no empty line after it.
+    /// Whether the last line is an unfinished row: the harness then writes no empty line after it.
     open: bool,
 }
 
@@ -128,7 +128,7 @@ impl Quiet {
     }
 }
 
-/// The marks of `..i 3/7`; nothing where the line is no such row.
+/// Returns the marks of `..i 3/7`; empty if the line is not such a row.
 fn marks_of(line: &str) -> &str {
     let (marks, count) = line.split_once(' ').unwrap_or((line, "0/0"));
     let counts = count.split_once('/').is_some_and(|(told, total)| {
@@ -163,7 +163,7 @@ fn without_number(line: &str) -> String {
     format!("      {name}")
 }
 
-/// Whether a frame lies in the repository: its place is relative or in the copy.
+/// Returns whether a frame is in the repository: its path is relative or in the copy.
 fn is_own(place: &str) -> bool {
     let path = place.trim_start().trim_start_matches("at ");
     !path.starts_with('/') && !path.starts_with("<home>") && !path.starts_with("<tmp>")

@@ -1,7 +1,7 @@
 //! The rules of the normaliser, each for one line. Every rule scans the line once.
 
-/// The line as a terminal would leave it standing: without escape sequences, what follows the last carriage
-/// return only, other control characters gone.
+/// Returns the line as a terminal would show it: without escape sequences, only the text after the last
+/// carriage return, without other control characters.
 pub(crate) fn visible(raw: &str) -> String {
     let raw = raw.trim_end_matches('\r');
     let raw = raw.rsplit('\r').next().unwrap_or(raw);
@@ -38,7 +38,7 @@ fn skip_escape(chars: &mut std::str::Chars<'_>) {
     }
 }
 
-/// Whether the line only tells how far a build is: cargo's progress, whose order is that of its threads.
+/// Returns whether the line only shows build progress of cargo, whose order depends on its threads.
 pub(super) fn is_progress(line: &str) -> bool {
     const STEPS: [&str; 14] = [
         "Adding ",
@@ -60,7 +60,7 @@ pub(super) fn is_progress(line: &str) -> bool {
     line.len() > text.len() && STEPS.iter().any(|step| text.starts_with(step))
 }
 
-/// Replaces a directory where it stands as a whole path or the beginning of one.
+/// Replaces a directory if it is a whole path or the start of one.
 pub(super) fn replace_path(line: String, place: &str, name: &str) -> String {
     if !line.contains(place) {
         return line;
@@ -78,7 +78,7 @@ pub(super) fn replace_path(line: String, place: &str, name: &str) -> String {
     out
 }
 
-/// Replaces what differs between machines and users: `/tmp/x` by `<tmp>`, a home directory by `<home>`.
+/// Replaces values that differ between machines and users: `/tmp/x` by `<tmp>`, a home directory by `<home>`.
 pub(super) fn replace_user_places(line: String) -> String {
     const PLACES: [(&str, &str, Named); 7] = [
         ("/tmp/", "<tmp>", Named::ByNextSegment),
@@ -175,7 +175,7 @@ fn replace_numbers_after(mut line: String, words: &[&str], name: &str) -> String
     line
 }
 
-/// Replaces durations where test runners and build tools write them.
+/// Replaces durations written by test runners and build tools.
 pub(super) fn without_durations(line: String) -> String {
     let trimmed = line.trim_start();
     for label in ["Time:", "Duration ", "duration_ms: ", "duration_ms ", "# duration_ms "] {
@@ -275,7 +275,7 @@ fn time_length(text: &str) -> Option<usize> {
     [" ms", "ms", " s"].iter().find(|unit| text[end..].starts_with(**unit)).map(|unit| end + unit.len())
 }
 
-/// Replaces an instant at the beginning of a line, where loggers write it.
+/// Replaces a time at the beginning of a line, as written by loggers.
 pub(super) fn without_leading_instant(line: String) -> String {
     let (open, text) = match line.strip_prefix('[') {
         Some(rest) => ("[", rest),

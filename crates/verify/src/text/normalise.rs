@@ -1,5 +1,5 @@
-//! Takes out of a log what differs between two runs of the same thing: where the copy lay, how long it took,
-//! which process printed, in which order threads finished, how the build went along.
+//! Removes from a log what differs between two identical runs: the copy's path, durations, process ids, the
+//! order of threads, build progress.
 //!
 //! A replay sends a fixer the same bytes only if this is complete, so the rules are broad where a machine
 //! speaks and narrow where a test may print the same shape as its result: a duration is taken out only where
@@ -12,7 +12,7 @@ use crucible_secrets::Scanner;
 
 use super::{diagnostics, libtest, line};
 
-/// Replaces known directories by their names and removes what changes from run to run.
+/// Replaces known directories by names and removes values that vary between runs.
 #[derive(Debug, Clone, Default)]
 pub struct Normaliser {
     places: Vec<(String, &'static str)>,
@@ -32,14 +32,14 @@ impl Normaliser {
         let text = text.trim_end_matches('/');
         if text.len() > 1 {
             self.places.push((text.to_owned(), name));
-            // What lies inside another place must be looked for first.
+            // A directory inside another one must be searched first.
             self.places.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
         }
         self
     }
 
-    /// The log as text without what changes from run to run. What is no UTF-8 becomes U+FFFD. Secrets are looked for
-    /// once more: one that a colour code divided is whole only now.
+    /// Returns the log as text without varying values. Invalid UTF-8 becomes U+FFFD. Secrets are searched
+    /// again, because a colour code may have divided one.
     #[must_use]
     pub fn apply(&self, log: &[u8]) -> String {
         let text = String::from_utf8_lossy(log);
@@ -62,7 +62,7 @@ impl Normaliser {
         places.fold(line::visible(raw), |text, (place, name)| line::replace_path(text, place, name))
     }
 
-    /// One line, or nothing where it only tells how a build went along.
+    /// Returns one line, or `None` if it only shows build progress.
     fn line(&self, raw: &str) -> Option<String> {
         let mut text = line::visible(raw);
         if line::is_progress(&text) {

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crucible_forge::SkillGate;
 use crucible_ledger::{
-    Ledger, LedgerError, Moment, NewSkillBuild, NewVerification, SkillBuildEnd, SkillGate, SkillGateRow,
+    Ledger, LedgerError, Moment, NewSkillBuild, NewVerification, SkillBuildEnd, SkillGateRow,
     VerificationEnd, VerificationLevel,
 };
 use crucible_model::{ClockSource, Digest, Timestamp};
@@ -106,11 +107,18 @@ impl Stand {
         let build = ledger.begin_skill_build(&new, |_| Ok::<_, LedgerError>(b"packet".to_vec()))?;
         ledger.end_skill_build(&build, moment, &SkillBuildEnd::Succeeded { skill, test })?;
         let level = VerificationLevel::Skill;
-        let new = NewVerification { moment, proposal, build: build.id, level, skill, test };
+        let required = SkillGate::REQUIRED.map(|gate| gate.as_str().to_owned()).to_vec();
+        let new = NewVerification { moment, proposal, build: build.id, level, required, skill, test };
         let verification = ledger.begin_verification(&new)?;
         for gate in SkillGate::REQUIRED {
             let findings = serde_json::json!([]);
-            let row = SkillGateRow { gate, passed: true, duration_ms: 1, findings, log: None };
+            let row = SkillGateRow {
+                gate: gate.as_str().to_owned(),
+                passed: true,
+                duration_ms: 1,
+                findings,
+                log: None,
+            };
             ledger.record_skill_gate(&verification, moment, &row)?;
         }
         ledger.end_verification(&verification, moment, VerificationEnd::Passed)?;

@@ -12,18 +12,18 @@ use crate::app::{App, strength};
 use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
 
-/// Prove that each task's check fails before and passes with its solution
+/// Check that each task fails before and passes with its solution
 ///
-/// No model is asked. For example: `crucible eval check tasks`
+/// No model is called. For example: `crucible eval check tasks`
 #[derive(Args)]
 pub(super) struct Check {
-    /// A folder with a directory for each task
+    /// A directory with one subdirectory per task
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Check these tasks alone. May be given several times
+    /// Check only these tasks. May be given several times
     #[arg(long = "task", value_name = "NAME")]
     tasks: Vec<String>,
-    /// Where tasks find repositories that do not lie in their own directory
+    /// Directory with the repositories that are outside the tasks' own directories
     #[arg(long, value_name = "DIR")]
     repos: Option<PathBuf>,
 }

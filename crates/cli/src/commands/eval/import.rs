@@ -9,19 +9,19 @@ use crucible_model::ExitStatus;
 use crate::app::App;
 use crate::error::CommandError;
 
-/// Write tasks from a file in SWE-bench's format
+/// Create tasks from a file in SWE-bench format
 ///
-/// For example: `crucible eval import instances.jsonl --repos clones --out tasks`, then
-/// `crucible eval tasks --repos clones --provider gateway`
+/// For example: `crucible eval import instances.jsonl --repos clones --out tasks`, then `crucible eval tasks
+/// --repos clones --provider gateway`
 #[derive(Args)]
 pub(super) struct Import {
-    /// The instances, one JSON object a line
+    /// The instances, one JSON object per line
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// A folder of clones, each named OWNER__NAME, OWNER/NAME or NAME
+    /// A directory of clones, each named OWNER__NAME, OWNER/NAME or NAME
     #[arg(long, value_name = "DIR")]
     repos: PathBuf,
-    /// Where the tasks are written
+    /// Write the tasks to this directory
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }

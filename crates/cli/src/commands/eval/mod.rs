@@ -35,11 +35,11 @@ const DIRECT: &str = "direct";
 /// The most trials that run at a time.
 const MAX_JOBS: i64 = 64;
 
-/// Measure how often changes land right, on a folder of tasks
+/// Measure how often changes succeed on a set of tasks
 ///
-/// Each task is solved by a run in a clone of its own; hidden tests then judge what landed. Results, logs and a ledger lie in
-/// the evaluation's own directory. For example:
-/// `crucible eval tasks --provider gateway --jobs 4 --direct`
+/// A run solves each task in its own clone. Hidden tests then judge what landed. Results, logs and a ledger
+/// are written to the evaluation's own directory. For example: `crucible eval tasks --provider gateway --jobs
+/// 4 --direct`
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -63,47 +63,47 @@ enum EvalCommand {
 /// What an evaluation is started with
 #[derive(Args)]
 struct EvalRun {
-    /// A folder with a directory for each task (docs/formats/eval.md)
+    /// A directory with one subdirectory per task (docs/formats/eval.md)
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Who answers; without it the configured one (llm.provider, which has no default)
+    /// The provider to call [default: llm.provider, which has no default]
     #[arg(long, alias = "llm-provider", value_name = "NAME", value_parser = providers())]
     provider: Option<String>,
-    /// The model to ask; without it the provider's configured one
+    /// The model to call [default: the provider's configured model]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// A configuration to measure: a name and a file of settings above your own; `NAME=` takes them as they are. May be given
-    /// several times
+    /// A configuration to measure: a name and a file of settings that override yours; `NAME=` uses your
+    /// settings unchanged. May be given several times
     #[arg(long = "config", value_name = "NAME=FILE", value_parser = named_file)]
     configs: Vec<(String, Option<PathBuf>)>,
-    /// Also ask the model directly for whole files, without gates, as a baseline
+    /// Also measure a baseline: the model writes whole files directly, without gates
     #[arg(long)]
     direct: bool,
-    /// Run these tasks alone. May be given several times
+    /// Run only these tasks. May be given several times
     #[arg(long = "task", value_name = "NAME")]
     tasks: Vec<String>,
-    /// Where tasks find repositories that do not lie in their own directory
+    /// Directory with the repositories that are outside the tasks' own directories
     #[arg(long, value_name = "DIR")]
     repos: Option<PathBuf>,
-    /// The seed that the model is given for the first sample, one more for each further one [default: none, 0 with --samples]
+    /// The model's seed for the first sample; each further sample adds one [default: none, 0 with --samples]
     #[arg(long, value_name = "N")]
     seed: Option<u32>,
-    /// How often each task is solved in each configuration
+    /// Number of samples per task and configuration
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
     samples: u64,
-    /// How many tasks run at a time
+    /// Number of tasks to run in parallel
     #[arg(long, value_name = "J", default_value_t = 1, value_parser = clap::value_parser!(i64).range(1..=MAX_JOBS))]
     jobs: i64,
     /// The evaluation's own directory [default: evals/NAME-OF-DIR in Crucible's own directory]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on where an evaluation in the same directory ended: a task with a result of the same inputs is not run again
+    /// Resume the evaluation in this directory; keep results with the same inputs
     #[arg(long)]
     resume: bool,
-    /// Calls that all tasks together may make; what earlier results took counts
+    /// Maximum number of calls for all tasks, earlier results included
     #[arg(long, value_name = "N")]
     max_calls: Option<u64>,
-    /// US dollars that all tasks together may cost; what earlier results took counts
+    /// Maximum cost of all tasks in US dollars, earlier results included
     #[arg(long, value_name = "DOLLARS")]
     max_dollars: Option<f64>,
 }
@@ -114,7 +114,7 @@ impl Eval {
             (Some(EvalCommand::Check(command)), _) => command.run(app),
             (Some(EvalCommand::Import(command)), _) => command.run(app),
             (None, Some(run)) => run.run(app),
-            (None, None) => Err(CommandError::usage("no folder of tasks is named")
+            (None, None) => Err(CommandError::usage("missing task directory")
                 .hint("For example: crucible eval tasks --provider gateway")),
         }
     }
@@ -129,8 +129,8 @@ impl EvalRun {
         let out = self.out(app, &directory)?;
         let begun = out.join("trials").symlink_metadata().is_ok();
         if begun && !self.resume {
-            return Err(CommandError::usage(format!("{} holds an evaluation already", out.display()))
-                .hint("Go on with it by --resume, or name another directory with --out."));
+            return Err(CommandError::usage(format!("{} already holds an evaluation", out.display()))
+                .hint("Continue it with --resume, or name another directory with --out."));
         }
         create_dir_all(&out)?;
         let _lock = Lock::acquire(&out.join("lock"), "crucible eval")?;
@@ -176,8 +176,8 @@ impl EvalRun {
             Some(dollars) => match micro_dollars(dollars).filter(|limit| *limit > 0) {
                 Some(limit) => Limit::At(limit),
                 None => {
-                    return Err(CommandError::usage(format!("--max-dollars {dollars} is no limit"))
-                        .hint("It takes US dollars above 0, such as 1.5."));
+                    return Err(CommandError::usage(format!("invalid --max-dollars {dollars}"))
+                        .hint("Give US dollars above 0, such as 1.5."));
                 }
             },
         };
@@ -198,8 +198,8 @@ impl EvalRun {
             |(part, real)| real.join(out.strip_prefix(part).unwrap_or(Path::new(""))),
         );
         if real.starts_with(directory) || directory.starts_with(&real) {
-            let message = format!("{} and the tasks lie in each other", out.display());
-            return Err(CommandError::usage(message).hint("Name a directory outside with --out."));
+            let message = format!("{} and the task directory contain each other", out.display());
+            return Err(CommandError::usage(message).hint("Name a separate directory with --out."));
         }
         if real.to_str().is_none() {
             return Err(CommandError::usage(format!("the path is not UTF-8: {}", out.display()))
@@ -227,13 +227,13 @@ impl EvalRun {
         let (mut variants, mut configurations) = (Vec::new(), Vec::<Configuration>::new());
         for (name, file, mode) in modes {
             if configurations.iter().any(|known| known.name == name) {
-                return Err(CommandError::usage(format!("two configurations have the name {name:?}"))
-                    .hint("Give each --config a name of its own; `direct` is that of the baseline."));
+                return Err(CommandError::usage(format!("duplicate configuration name {name:?}"))
+                    .hint("Give each --config a different name; `direct` is the baseline."));
             }
             let over: Vec<PathBuf> = file.iter().map(|file| app.absolute(file)).collect();
             if let Some(missing) = over.iter().find(|file| !file.is_file()) {
-                return Err(CommandError::usage(format!("{} is no file", missing.display()))
-                    .hint("--config takes a name and a file of settings: --config NAME=FILE"));
+                return Err(CommandError::usage(format!("{} is not a file", missing.display()))
+                    .hint("Give a name and a settings file: --config NAME=FILE"));
             }
             let own = app.with_settings(over.clone())?;
             let flags = model::flags(&self.provider, &None);
@@ -271,7 +271,7 @@ fn settings_digest(config: &Config) -> Result<Digest, CommandError> {
 
 fn canonical(path: &Path) -> Result<PathBuf, CommandError> {
     path.canonicalize().map_err(|error| {
-        CommandError::usage(format!("{}: {error}", path.display())).hint("Name a directory that exists.")
+        CommandError::usage(format!("{}: {error}", path.display())).hint("Name an existing directory.")
     })
 }
 
@@ -282,7 +282,7 @@ fn named_file(text: &str) -> Result<(String, Option<PathBuf>), String> {
         Some((name, file)) if !name.is_empty() && name.len() <= 40 && name.bytes().all(plain) => {
             Ok((name.to_owned(), Some(PathBuf::from(file)).filter(|file| !file.as_os_str().is_empty())))
         }
-        _ => Err("it takes a plain name, `=` and a file, such as `large=large.toml`".to_owned()),
+        _ => Err("write a plain name, `=` and a file, such as `large=large.toml`".to_owned()),
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) struct RunSolver<'a> {
 impl Solver for RunSolver<'_> {
     async fn solve(&self, job: &Job<'_>) -> Solved {
         let solved = match self.variants.get(job.configuration) {
-            None => Err(CommandError::usage("the configuration is not known")),
+            None => Err(CommandError::usage("unknown configuration")),
             Some(variant) => match variant.mode {
                 TrialMode::Governed => Box::pin(self.governed(variant, job)).await,
                 TrialMode::Direct => Box::pin(self.direct(variant, job)).await,

@@ -33,26 +33,27 @@ Examples:
 
 Exits 0 when all gates pass, 1 when one fails, 2 when one could not run (a program is missing, its setup failed, no test ran).";
 
-/// Show the gates that a run would use, and run them
+/// List the gates that a run would use, or run them
 ///
-/// Gates are the commands that prove a change: those of [gates] in the configuration, else those that the build files of this
-/// directory name, else those of the nearest directory above it. With --run each is run in the sandbox on a copy of your files;
-/// nothing of yours is changed, and no model is asked.
+/// Gates are the commands that verify a change. They come from [gates] in the configuration, else from the
+/// build files of this directory, else from those of the nearest directory above it. With --run each gate
+/// runs in the sandbox on a copy of your files. Your files are not changed and no model is called.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Gates {
-    /// The gates; without names all of them
+    /// Names of the gates [default: all]
     names: Vec<String>,
-    /// Run them
+    /// Run the gates
     #[arg(long)]
     run: bool,
     /// A directory in the repository
     #[arg(long, default_value = ".", value_name = "DIR")]
     repo: PathBuf,
-    /// A command instead of these gates, split into words without a shell. May be given several times
+    /// Use this command instead of the gates; it is split into words without a shell. May be given several
+    /// times
     #[arg(long = "test", value_name = "CMD")]
     tests: Vec<String>,
-    /// How strong the sandbox must be; without it as configured (sandbox.strength, required)
+    /// Minimum sandbox strength [default: sandbox.strength, required]
     #[arg(long, value_name = "STRENGTH", value_parser = strengths())]
     sandbox: Option<String>,
 }
@@ -126,7 +127,7 @@ impl Gates {
             self.names.iter().find(|name| gates.iter().all(|gate| gate.id.as_str() != *name))
         {
             let known: Vec<&str> = gates.iter().map(|gate| gate.id.as_str()).collect();
-            return Err(CommandError::usage(format!("there is no gate {unknown:?}"))
+            return Err(CommandError::usage(format!("no gate {unknown:?}"))
                 .hint(format!("There are: {}", known.join(", "))));
         }
         let is_named = |gate: &GateSpec| self.names.iter().any(|name| name == gate.id.as_str());
@@ -183,7 +184,7 @@ fn lines(gate: &GateSpec) -> Vec<String> {
         lines.push(format!("  env      {}", shown.env.join(", ")));
     }
     if shown.canary.is_some() {
-        lines.push("  canary   off: it counts without a run on broken sources".to_owned());
+        lines.push("  canary   off: it counts without a canary run".to_owned());
     }
     lines.push(format!("  limits   {} s, network {}, level {}", shown.timeout_s, shown.network, shown.level));
     lines
@@ -255,8 +256,7 @@ pub(crate) fn show_results(app: &App, checks: &[GateCheck]) {
                 if tests.is_empty() {
                     excerpt.lines().for_each(|line| app.output.line(&format!("    {line}")));
                 }
-                let effect =
-                    "    A run may start like this; it refuses a change that makes anything else fail.";
+                let effect = "    A run can still start; it refuses a change that causes other failures.";
                 app.output.line(effect);
             }
             GateState::CouldNotRun { cause, remedy } => {

@@ -127,7 +127,7 @@ pub(crate) fn configured(config: &Config) -> Result<Vec<GateSpec>, CommandError>
         gates.push(GateSpec { level, env, cwd, setup, canary, ..spec });
     }
     if !gates.is_empty() && gates.iter().all(|gate| !gate.level.is_lite()) {
-        return Err(CommandError::usage("no gate has the level lite, so nothing would prove a change")
+        return Err(CommandError::usage("no gate has level lite, so no change could be verified")
             .hint("Give one of [gates.*] level = \"lite\"."));
     }
     Ok(gates)
@@ -148,7 +148,7 @@ fn directory(config: &Config, key: &str) -> Result<Option<RepoPath>, CommandErro
 fn command(origin: &str, text: &str) -> Result<Vec<String>, CommandError> {
     split_words(text).map_err(|problem| {
         CommandError::usage(format!("{origin}: {problem}"))
-            .hint("No shell is between. Where you need one, ask for it: sh -c 'a && b'")
+            .hint("Commands run without a shell; to use one, write: sh -c 'a && b'")
     })
 }
 
@@ -184,6 +184,6 @@ fn usage(error: impl std::fmt::Display) -> CommandError {
 
 /// What a command that shows or runs gates says where there is no repository.
 pub(crate) fn no_repository(start: &Path) -> CommandError {
-    CommandError::usage(format!("{} is in no git repository", start.display()))
-        .hint("Gates run on a copy of a repository's files; make one with `git init`, and commit.")
+    CommandError::usage(format!("{} is not in a git repository", start.display()))
+        .hint("Gates run on a copy of a repository's files; create one with `git init`, and commit.")
 }

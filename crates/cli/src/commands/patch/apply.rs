@@ -15,10 +15,11 @@ use crate::error::CommandError;
 /// Where a change of a work tree is noted while it is under way, in Crucible's own directory.
 const APPLYING: &str = "applying";
 
-/// Judge a patch as `patch check` does, and apply it to the files of the work tree where it passes: all of them or none
+/// Check a patch as `patch check` does, and apply it
 ///
-/// Nothing is staged and nothing is committed. A file that is not as the last commit has it is left alone, and so are all others then.
-/// For example: `crucible patch apply --repo . --patch change.patch --plan PLAN.md`
+/// All files of the patch are changed or none. Nothing is staged or committed. If one file differs from the
+/// last commit, no file is changed. For example: `crucible patch apply --repo . --patch change.patch --plan
+/// PLAN.md`
 #[derive(Args)]
 pub(crate) struct Apply {
     #[command(flatten)]

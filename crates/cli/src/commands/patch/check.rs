@@ -8,9 +8,10 @@ use super::input::{Measured, PatchInput};
 use crate::app::App;
 use crate::error::CommandError;
 
-/// Judge a patch against a plan or a policy, as text and on the tree it makes; nothing is applied
+/// Check a patch against a plan or policy without applying it
 ///
-/// For example: `crucible patch check --repo . --patch change.patch --policy policy.json`
+/// The text of the patch and the tree it produces are checked. For example: `crucible patch check --repo .
+/// --patch change.patch --policy policy.json`
 #[derive(Args)]
 pub(crate) struct Check {
     #[command(flatten)]

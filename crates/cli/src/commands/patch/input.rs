@@ -25,16 +25,17 @@ pub(super) struct PatchInput {
     /// A directory in the repository
     #[arg(long, default_value = ".", value_name = "DIR")]
     repo: PathBuf,
-    /// The patch, a unified diff in git's format; `-` reads it from standard input
+    /// The patch, a git unified diff; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     patch: PathBuf,
-    /// A signed plan whose scope holds; in a run directory the signature beside it is checked too
+    /// A signed plan with the allowed scope; in a run directory its signature is checked too
     #[arg(long, value_name = "PLAN.md")]
     plan: Option<PathBuf>,
     /// A policy: JSON with allow_roots, deny_prefixes, deny_suffixes, max_files, max_added_lines
     ///
-    /// A new source file is allowed where allow_roots holds its very path. Any other new file, and a test, a manifest or another
-    /// protected file, has to be listed in `named`. docs/contracts/patch_policy.md has every key.
+    /// A new source file is allowed if allow_roots has its exact path. Any other new file must be listed in
+    /// `named`, and so must a test, a manifest or another protected file. docs/contracts/patch_policy.md
+    /// describes every key.
     #[arg(long, value_name = "POLICY.json")]
     policy: Option<PathBuf>,
 }
@@ -63,7 +64,7 @@ impl PatchInput {
             (_, Some(path)) => {
                 let bytes = read_up_to(&app.absolute(path), MAX_FILE).map_err(CommandError::unreadable)?;
                 Policy::parse(&bytes).map_err(|problem| {
-                    CommandError::new(ExitStatus::Schema, format!("{} is no policy: {problem}", path.display()))
+                    CommandError::new(ExitStatus::Schema, format!("{} is not a valid policy: {problem}", path.display()))
                         .hint("A policy is like {\"allow_roots\": [\"src/\"], \"max_files\": 5, \"max_added_lines\": 400}")
                 })?
             }
@@ -89,7 +90,7 @@ fn piped(app: &App) -> Result<Vec<u8>, CommandError> {
     let said = Awaited::Saying("reading the patch from standard input");
     let most = usize::try_from(MAX_FILE.0).unwrap_or(usize::MAX);
     let bytes = whole(app, most, said)?
-        .map_err(|error| CommandError::usage(format!("standard input cannot be read: {error}")))?;
+        .map_err(|error| CommandError::usage(format!("cannot read standard input: {error}")))?;
     if bytes.len() > most {
         return Err(CommandError::new(
             ExitStatus::OverLimit,

@@ -12,7 +12,7 @@ use crate::error::CommandError;
 
 pub(crate) use self::input::patch_limits;
 
-/// Judge a patch, and apply one that passes
+/// Check a patch, or apply one that passes
 #[derive(Subcommand)]
 pub(crate) enum Patch {
     Check(check::Check),

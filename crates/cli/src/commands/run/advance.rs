@@ -17,22 +17,21 @@ use crate::progress::Progress;
 /// The setting that says how many calls a run may make.
 const BUDGET: &str = "llm.budget.calls";
 
-/// Continue a run that was interrupted
+/// Continue an interrupted run
 ///
-/// What is done is not done again. The run keeps the model and the limits it was started with; only the number of its
-/// calls may grow: set a larger `llm.budget.calls`, and the run takes and records it. What the run may change grows
-/// with `--allow`, which also continues a run that failed.
-/// For example, after Ctrl-C: `crucible run advance`
+/// Finished steps are not repeated. The run keeps its model and limits. Only its call limit can grow: set a
+/// larger `llm.budget.calls`, and the run records and uses it. `--allow` widens what the run may change, and
+/// also continues a failed run. For example, after Ctrl-C: `crucible run advance`
 #[derive(Args)]
 #[command(after_help = ENDS)]
 pub(crate) struct Advance {
-    /// The run's id or its beginning; without it the newest of this repository
+    /// The run's id or a prefix of it [default: newest run of this repository]
     run: Option<String>,
-    /// The recording that answers, for a run of the provider `replay`; without it the copy that the run keeps
+    /// The recording for a run of the provider `replay` [default: the run's own copy]
     #[arg(long, value_name = "FILE")]
     cassette: Option<std::path::PathBuf>,
-    /// Permit the run to change this file, directory or glob as well; its plan is reviewed and signed anew. May be given
-    /// several times
+    /// Also allow changes to this file, directory or glob; the plan is reviewed and signed again. May be
+    /// given several times
     #[arg(long, value_name = "PATH")]
     allow: Vec<String>,
 }

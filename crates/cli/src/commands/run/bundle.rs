@@ -12,15 +12,15 @@ use crate::app::App;
 use crate::commands::run::{find, shared_sandbox, world};
 use crate::error::CommandError;
 
-/// Write a run's evidence as one zip archive, secrets redacted
+/// Write a run's evidence to a zip archive without secrets
 #[derive(Args)]
 pub(crate) struct Bundle {
-    /// The run's id or its beginning
+    /// The run's id or a prefix of it
     run: String,
-    /// Where to write it; without this, RUN.zip in the working directory. A file with other bytes is left alone
+    /// The archive to write; a different existing file is kept [default: RUN.zip in the working directory]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Write over a file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
 }
@@ -31,10 +31,11 @@ fn require_free(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
     match path.symlink_metadata() {
         Err(_) => Ok(()),
         Ok(_) if read_regular_up_to(path, most).is_ok_and(|present| present == bytes) => Ok(()),
-        Ok(_) => {
-            Err(CommandError::usage(format!("{} is there already, and is not this bundle", path.display()))
-                .hint("Name another file with --out, or write over it with --force."))
-        }
+        Ok(_) => Err(CommandError::usage(format!(
+            "{} already exists and differs from this bundle",
+            path.display()
+        ))
+        .hint("Name another file with --out, or overwrite it with --force.")),
     }
 }
 
@@ -58,25 +59,25 @@ impl Bundle {
         }
         write_atomic(&path, &bytes)?;
         if self.out.is_none() && path.ancestors().any(|part| part.join(".git").exists()) {
-            let hint = "lies in a work tree now, untracked; --out FILE writes it elsewhere";
+            let hint = "is an untracked file in a work tree; write it elsewhere with --out FILE";
             app.output.remark(&format!("{} {hint}", path.display()));
         }
         let digest = Digest::of(&bytes);
         for path in &left_out.paths {
             app.output.remark(&format!(
-                "{} is told of by no event of the run; it is not taken into the bundle",
+                "{} is recorded by no event of the run; it was left out of the bundle",
                 path.display()
             ));
         }
         if let FilesListed::First(most) = left_out.listed {
             app.output.remark(&format!(
-                "the run's directory holds more than {most} files; what is told of by no event is not taken, and not all of it is named"
+                "the run directory holds more than {most} files; unrecorded files were left out, and not all are listed"
             ));
         }
         // A run that cannot be understood is what a bundle is for, too.
         match status(&dir, &ledger) {
             Ok(status) => status.edited.iter().for_each(|path| {
-                let hint = "was changed after it was recorded; the bundle holds it as it is now";
+                let hint = "was changed after it was recorded; the bundle has the current version";
                 app.output.remark(&format!("{path} {hint}"));
             }),
             Err(error) => app.output.remark(&error.to_string()),

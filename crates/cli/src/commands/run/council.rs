@@ -69,7 +69,7 @@ pub(crate) fn provider_of_council<'c>(
     let named = config.text("council.provider");
     let named = named.or(Some(provider).filter(is_model)).or_else(|| config.text("llm.provider"));
     named.ok_or_else(|| {
-        CommandError::usage(format!("{UNSPECIFIED}: a council serves this run, and it is made of models"))
+        CommandError::usage(format!("{UNSPECIFIED}: a council serves this run, and it needs models"))
             .hint(format!("Set council.provider ({}).", variable_of("council.provider")))
     })
 }
@@ -122,8 +122,8 @@ impl CouncilBackend {
         };
         let budget = Arc::clone(&self.budget);
         let unread = |detail: String| {
-            let what = format!("nobody was asked, for what is left of the budget cannot be read: {detail}");
-            LlmError::Misconfiguration(Fault::new(COUNCIL, COUNCIL, what, "mend that and go on"))
+            let what = format!("no model was called because the remaining budget is unreadable: {detail}");
+            LlmError::Misconfiguration(Fault::new(COUNCIL, COUNCIL, what, "fix that and continue"))
         };
         // A book of reservations may block.
         let used = tokio::task::spawn_blocking(move || budget.used()).await;
@@ -175,7 +175,7 @@ fn failed(error: CouncilError, allowed: &Allowed) -> LlmError {
                 attempted: before.saturating_add(limit.saturating_sub(left)).saturating_add(needed),
             },
             None => LlmError::ProviderQuota(fault(
-                format!("it takes up to {needed} more calls, and council.calls leaves {left} of {limit}"),
+                format!("it needs up to {needed} more calls, but council.calls leaves {left} of {limit}"),
                 &format!("raise council.calls ({})", variable_of("council.calls")),
             )),
         },
@@ -198,9 +198,9 @@ fn failed(error: CouncilError, allowed: &Allowed) -> LlmError {
         | CouncilError::AnswerTooLong { .. }
         | CouncilError::TooFewSeats { .. } => LlmError::ProviderOutage(fault(
             error.to_string(),
-            &format!("go on with the run, or choose another model ({})", variable_of("council.triage_model")),
+            &format!("continue the run, or choose another model ({})", variable_of("council.triage_model")),
         )),
-        CouncilError::Runtime(_) => LlmError::Transport(fault(error.to_string(), "go on with the run")),
+        CouncilError::Runtime(_) => LlmError::Transport(fault(error.to_string(), "continue the run")),
     }
 }
 

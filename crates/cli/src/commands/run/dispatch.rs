@@ -56,10 +56,8 @@ impl RoleBackends {
         let asked = clients(dispatch.as_ref(), named);
         if cassette.is_some() && !asked.contains(REPLAY) {
             model::check_cassette(cassette, named)?;
-            return Err(CommandError::usage(
-                "--cassette is of no use to this run: no role is served by `replay`",
-            )
-            .hint("Leave it out, or let `replay` serve a role."));
+            return Err(CommandError::usage("--cassette has no effect: no role uses the provider `replay`")
+                .hint("Remove it, or assign a role to `replay`."));
         }
         let context = model::context(app, config, sandbox)?;
         let (mut models, mut fell_back, mut answers) = (BTreeMap::new(), None, AnswersFrom::Provider);
@@ -179,7 +177,7 @@ fn said(
 fn judge(dispatch: Option<&DispatchConfig>) -> Result<(), CommandError> {
     let Some(dispatch) = dispatch else { return Ok(()) };
     let providers: Vec<&str> = crucible_llm::registry().iter().map(|kind| kind.name()).collect();
-    refuse(&dispatch.check(&providers), "docs/contracts/dispatch_config.md tells who can serve which role.")
+    refuse(&dispatch.check(&providers), "See docs/contracts/dispatch_config.md for who can serve which role.")
 }
 
 /// The clients of a run's roles, by name.
@@ -192,7 +190,7 @@ fn read(path: &Path) -> Result<DispatchConfig, CommandError> {
     serde_json::from_slice(&bytes).map_err(|error| {
         CommandError::new(
             ExitStatus::Schema,
-            format!("{} is no dispatch configuration: {error}", path.display()),
+            format!("{} is not a valid dispatch configuration: {error}", path.display()),
         )
         .hint("docs/contracts/dispatch_config.md shows one.")
     })
@@ -298,7 +296,7 @@ pub(crate) fn configured_agents(config: &Config) -> Result<AgentCommands, Comman
 
 fn refuse(verdict: &Verdict, hint: &str) -> Result<(), CommandError> {
     match verdict.errors().next() {
-        Some(first) => Err(CommandError::usage(format!("the dispatch does not hold: {first}")).hint(hint)),
+        Some(first) => Err(CommandError::usage(format!("invalid dispatch: {first}")).hint(hint)),
         None => Ok(()),
     }
 }

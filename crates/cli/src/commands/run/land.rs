@@ -12,14 +12,15 @@ use crate::progress::Progress;
 
 /// Commit a verified change to the branch it started from
 ///
-/// Exactly the verified bytes are applied. The branch must still be where the run started, and no tracked file may
-/// differ from the last commit. Gates of level `full` run first, on a copy. The commit's trailers name the run, the plan, the report and the ledger's head.
-/// `crucible run list` shows the ids. For example, in the repository: `crucible run land`
+/// Exactly the verified bytes are applied. The branch must not have moved since the start, and no tracked
+/// file may differ from the last commit. Gates of level `full` run first, on a copy. The commit's trailers
+/// name the run, the plan, the report and the ledger's head. `crucible run list` shows the ids. For example,
+/// in the repository: `crucible run land`
 #[derive(Args)]
 pub(crate) struct Land {
-    /// The run's id or its beginning; without it the newest of this repository
+    /// The run's id or a prefix of it [default: newest run of this repository]
     run: Option<String>,
-    /// The subject of the commit; without it the one that the run was started with, or else the goal, shortened
+    /// The commit's subject [default: the subject from the start of the run, else the goal, shortened]
     #[arg(long, value_name = "TEXT", value_parser = subject)]
     message: Option<String>,
 }
@@ -31,8 +32,8 @@ impl Land {
         let world = world(app, &sandbox, &config)?;
         let here = app.env.working_directory();
         if self.run.is_none() && app.repository_of(here).is_none() {
-            return Err(CommandError::usage(format!("{} is in no git repository", here.display()))
-                .hint("Name the run, or go to its repository; `crucible run list` shows the ids."));
+            return Err(CommandError::usage(format!("{} is not in a git repository", here.display()))
+                .hint("Name the run, or change to its repository; `crucible run list` shows the ids."));
         }
         let (mut ledger, dir) = find(app, &world, self.run.as_deref())?;
         let mut progress = Progress::new(&app.output);

@@ -30,13 +30,13 @@ use crate::text::one_line;
 pub(crate) use start::{providers, require_controlled};
 
 /// How commands end that take a run further.
-const ENDS: &str = "Exits 0 when the change is verified, 1 when the run failed or waits for you, 70 when the model cannot be asked, \
+const ENDS: &str = "Exits 0 when the change is verified, 1 when the run failed or waits for you, 70 when the model is unavailable, \
     130 when interrupted; `crucible --help` lists all exit codes.";
 
 /// An ambiguous id is answered with no more ids than this.
 const SHOWN_RUNS: usize = 5;
 
-/// A governed change: ask, judge, try, prove, land
+/// Make, verify and land a governed change
 #[derive(Subcommand)]
 pub(crate) enum Run {
     Start(start::Start),
@@ -100,14 +100,14 @@ pub(crate) fn find(
     let newest = runs.iter().filter(|run| is_here(&run.repo)).max_by_key(|run| run.created);
     let newest = newest.map(|run| run.id.as_str());
     if let (None, None, false, Some(top)) = (named, newest, runs.is_empty(), &here) {
-        return Err(CommandError::usage(format!("there is no run of the repository {} yet", top.display()))
+        return Err(CommandError::usage(format!("the repository {} has no run yet", top.display()))
             .hint("Start one: crucible run start \"what to change\" --provider gateway")
             .hint("Or name a run of another repository; `crucible run list` shows all of them."));
     }
     let meant = named.map(|named| known(named, runs.iter().map(|run| run.id.as_str()))).transpose()?;
     let dir = meant.or(newest).map(|id| world.open_run(id)).transpose()?;
     ledger.zip(dir).ok_or_else(|| {
-        CommandError::usage("there is no run yet")
+        CommandError::usage("no run yet")
             .hint("Start one: crucible run start \"what to change\" --provider gateway")
     })
 }
@@ -130,7 +130,7 @@ pub(crate) fn known<'a>(named: &'a str, ids: impl Iterator<Item = &'a str>) -> R
             counted(several.len() as u64, "run"),
             several.iter().take(SHOWN_RUNS).copied().collect::<Vec<_>>().join(", ")
         ))
-        .hint("Write more of the id; `crucible run list` shows all of them.")),
+        .hint("Give more characters of the id; `crucible run list` shows all ids.")),
     }
 }
 

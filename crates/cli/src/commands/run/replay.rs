@@ -12,12 +12,13 @@ use crate::error::CommandError;
 use crate::progress::Progress;
 use crate::text::one_line;
 
-/// Repeat a run from its recording and compare every artifact
+/// Replay a run from its recording and compare its artifacts
 ///
-/// No model is asked and your repository is not touched: the base is checked out into a temporary directory.
+/// No model is called and your repository is not changed. The base commit is checked out into a temporary
+/// directory.
 #[derive(Args)]
 pub(crate) struct Replay {
-    /// The run's id or its beginning
+    /// The run's id or a prefix of it
     run: String,
 }
 

@@ -42,58 +42,60 @@ pub(crate) struct Options {
     /// A directory in the repository
     #[arg(long, default_value = ".", value_name = "DIR")]
     pub(crate) repo: PathBuf,
-    /// Who answers; without it the configured one (llm.provider, which has no default). Not needed where a person or a command does
+    /// The provider to call [default: llm.provider, which has no default]. Not needed if a person or a
+    /// command answers
     #[arg(long, alias = "llm-provider", value_name = "NAME", value_parser = providers())]
     pub(crate) provider: Option<String>,
-    /// Who answers where that provider cannot be made ready; without it as configured (llm.fallback_provider, none)
+    /// Fallback if the provider is unavailable [default: llm.fallback_provider, none]
     #[arg(long, value_name = "NAME", value_parser = providers())]
     pub(crate) fallback_provider: Option<String>,
-    /// The model to ask; without it the provider's configured one (`crucible config show`)
+    /// The model to call [default: the provider's configured model, see `crucible config show`]
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// The recording that answers, for the provider `replay`
+    /// The recording to answer from, for the provider `replay`
     #[arg(long, value_name = "FILE")]
     pub(crate) cassette: Option<PathBuf>,
-    /// A file, a directory or a glob that may change, relative to the repository's top; without it the goal's words and the
-    /// ranking choose. May be given several times
+    /// A file, directory or glob that may change, relative to the repository's top [default: chosen by the
+    /// goal's words and the ranking]. May be given several times
     #[arg(long = "file", value_name = "PATH")]
     pub(crate) files: Vec<String>,
-    /// A command that proves the change, split into words without a shell; replaces the gates that are configured or found. It runs
-    /// in the directory that the run starts in. May be given several times
+    /// A command that verifies the change, split into words without a shell. Replaces configured and detected
+    /// gates and runs in the start directory. May be given several times
     #[arg(long = "test", value_name = "CMD")]
     pub(crate) tests: Vec<String>,
-    /// A definition that may go or get another name, such as `helper`; what the goal says to remove or rename may go
-    /// without it. May be given several times
+    /// A definition that may be removed or renamed, such as `helper`. Definitions that the goal names for
+    /// this need no flag. May be given several times
     #[arg(long = "may-drop", value_name = "NAME", value_parser = definition_name)]
     pub(crate) may_drop: Vec<String>,
-    /// The subject of the commit; without it the goal, shortened
+    /// The commit's subject [default: the goal, shortened]
     #[arg(long, value_name = "TEXT", value_parser = subject)]
     pub(crate) message: Option<String>,
-    /// Who serves which role: a dispatch_config.json (docs/contracts/dispatch_config.md); without it the section [dispatch]
+    /// A dispatch_config.json that assigns roles (docs/contracts/dispatch_config.md) [default: section
+    /// [dispatch]]
     #[arg(long, value_name = "FILE", conflicts_with = "mode")]
     pub(crate) dispatch: Option<PathBuf>,
-    /// Who proposes changes instead of a model: `manual_outbox`, a person who answers prompts in outbox/, `api_agent`, a
-    /// command of yours, or `ollama_agent`; without it as configured (dispatch.mode, none)
+    /// Who proposes changes instead of a model: `manual_outbox` (a person answers prompts in outbox/),
+    /// `api_agent` (your command) or `ollama_agent` [default: dispatch.mode, none]
     #[arg(long, value_name = "MODE", value_parser = ["manual_outbox", "api_agent", "ollama_agent", "local_exec"])]
     pub(crate) mode: Option<String>,
-    /// How many answers are tried before the run fails; without it the configured number (run.max_iterations, 4)
+    /// Maximum attempts before the run fails [default: run.max_iterations, 4]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit_parser())]
     pub(crate) max_iterations: Option<u64>,
-    /// How many answers are sampled for each try, until one is verified; without it as configured (run.candidates, 1)
+    /// Maximum candidates sampled for each attempt, until one is verified [default: run.candidates, 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit_parser())]
     pub(crate) candidates: Option<u64>,
-    /// How strong the sandbox must be; without it as configured (sandbox.strength, required)
+    /// Minimum sandbox strength [default: sandbox.strength, required]
     #[arg(long, value_name = "STRENGTH", value_parser = strengths())]
     pub(crate) sandbox: Option<String>,
 }
 
-/// Start a run and take it as far as it goes without you
+/// Start a run and advance it as far as possible
 ///
-/// Your files stay as they are until `crucible run land`. For example:
-/// `crucible run start "fix the failing test in parser" --repo . --provider gateway`
+/// Your files do not change until `crucible run land`. For example: `crucible run start "fix the failing test
+/// in parser" --repo . --provider gateway`
 ///
-/// What proves the change: `--test "npm test"`, else [gates] in the configuration, else what `crucible gates` finds from the
-/// directory that you start in.
+/// The gates are the commands of `--test`, such as `--test "npm test"`, else [gates] in the configuration,
+/// else what `crucible gates` finds from the start directory.
 #[derive(Args)]
 #[command(after_help = ENDS)]
 pub(crate) struct Start {
@@ -101,9 +103,9 @@ pub(crate) struct Start {
     options: Options,
 }
 
-/// Make a run without advancing it
+/// Create a run without advancing it
 ///
-/// For example, to look at its settings first: `crucible run new "fix the failing test in parser"`, then
+/// For example, to review its settings first: `crucible run new "fix the failing test in parser"`, then
 /// `crucible run advance`.
 #[derive(Args)]
 pub(crate) struct New {
@@ -179,9 +181,9 @@ pub(crate) async fn begin(
 ) -> Result<Begun, CommandError> {
     let repo = app.absolute(&options.repo);
     if options.goal.len() > MAX_GOAL {
-        let message = format!("the goal has {} bytes, at most {MAX_GOAL} are taken", options.goal.len());
+        let message = format!("the goal has {} bytes; the limit is {MAX_GOAL}", options.goal.len());
         return Err(CommandError::new(ExitStatus::OverLimit, message)
-            .hint("Say it shorter; name documents with the details in [context] mandatory."));
+            .hint("Shorten it; name documents with the details in [context] mandatory."));
     }
     if repo.to_str().is_none() {
         // A run's record is JSON and names its repository.
@@ -259,10 +261,10 @@ fn named(
                 return Err(CommandError::usage(format!(
                     "--file {path:?}: git tracks nothing in this directory"
                 ))
-                .hint("Name the files that the model may make in it."));
+                .hint("Name the files that the model may create in it."));
             }
             Some(place) if place.symlink_metadata().is_err() => {
-                app.output.remark(&format!("note: there is no file {path} yet; the model may make it"));
+                app.output.remark(&format!("note: file {path} does not exist yet; the model may create it"));
             }
             _ => {}
         }
@@ -348,13 +350,11 @@ fn proposer<'c>(app: &App, options: &Options, config: &Config, cast: &'c RoleBac
     match &options.model {
         Some(wanted) if cast.fell_back.is_some() => {
             let asked = &proposer.model;
-            app.output.remark(&format!(
-                "note: the fallback is asked with its own model {asked}, not with {wanted}"
-            ));
+            app.output.remark(&format!("note: the fallback uses its own model {asked}, not {wanted}"));
         }
         Some(wanted) if !is_asked(wanted) => {
             app.output.remark(&format!(
-                "note: nobody is asked with the model {wanted}: no role of this run is served by its provider"
+                "note: the model {wanted} is not used: its provider serves no role of this run"
             ));
         }
         Some(_) | None => {}
@@ -418,7 +418,7 @@ fn limit_parser() -> RangedI64ValueParser<u64> {
 fn definition_name(text: &str) -> Result<String, String> {
     match is_definition_name(text) {
         true => Ok(text.to_owned()),
-        false => Err("this is no plain name of a definition, such as `helper`".to_owned()),
+        false => Err("not a plain name of a definition, such as `helper`".to_owned()),
     }
 }
 

@@ -17,14 +17,14 @@ use crate::text::one_line;
 /// How long to wait between two looks at the ledger.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Show where a run stands, its artifacts with their digests, what is missing, who owes it, and what to do next
+/// Show a run's state, artifacts, missing inputs and next step
 ///
-/// With --watch, follow it: each new event is a line, until the run has ended or nobody goes on with it.
+/// With --watch, print each new event as a line until the run has ended or no process continues it.
 #[derive(Args)]
 pub(crate) struct Status {
-    /// The run's id or its beginning; without it the newest of this repository
+    /// The run's id or a prefix of it [default: newest run of this repository]
     run: Option<String>,
-    /// Follow the run; Ctrl-C ends the following, and nothing else
+    /// Follow the run; Ctrl-C stops only the following
     #[arg(long)]
     watch: bool,
 }
@@ -176,7 +176,7 @@ fn end(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitStatus, CommandEr
         format!("{} is {}. {}", status.run.run_id, status.state.name(), status.next)
     } else {
         let (run, state) = (&status.run.run_id, status.state.name());
-        format!("{run} is {state}, and nobody goes on with it. {}", status.next)
+        format!("{run} is {state}, and no process continues it. {}", status.next)
     };
     if app.output.is_json() {
         app.output.remark(&one_line(&said));

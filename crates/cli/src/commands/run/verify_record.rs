@@ -11,15 +11,15 @@ use crate::app::App;
 use crate::commands::run::{known, shared_sandbox, world};
 use crate::error::CommandError;
 
-/// Check everything that a run recorded, offline: events, digests, signatures, receipts, and the commit that landed
+/// Check a run's complete record offline
 ///
-/// Nothing is changed. A run that has not ended is checked as far as it has come. For example:
-/// `crucible run verify-record RUN --repo .`
+/// Checks events, digests, signatures, receipts and the commit that landed. Nothing is changed. An unfinished
+/// run is checked up to its current state. For example: `crucible run verify-record RUN --repo .`
 #[derive(Args)]
 pub(crate) struct VerifyRecord {
-    /// The run's id or its beginning
+    /// The run's id or a prefix of it
     run: String,
-    /// The repository with the commit, where it is not where the run was started
+    /// The repository with the commit [default: where the run was started]
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
 }
@@ -52,8 +52,8 @@ fn passed(check: &RecordCheck) -> String {
     let reached = check.reached.map_or("unknown", crucible_run::RunState::name);
     let commit = check.commit.as_ref().map_or_else(String::new, |commit| format!(", commit {commit}"));
     let held = match check.reached {
-        Some(state) if state.is_end() => format!("the record holds, and the run is {reached}"),
-        _ => format!("the record holds as far as the run has come ({reached})"),
+        Some(state) if state.is_end() => format!("the record is intact; the run is {reached}"),
+        _ => format!("the record is intact up to the run's state ({reached})"),
     };
     format!("{held}: {}, {}{commit}", counted(check.events, "event"), counted(check.files, "recorded file"))
 }

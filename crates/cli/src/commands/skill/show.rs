@@ -135,7 +135,7 @@ impl Story {
             );
             for gate in gates {
                 let word = if gate.passed { "passed" } else { "failed" };
-                line.push_str(&format!("\n    {} {word} in {} ms", gate.gate.as_str(), gate.duration_ms));
+                line.push_str(&format!("\n    {} {word} in {} ms", gate.gate, gate.duration_ms));
                 if let Some(log) = gate.log {
                     line.push_str(&format!(", log {log}"));
                 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use clap::Args;
 use crucible_forge::{
-    GateObstacle, SkillGateObserver, SkillGateOutcome, SkillName, SkillVerification, SkillVerified,
-    ToolsMissing, VerifyRequest, VerifyStepError, WorkspaceError,
+    GateObstacle, SkillGate, SkillGateObserver, SkillGateOutcome, SkillName, SkillVerification,
+    SkillVerified, ToolsMissing, VerifyRequest, VerifyStepError, WorkspaceError,
 };
-use crucible_ledger::{SkillGate, SkillStatus, VerificationLevel};
+use crucible_ledger::{SkillStatus, VerificationLevel};
 use crucible_model::{ExitStatus, Level, Verdict};
 use crucible_repo::{Omission, OmitReason};
 use serde_json::{Value, json};

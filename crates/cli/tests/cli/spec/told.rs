@@ -82,7 +82,7 @@ fn a_gh_that_prints_something_else_than_an_answer_is_told_from_one_that_prints_n
     std::fs::create_dir_all(&bin).unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     for (prints, told) in [
-        ("junk", "is no answer of GitHub's API; see with `gh --version`"),
+        ("junk", "is not a response of GitHub's API; check with `gh --version`"),
         ("", "`gh` printed nothing"),
         ("HTTP/2.0 200 OK\\r\\n\\r\\n[junk", "see what `gh api repos/acme/shop/issues/3` prints"),
     ] {

@@ -111,6 +111,9 @@ impl<'s> Walk<'s> {
                 paths.iter().any(|path| path.split('.').count() > 2 && path.starts_with("pathlib."));
             self.path_method(node, callee, arguments, unbound);
         }
+        if word == Some("write") && self.trees_are_about() && self.allows(Power::Write) {
+            self.writes_to(node, self.argument(arguments, 0, "file_or_filename"));
+        }
         self.visit(callee, place.of(if reads { Use::Read } else { Use::Callee }));
         self.visit(arguments, place.of(Use::Value));
     }

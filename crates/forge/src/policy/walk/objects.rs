@@ -28,6 +28,12 @@ impl<'s> Walk<'s> {
         if writes && !self.writes_in_tests(object) && self.report(node, Power::Write, text) == Seen::Finding {
             return;
         }
+        if !own
+            && self.writes_tree(text, object)
+            && self.report(node, Power::Write, "ElementTree.write") == Seen::Finding
+        {
+            return;
+        }
         if self.is_class_itself(object) && self.names.is_method(text) && place.stands != Use::Target {
             self.report(node, Power::Reflection, "a method without its object");
             return;
@@ -126,6 +132,12 @@ impl<'s> Walk<'s> {
             if words::connects(word) && self.report(node, Power::Network, word) == Seen::Finding {
                 return Seen::Finding;
             }
+            if word == "write"
+                && self.trees_are_about()
+                && self.report(node, Power::Write, "ElementTree.write") == Seen::Finding
+            {
+                return Seen::Finding;
+            }
             let writes = words::is_writer(word) || matches!(word, "open" | "replace");
             if writes && self.paths_are_about() && self.report(node, Power::Write, word) == Seen::Finding {
                 return Seen::Finding;
@@ -218,6 +230,17 @@ impl<'s> Walk<'s> {
     /// Whether an expression is a class of the file.
     fn is_class_itself(&self, object: Node<'_>) -> bool {
         object.kind() == "identifier" && self.names.is_class(self.source.of(object))
+    }
+
+    /// Whether a method may be that of an XML tree that writes a file.
+    fn writes_tree(&self, word: &str, object: Node<'_>) -> bool {
+        let is_stream = |path: &String| matches!(path.as_str(), "sys.stdout" | "sys.stderr");
+        word == "write" && self.trees_are_about() && !self.names.meanings(object).iter().any(is_stream)
+    }
+
+    /// Whether XML trees may be among the objects of this file.
+    pub(super) fn trees_are_about(&self) -> bool {
+        self.tests.is_none() && self.names.imports("xml.etree.ElementTree")
     }
 
     /// Whether paths may be among the objects of this file.

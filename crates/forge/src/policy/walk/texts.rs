@@ -13,8 +13,11 @@ impl<'s> Walk<'s> {
         if !(self.judged.contains(&node.start_byte()) && node.end_byte() <= self.judged.end) {
             match self.source.fold(node, &self.names) {
                 Some(text) => self.text(node, &text),
-                // As far as the host stands in it.
-                None => self.hosts(node, self.source.of(node)),
+                // As far as it stands in it.
+                None => {
+                    self.hosts(node, self.source.of(node));
+                    self.sql(node, self.source.of(node));
+                }
             }
         }
         self.inner(node, place);
@@ -42,6 +45,15 @@ impl<'s> Walk<'s> {
         }
         self.names_fixtures(node, text);
         self.hosts(node, text);
+        self.sql(node, text);
+    }
+
+    /// A database is read by its address alone: SQL that opens another one writes to it, or makes it.
+    fn sql(&mut self, node: Node<'s>, text: &str) {
+        let is_sql = self.tests.is_none() && self.names.imports("sqlite3");
+        if is_sql && words::opens_database(text) {
+            self.report(node, Power::Write, "SQL that opens another database");
+        }
     }
 
     fn hosts(&mut self, node: Node<'s>, text: &str) {

@@ -1,7 +1,7 @@
 //! Reads one loose object: a compressed file that begins with the object's kind and size.
 //!
-//! What always holds: the file is opened without waiting for a writer and is a regular one; its header is read before anything
-//! else, and no more bytes are inflated than it tells.
+//! Invariants: the file is opened without waiting for a writer and must be regular; its header is read first,
+//! and no more bytes are inflated than it states.
 
 use std::fs::File;
 use std::io::Read;
@@ -20,7 +20,7 @@ const MAX_HEADER: usize = 64;
 /// How much of the file is read at once.
 const AT_ONCE: usize = 8 << 10;
 
-/// How much memory is taken before the bytes are there.
+/// Initial buffer size.
 const FIRST: u64 = 1 << 20;
 
 /// Calls `visit` with the length of each file of a loose object.
@@ -38,7 +38,7 @@ pub(super) fn each(objects: &Path, mut visit: impl FnMut(u64)) -> Result<(), Unr
     Ok(())
 }
 
-/// An open loose object whose header was read.
+/// An open loose object with a parsed header.
 pub(super) struct Loose {
     kind: ObjectKind,
     pub(super) size: u64,
@@ -46,7 +46,7 @@ pub(super) struct Loose {
 }
 
 impl Loose {
-    /// Opens the object; nothing where this directory has no such file.
+    /// Opens the object; `None` if this directory has no such file.
     pub(super) fn open(objects: &Path, oid: &Oid) -> Result<Option<Self>, Unread> {
         let (fan, name) = oid.as_str().split_at(2);
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -82,7 +82,7 @@ impl Loose {
             return Err(Unread::TooLarge);
         }
         let mut bytes = Vec::with_capacity(usize::try_from(self.size.min(FIRST)).unwrap_or_default());
-        // One byte more than there should be tells an object that is longer than it says.
+        // One extra byte reveals an object longer than its header states.
         let most = self.size.saturating_add(1);
         self.rest.take(most).read_to_end(&mut bytes).map_err(|_| Unread::AskGit)?;
         if bytes.len() as u64 == self.size {

@@ -45,11 +45,11 @@ const MAX_DEPTH: usize = 5;
 pub(crate) enum Unread {
     /// It is not there, or in a form that only git reads.
     AskGit,
-    /// It is larger than the caller takes.
+    /// It exceeds the caller's limit.
     TooLarge,
     /// What is stored under this name is something else.
     Damaged(Oid),
-    /// A pipe stands where a file should be. git would wait for somebody to write to it.
+    /// A pipe is in the place of a file. git would wait for a writer.
     Pipe(PathBuf),
 }
 
@@ -60,7 +60,7 @@ pub(super) fn refuse_pipe(path: &Path) -> Result<(), RepoError> {
 
 /// The error of a pipe in place of one of git's files.
 pub(super) fn pipe(path: &Path) -> RepoError {
-    let why = "it is a pipe, to which nobody may ever write; put git's file back";
+    let why = "it is a pipe; restore git's file";
     RepoError::io("read", path, std::io::Error::other(why))
 }
 
@@ -68,7 +68,7 @@ pub(super) fn is_pipe(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo())
 }
 
-/// An object whose bytes have the name that was asked for.
+/// An object whose bytes match the requested name.
 #[derive(Debug)]
 pub(crate) struct Object {
     pub(crate) kind: ObjectKind,
@@ -100,7 +100,7 @@ impl Places {
 }
 
 impl Store {
-    /// The store whose own directory of objects is `objects`. Nothing is opened yet.
+    /// Creates a store for the object directory `objects`. Nothing is opened yet.
     pub(crate) fn new(hash: HashKind, objects: PathBuf) -> Self {
         Self { hash, objects, places: Mutex::default() }
     }
@@ -138,7 +138,7 @@ impl Store {
     }
 }
 
-/// When the packs that a reader knows were listed.
+/// When the packs known to a reader were listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Listed {
     /// By an earlier reader; there may be others by now.
@@ -193,7 +193,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The size of an object in bytes, as its header tells.
+    /// Returns the size of an object in bytes, from its header.
     pub(crate) fn size(&mut self, oid: &Oid) -> Result<u64, Unread> {
         let id = self.id(oid)?;
         loop {
@@ -217,7 +217,7 @@ impl Reader<'_> {
     fn object_here(&mut self, id: &ObjectId, oid: &Oid, limit: u64) -> Result<Object, Option<Unread>> {
         let places = Arc::clone(&self.places);
         let mut problem = None;
-        // A copy that cannot be read is passed over for a good one, as git does; without one git is asked about it.
+        // An unreadable copy is skipped for a good one, as in git; without one, git is asked.
         let note = |new: Unread, problem: &mut Option<Unread>| match (&*problem, &new) {
             (Some(Unread::AskGit), Unread::Damaged(_)) | (Some(Unread::Pipe(_)), _) => {}
             _ => *problem = Some(new),
@@ -294,7 +294,7 @@ fn with_alternates(objects: &Path) -> Result<Vec<PathBuf>, Unread> {
     let mut directories = Vec::new();
     let mut left = vec![(objects.to_owned(), 0)];
     while let Some((directory, depth)) = left.pop() {
-        // git leaves out what is not there, and what it has already.
+        // git omits missing and duplicate ones.
         let Ok(real) = fs::canonicalize(&directory) else { continue };
         if !seen.insert(real) {
             continue;
@@ -320,7 +320,7 @@ fn with_alternates(objects: &Path) -> Result<Vec<PathBuf>, Unread> {
     Ok(directories)
 }
 
-/// Whether nothing is there, not even a directory on the way.
+/// Returns whether the path or a parent directory does not exist.
 pub(super) fn is_absent(error: &FsError) -> bool {
     error.is_not_found()
 }

@@ -21,16 +21,16 @@ use super::{HashKind, Object, ObjectKind, Unread, is_pipe};
 /// The most memory for the buffers of one delta, in bytes: two contents and the instructions of the chain.
 const MAX_DELTA_MEMORY: usize = 64 << 20;
 
-/// The longest chain of deltas. git makes chains of 50, and of 250 when asked to try hard.
+/// Maximum length of a delta chain. git creates chains of 50, and of 250 with aggressive settings.
 const MAX_CHAIN: u32 = 512;
 
 /// How many bytes a reader copies for deltas at most.
 const MAX_COPIED: u64 = 32 << 30;
 
-/// The two sizes at the beginning of a delta take at most so many bytes.
+/// Maximum bytes of the two sizes at the start of a delta.
 const DELTA_HEADER: usize = 20;
 
-/// What a reader decodes with, and what it has spent on deltas.
+/// A reader's decoder, and its use of delta memory.
 pub(super) struct Decoder {
     inflate: gix_zlib::Inflate,
     /// Inflates the beginning of a delta.
@@ -47,7 +47,7 @@ impl Decoder {
 /// A pack with its index.
 pub(super) struct Pack {
     index: gix_pack::index::File,
-    /// Mapped when the first object is read; nothing where that failed.
+    /// Mapped on the first read; an inner `None` if that failed.
     data: OnceLock<Option<gix_pack::data::File>>,
     path: PathBuf,
 }
@@ -58,8 +58,8 @@ impl std::fmt::Debug for Pack {
     }
 }
 
-/// Opens the indexes of the packs in a directory of objects. One that cannot be read is passed over: what only it has is asked of git. Returns a
-/// pipe that stands in place of one.
+/// Opens the pack indexes of an object directory. Unreadable ones are skipped: git is asked for their
+/// objects. Returns a pipe in the place of one.
 pub(super) fn list(
     objects: &Path,
     hash: HashKind,
@@ -149,7 +149,7 @@ impl Pack {
         let mut bytes = Vec::new();
         data.decode_entry(entry.clone(), &mut bytes, inflate, &in_pack, &mut Never)
             .map_err(|_| Unread::AskGit)?;
-        // What was taken is what each step may have copied.
+        // The limit covers what each step may have copied.
         decoder.copied += bytes.capacity() as u64 * u64::from(length);
         if bytes.len() as u64 != size {
             return Err(Unread::AskGit);
@@ -158,7 +158,7 @@ impl Pack {
         Ok(Object { kind, bytes })
     }
 
-    /// The kind at the end of a chain of deltas, and its length.
+    /// Returns the kind at the end of a delta chain, and its length.
     fn chain(&self, entry: &Entry) -> Result<(ObjectKind, u32), Unread> {
         let data = self.data().ok_or(Unread::AskGit)?;
         let mut at = entry.clone();
@@ -194,7 +194,7 @@ fn is_file(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|meta| meta.is_file())
 }
 
-/// A number of seven bits a byte, the low ones first, and what follows it.
+/// Parses a number of seven bits per byte, low bits first, and returns the rest.
 fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut number = 0;
     for (at, byte) in bytes.iter().enumerate().take(9) {

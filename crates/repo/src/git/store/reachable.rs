@@ -1,7 +1,7 @@
-//! Walks history: every object that commits and tags lead to.
+//! Walks history: every object reachable from commits and tags.
 //!
-//! What always holds: the walk is not recursive, reads an object once, and ends at a number of objects. Contents of files are named and
-//! not read. The parents of a shallow commit are not looked for.
+//! Invariants: the walk is not recursive, reads an object once, and ends at a maximum number of objects. File
+//! contents are named but not read. Parents of a shallow commit are not searched.
 
 use std::collections::HashSet;
 
@@ -17,8 +17,8 @@ use crate::snapshot::SecretCheck;
 const MAX_PATHS: usize = 64 << 20;
 
 impl Reader<'_> {
-    /// The objects that `starts` lead to, but for files and directories whose path holds secrets. More than `most` are
-    /// [`Unread::TooLarge`].
+    /// Returns the objects reachable from `starts`, except files and directories with a secret path. More
+    /// than `most` give [`Unread::TooLarge`].
     pub(crate) fn reachable(
         &mut self,
         starts: &[Oid],
@@ -93,7 +93,7 @@ struct Found {
 }
 
 impl Found {
-    /// Takes note of an object; tells whether it is new.
+    /// Records an object; returns whether it is new.
     fn add(&mut self, oid: &Oid) -> Result<bool, Unread> {
         if !self.seen.insert(oid.clone()) {
             return Ok(false);
@@ -101,7 +101,7 @@ impl Found {
         if self.seen.len() as u64 > self.most { Err(Unread::TooLarge) } else { Ok(true) }
     }
 
-    /// Lets a tree be walked that was not seen yet.
+    /// Queues a tree that was not seen yet.
     fn queue(&mut self, tree: Oid, path: Vec<u8>, left: &mut Vec<(Oid, Vec<u8>)>) -> Result<(), Unread> {
         if self.add(&tree)? {
             self.room = self.room.checked_sub(path.len()).ok_or(Unread::TooLarge)?;

@@ -1,4 +1,4 @@
-//! The store on repositories that real git made, and on packs and indexes that somebody broke.
+//! Tests of the store on repositories made by git, and on corrupted packs and indexes.
 
 #![expect(clippy::disallowed_methods, reason = "the tests break files by hand")]
 
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::index_file;
 
-/// A repository whose objects all lie in one pack, many of them as deltas.
+/// Returns a repository with all objects in one pack, many of them as deltas.
 fn packed() -> TestRepo {
     let repo = RepoBuilder::new().files([("a", "1"), ("dir/b", "2")]).build();
     for round in 0..20 {
@@ -35,7 +35,7 @@ fn objects(repo: &TestRepo) -> PathBuf {
     repo.path().join(".git/objects")
 }
 
-/// The pack and its index in a directory of objects of their own.
+/// Copies the pack and its index into a separate object directory.
 fn copy_of(repo: &TestRepo) -> (tempfile::TempDir, PathBuf, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let pack = dir.path().join("pack");
@@ -193,7 +193,7 @@ fn alternates_in_a_circle_end() {
     assert!(Store::new(HashKind::Sha1, objects(&repo)).reader(None).is_err());
 }
 
-/// A repository with an index in a later version, and what git lists of it.
+/// Returns a repository with an index of a later version, and git's listing.
 fn index_of(version: &str) -> Vec<u8> {
     let repo = RepoBuilder::new()
         .files([("a", "1"), ("dir/b", "2"), ("dir/bc/d", "3"), ("e", "4")])
@@ -237,7 +237,7 @@ mod properties {
         ProptestConfig::with_cases(crucible_testkit::expensive_cases())
     }
 
-    /// Whatever is in a pack and its index: what is read has its name, and nothing panics.
+    /// Corrupted packs and indexes: whatever is read matches its name, and nothing panics.
     #[test]
     fn broken_packs_are_read_right_or_not_at_all() {
         let repo = packed();

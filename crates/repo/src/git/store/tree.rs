@@ -1,8 +1,8 @@
-//! Walks trees: a path in a tree, all files of a tree, what differs between two trees.
+//! Walks trees: a path in a tree, all files of a tree, the differences of two trees.
 //!
-//! What always holds: a tree whose entries are not as git writes them (unsorted, doubled, without a name) is left to git. A walk
-//! holds one tree for each level, is not recursive, and ends at a number of bytes of names: a tree of a few kilobytes can stand for
-//! more files than any machine holds.
+//! Invariants: a malformed tree (unsorted, duplicate or empty names) is left to git. A walk holds one tree
+//! per level, is not recursive, and ends at a maximum number of bytes of names, because a few kilobytes of
+//! trees can expand to more files than any machine holds.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ pub(crate) struct Difference {
     pub(crate) new: Option<Found>,
 }
 
-/// One entry as its tree holds it.
+/// An entry of a tree.
 #[derive(Clone, Copy)]
 pub(super) struct Entry<'a> {
     pub(super) mode: TreeMode,
@@ -70,7 +70,7 @@ pub(crate) struct KnownTrees {
 }
 
 impl Reader<'_> {
-    /// The tree of a commit, or the tree itself. Whether it exists is asked, too.
+    /// Returns the tree of a commit, or the tree itself, after checking that it exists.
     pub(crate) fn tree_of(&mut self, oid: &Oid) -> Result<Oid, Unread> {
         let object = self.object(oid, MAX_TREE).map_err(left_to_git)?;
         let tree = match object.kind {
@@ -85,13 +85,13 @@ impl Reader<'_> {
         self.tree(&tree).map(|_| tree)
     }
 
-    /// The tree of a commit, and of nothing else.
+    /// Returns the tree of a commit only.
     pub(crate) fn tree_of_commit(&mut self, commit: &Oid) -> Result<Oid, Unread> {
         let tree = self.tree_of(commit)?;
         if tree == *commit { Err(Unread::AskGit) } else { Ok(tree) }
     }
 
-    /// What stands at `path` below the tree `root`; `known` keeps the trees on the way.
+    /// Returns the entry at `path` below the tree `root`; `known` caches trees.
     pub(crate) fn find(
         &mut self,
         root: &Oid,
@@ -240,7 +240,7 @@ impl Tree {
         })
     }
 
-    /// Whether every byte belongs to an entry, and they stand as git sorts them, each name once.
+    /// Returns whether every byte belongs to an entry, in git's order and without duplicates.
     fn is_sane(&self) -> bool {
         let mut offset = 0;
         let mut last: Option<Entry<'_>> = None;
@@ -256,13 +256,13 @@ impl Tree {
     }
 }
 
-/// The order of names, in which that of a directory ends with a slash.
+/// Compares names in git's order, in which a directory's name ends with a slash.
 fn order(a: Entry<'_>, b: Entry<'_>) -> Ordering {
     let ended = |entry: Entry<'_>| (entry.mode == TreeMode::Tree).then_some(b'/');
     a.name.iter().copied().chain(ended(a)).cmp(b.name.iter().copied().chain(ended(b)))
 }
 
-/// `mode SP name NUL id` at `offset`, and where the next entry begins.
+/// Parses `mode SP name NUL id` at `offset`; returns the start of the next entry.
 fn parse(bytes: &[u8], offset: usize, hash_len: usize) -> Option<(Entry<'_>, usize)> {
     let rest = bytes.get(offset..)?;
     let space = rest.iter().take(8).position(|byte| *byte == b' ')?;

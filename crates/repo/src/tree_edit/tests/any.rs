@@ -12,7 +12,7 @@ mod properties {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(expensive_cases()))]
 
-        /// Any set of edits over a few names: either all stand, or nothing changed at all.
+        /// Any set of edits over a few names: all are applied, or nothing changes.
         #[test]
         fn any_edits_change_all_of_their_files_or_none(
             files in prop::collection::btree_map("[ab]{1,2}", "[xy\r\n]{0,3}", 0..5),
@@ -20,7 +20,7 @@ mod properties {
         ) {
             let desk = Desk::new(&[]);
             files.iter().for_each(|(path, content)| desk.put(path, content));
-            // Half of the edits know the file as it is.
+            // Half of the edits have the current digest.
             let edits: Vec<TreeEdit> = edits
                 .iter()
                 .map(|(path, guess, after, knows)| {

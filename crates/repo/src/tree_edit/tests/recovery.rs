@@ -1,4 +1,5 @@
-//! What a killed process left, and what somebody did to it before the next one came: tidied up, moved directories, went on with files.
+//! Tests of recovery after a kill, with foreign changes before it: removed files, moved directories, further
+//! edits.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -25,7 +26,8 @@ fn dies(desk: &Desk, renaming: Renaming, edits: &[TreeEdit], step: u32) -> bool 
     catch_unwind(run).is_err()
 }
 
-/// Dies at each step in turn, in a fresh place and on both kinds of file systems, with somebody to look at what is left there.
+/// Kills the child at each step in turn, in a new directory and on both kinds of file systems, and calls
+/// `look` on the result.
 fn at_each_step(mut look: impl FnMut(&Desk, Renaming, u32)) {
     for renaming in [Renaming::Full, Renaming::Plain] {
         for step in 0.. {
@@ -39,7 +41,7 @@ fn at_each_step(mut look: impl FnMut(&Desk, Renaming, u32)) {
     }
 }
 
-/// What the story makes of a file.
+/// Computes the new content of a file in the scenario.
 fn story_again(claim: &ClaimedEdit, old: Option<&[u8]>) -> Option<Vec<u8>> {
     assert_eq!(old.map(Digest::of), claim.before, "{claim:?}");
     story().into_iter().find(|edit| edit.path == claim.path)?.after
@@ -63,7 +65,7 @@ fn both_ends() -> [BTreeMap<String, String>; 2] {
     [before, desk.tree()]
 }
 
-/// Every file is as it was or as it is to be, all of them the same, but for those that are told.
+/// Checks that all files have the old content or all have the new one, except the reported ones.
 fn assert_told(desk: &Desk, told: &RecoveredEdit, at: &str) {
     let is_finished = told.outcome == EditRecovery::Finished;
     for edit in story() {
@@ -86,7 +88,7 @@ fn whoever_removes_what_lies_beside_the_files_leaves_no_change_half_made() {
     let mut ends = [0, 0];
     at_each_step(|desk, renaming, step| {
         for path in beside(desk) {
-            // What the change set aside is the only copy of a file, and whoever removes that removed the file.
+            // The old content set aside is the only copy of a file; removing it removes the file.
             if path.extension().is_none_or(|end| end != "old") {
                 std::fs::remove_file(path).unwrap();
             }
@@ -133,8 +135,8 @@ fn a_change_that_can_go_neither_way_stays_on_record_and_names_what_is_in_it() {
         }
     };
     let desk = fresh();
-    refused(&desk, "what the other files were to become");
-    // Somebody who knows what belongs there goes on.
+    refused(&desk, "the new content of the other files");
+    // A caller that knows the content continues.
     let remade = |_: &ClaimedEdit, _: Option<&[u8]>| Some(b"new".to_vec());
     let told = recover_tree_edit_remaking(&desk.root(), &ours(&desk.journal()), &remade).unwrap();
     assert_eq!((told.outcome, told.went_on), (EditRecovery::Finished, Vec::new()));
@@ -145,7 +147,7 @@ fn a_change_that_can_go_neither_way_stays_on_record_and_names_what_is_in_it() {
     let wrong = |_: &ClaimedEdit, _: Option<&[u8]>| Some(b"newer".to_vec());
     let told = recover_tree_edit_remaking(&desk.root(), &ours(&desk.journal()), &wrong);
     assert!(matches!(told, Err(TreeEditError::NotTakenBack { .. })), "{told:?}");
-    // Another file that changed meanwhile leaves no way forward, until the one that was changed is as it was.
+    // Another changed file prevents finishing, until the changed one is restored.
     let desk = fresh();
     desk.put("b.txt", "mine");
     refused(&desk, "b.txt changed meanwhile");
@@ -202,14 +204,14 @@ fn a_file_that_somebody_went_on_with_is_named() {
     at_each_step(|desk, renaming, step| {
         let at = format!("{renaming:?}, step {step}");
         let path: RepoPath = "src/run.sh".parse().unwrap();
-        // Where it was set aside on the way, somebody puts theirs in its place.
+        // If it was set aside, a foreign file is put in its place.
         desk.put(path.as_str(), "mine");
         if !desk.journal().exists() {
             return;
         }
         let told = match recovered(desk, renaming) {
             Ok(told) => told,
-            // The other files are back, and the old content of this one is nowhere but beside it.
+            // The other files are restored, and this one's old content is only beside it.
             Err(TreeEditError::NotTakenBack { paths, .. }) => {
                 assert_eq!(paths, ["src/run.sh"], "{at}");
                 assert!(desk.journal().exists());
@@ -250,7 +252,8 @@ fn what_is_under_way_is_told_without_a_change() {
 fn a_directory_that_the_change_was_to_make_may_be_missing() {
     let desk = story_desk();
     let before = desk.tree();
-    // All four staged, none swapped; then it was given up, and the next process died after it had taken the new directory away.
+    // All four staged, none exchanged; the change was abandoned, and the next process died after removing the
+    // new directory.
     assert!(dies(&desk, Renaming::Full, &story(), 7));
     let record = std::fs::read_to_string(desk.journal()).unwrap().replace("\"ready\"", "\"given_up\"");
     std::fs::write(desk.journal(), record).unwrap();

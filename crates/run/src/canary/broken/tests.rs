@@ -1,4 +1,4 @@
-//! Tests of the choice of files and of what is written into them.
+//! Tests of the choice of files and of their broken content.
 
 #![expect(clippy::disallowed_methods, reason = "a test runs interpreters on what is written")]
 
@@ -79,7 +79,7 @@ fn broken_line_is_where_the_program_begins() {
     assert_eq!(broken("a.php", "<h1></h1>"), None);
 }
 
-/// Whether a program refuses a file with the broken line; nothing where it is not installed.
+/// Whether a program refuses a file with the broken line; `None` if it is not installed.
 fn refuses(program: &[&str], name: &str, content: &str) -> Option<bool> {
     let room = tempfile::tempdir().unwrap();
     let place = room.path().join(name);

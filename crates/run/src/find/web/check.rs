@@ -25,11 +25,11 @@ const SECRET: Code = Code::new("find-web-secret");
 /// How much of a value is shown in a finding.
 const SHOWN: usize = 80;
 
-/// Reads `artifacts/find_web.json` and judges it by the guardrails at the instant `now`.
+/// Parses `artifacts/find_web.json` and checks it against the guardrails at the time `now`.
 ///
 /// # Errors
 ///
-/// The verdict, where it refuses the document; every problem is named, but for those of its form, of which the first is.
+/// The verdict if it refuses the document. It names every problem, but only the first error of form.
 pub fn check_web(bytes: &[u8], guardrails: &Guardrails, now: Timestamp) -> Result<FindWeb, Verdict> {
     let FindMode::ResolverPlusWeb(limits) = &guardrails.find_mode else {
         let hint = "The guardrails say resolver_only: remove the file, or start a run with find.find_mode = \"resolver_plus_web\".";
@@ -63,7 +63,7 @@ impl Judge {
         self.verdict.push(Finding::error(code, subject, hint));
     }
 
-    /// The entries that are names of hosts; the others are told.
+    /// Returns the entries that are host names; the others are reported.
     fn domains(&mut self, entries: &[String], list: &str) -> Vec<Domain> {
         let mut domains = Vec::new();
         for entry in entries {
@@ -71,7 +71,7 @@ impl Judge {
                 Ok(domain) => domains.push(domain),
                 Err(error) => {
                     let subject = format!("{list}: {}", short_line(entry, SHOWN));
-                    self.refuse(DOMAIN_INVALID, subject, format!("Name hosts alone: {error}."));
+                    self.refuse(DOMAIN_INVALID, subject, format!("Name hosts only: {error}."));
                 }
             }
         }
@@ -82,7 +82,7 @@ impl Judge {
     fn constraints(&mut self, written: &Written, own: &[Domain], limits: &WebLimits, allowed: &[Domain]) {
         for domain in own {
             if !allowed.iter().any(|wider| wider.covers(domain)) {
-                let hint = "Leave it out: the guardrails do not allow it.";
+                let hint = "Remove it; the guardrails do not allow it.";
                 self.refuse(CONSTRAINTS, format!("constraints.allow_domains: {domain}"), hint);
             }
         }
@@ -92,7 +92,7 @@ impl Judge {
         ] {
             if stated > limit {
                 let subject = format!("constraints.{key}: {stated}");
-                self.refuse(CONSTRAINTS, subject, format!("The guardrails allow {limit} at the most."));
+                self.refuse(CONSTRAINTS, subject, format!("The guardrails allow at most {limit}."));
             }
         }
     }
@@ -106,7 +106,7 @@ impl Judge {
         }
     }
 
-    /// A result that is fit to be shown; nothing where it is not, which is told.
+    /// Returns a result that may be shown; otherwise reports why not.
     fn result(
         &mut self,
         number: usize,
@@ -151,7 +151,7 @@ impl Judge {
         };
         for (list, name) in [(allowed, "the guardrails allow"), (own, "its own constraints allow")] {
             if !list.iter().any(|domain| domain.covers(&host)) {
-                let hint = format!("Leave the result out: this is no host that {name}.");
+                let hint = format!("Remove the result: its host is not one that {name}.");
                 return self.refuse(DOMAIN, format!("{place}: {host}"), hint);
             }
         }
@@ -165,7 +165,7 @@ impl Judge {
         };
         if instant > self.now {
             let hint = format!(
-                "It is {} now: set the clock right, or tell when the page was really fetched.",
+                "It is {} now; correct the clock, or write when the page was actually fetched.",
                 self.now
             );
             self.refuse(INSTANT, subject(), hint);
@@ -173,17 +173,17 @@ impl Judge {
         Some(instant)
     }
 
-    /// What is quoted says something that a reader can see, and holds no secret.
+    /// Checks that a quotation is visible text without a secret.
     fn text(&mut self, place: String, text: &str) {
         let hidden = |c: char| is_hidden(c) && !matches!(c, '\n' | '\r' | '\t');
         if says_nothing(text) {
-            self.refuse(TEXT, place, "Say something here, or leave the result out.");
+            self.refuse(TEXT, place, "Fill in this field, or remove the result.");
         } else if let Some(c) = text.chars().find(|c| hidden(*c)) {
             let subject = format!("{place}: {}", c.escape_unicode());
-            self.refuse(TEXT, subject, "Take out the characters that nobody sees.");
+            self.refuse(TEXT, subject, "Remove the invisible characters.");
         } else if let Some(found) = Scanner::builtin().scan(text.as_bytes()).first() {
             let subject = format!("{place}: {}", found.rule);
-            self.refuse(SECRET, subject, "Take out what looks like a secret: the text is kept and shown.");
+            self.refuse(SECRET, subject, "Remove what looks like a secret; the text is stored and shown.");
         }
     }
 }
@@ -206,17 +206,17 @@ fn misfit(kind: LocatorKind, value: &str) -> Option<&'static str> {
         LocatorKind::Offset => number(value).is_some(),
     };
     let form = match kind {
-        LocatorKind::Heading => "takes the heading's text, on one line",
-        LocatorKind::Anchor => "takes a name without spaces",
+        LocatorKind::Heading => "must have the heading's text, on one line",
+        LocatorKind::Anchor => "must have a name without spaces",
         LocatorKind::LineRange => {
-            "takes a line from 1 on, or the first and the last joined by `-`, such as 12-30"
+            "must have a line from 1, or the first and last line joined by `-`, such as 12-30"
         }
-        LocatorKind::Offset => "takes a whole number",
+        LocatorKind::Offset => "must have a whole number",
     };
     (!fits).then_some(form)
 }
 
-/// Whether the date and the time are written out as RFC 3339 asks, in UTC; what they name is the parser's to judge.
+/// Returns whether date and time are complete RFC 3339 in UTC; the parser checks their values.
 fn is_rfc_3339(text: &str) -> bool {
     let shape = |byte: u8| if byte.is_ascii_digit() { b'0' } else { byte };
     let whole = text.split('.').next().unwrap_or_default().trim_end_matches('Z');

@@ -17,45 +17,45 @@ const MOST_URL: usize = 2048;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Domain(String);
 
-/// Why a text is no host's name, or an address is not taken.
+/// Why a text is not a host name, or an address is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DomainError {
     /// It is empty or longer than a name can be.
-    #[error("a host's name has 1 to 253 characters")]
+    #[error("a host name must have 1 to 253 characters")]
     Length,
     /// It is not ASCII.
-    #[error("a host's name is ASCII; write an international one in its xn-- form")]
+    #[error("a host name must be ASCII; write an international name in its xn-- form")]
     NotAscii,
     /// It ends with a dot.
-    #[error("a host's name is written without a final dot")]
+    #[error("a host name must not end with a dot")]
     FinalDot,
     /// It has one label.
-    #[error("a host's name has at least two parts, such as docs.example")]
+    #[error("a host name needs at least two parts, such as docs.example")]
     OneLabel,
     /// A part of it is none.
     #[error(
-        "a part of a host's name has 1 to 63 of a-z, 0-9 and `-`, with no `-` at its ends; hosts below are meant without a `*`"
+        "each part of a host name must have 1 to 63 of a-z, 0-9 and `-`, without `-` at its ends; subdomains are included without `*`"
     )]
     Label,
     /// It is a number.
-    #[error("an IP address is no host's name")]
+    #[error("an IP address is not a host name")]
     Address,
     /// The address is not of the web, or not encrypted.
-    #[error("only addresses that begin with https:// are taken")]
+    #[error("an address must begin with https://")]
     Scheme,
     /// The address is too long.
-    #[error("an address has at most {MOST_URL} bytes")]
+    #[error("an address must have at most {MOST_URL} bytes")]
     Long,
-    /// A character stands in it that has no place there.
+    /// It has an invalid character.
     #[error(
-        "an address holds no spaces, backslashes, quotes, brackets and characters beyond ASCII; escape them with %"
+        "an address must not hold spaces, backslashes, quotes, brackets or non-ASCII characters; percent-encode them"
     )]
     Character,
     /// It names a user.
-    #[error("an address names no user and no password")]
+    #[error("an address must not contain a user or password")]
     User,
     /// It names a port.
-    #[error("an address names no port")]
+    #[error("an address must not contain a port")]
     Port,
 }
 
@@ -117,7 +117,7 @@ impl FromStr for Domain {
         if !name.split('.').all(fits) {
             return Err(DomainError::Label);
         }
-        // Browsers take a name for an IPv4 address when its last part is a number, decimal or hexadecimal.
+        // Browsers treat a name as an IPv4 address if its last part is a decimal or hexadecimal number.
         let last = name.rsplit('.').next().unwrap_or_default();
         let hexadecimal =
             last.strip_prefix("0x").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
@@ -137,7 +137,7 @@ impl fmt::Display for Domain {
     }
 }
 
-/// What stands between `https://` and the path, where it is a host alone.
+/// Returns the text between `https://` and the path, if it is a host alone.
 fn authority(url: &str) -> Result<&str, DomainError> {
     if url.len() > MOST_URL {
         return Err(DomainError::Long);
@@ -165,7 +165,7 @@ fn authority(url: &str) -> Result<&str, DomainError> {
     Ok(authority)
 }
 
-/// The characters of RFC 3986, without the brackets that only stand around IP addresses.
+/// The characters of RFC 3986, without the brackets of IP addresses.
 fn stands_in_a_url(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~:/?#@!$&'()*+,;=%".contains(&byte)
 }

@@ -1,7 +1,8 @@
-//! `artifacts/find_web.json` (seed 003 E): pages that a researcher fetched, read strictly and judged against the guardrails.
+//! `artifacts/find_web.json` (seed 003 E): pages that a researcher fetched, strictly parsed and checked
+//! against the guardrails.
 //!
-//! Crucible fetches nothing. What is quoted is somebody else's text ([`crucible_model::Untrusted`]); what is accepted was
-//! allowed by the operator, is bounded, and holds no secret.
+//! Crucible fetches nothing. Quotations are untrusted text ([`crucible_model::Untrusted`]). Accepted results
+//! are allowed by the operator, bounded, and free of secrets.
 
 mod check;
 mod domain;
@@ -25,9 +26,9 @@ pub struct FindWeb {
 /// Limits of a research: those of the guardrails, or tighter ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebConstraints {
-    /// Hosts that pages come from, each with those below it.
+    /// Hosts of the pages, each with its subdomains.
     pub allow_domains: Vec<Domain>,
-    /// Searches at the most. How many there were is the researcher's word: the document lists none.
+    /// Maximum number of searches. The researcher states how many there were; the document lists none.
     pub max_queries: u64,
     /// Different pages at the most.
     pub max_pages: u64,
@@ -46,7 +47,7 @@ pub struct WebResult {
     pub excerpt: Untrusted,
     /// Why it matters, in the researcher's words.
     pub why_relevant: Untrusted,
-    /// What speaks against relying on it, in the researcher's words.
+    /// Reasons against relying on it, in the researcher's words.
     pub risk_flags: Vec<Untrusted>,
 }
 

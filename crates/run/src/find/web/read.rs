@@ -22,7 +22,7 @@ const MOST_EXCERPT: usize = 4000;
 pub enum LocatorKind {
     /// The text of a heading.
     Heading,
-    /// The name behind the `#` of an address.
+    /// The fragment of an address, after `#`.
     Anchor,
     /// A line, or the first and the last line joined by `-`, counted from 1.
     LineRange,
@@ -51,7 +51,7 @@ impl LocatorKind {
     }
 }
 
-/// The document as it was written: of the right form, and judged in nothing else.
+/// The parsed document; only its form has been checked.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) allow_domains: Vec<String>,
@@ -72,10 +72,10 @@ pub(super) struct WrittenResult {
     pub(super) risk_flags: Vec<String>,
 }
 
-/// Reads the document, or tells what is wrong with its form.
+/// Parses the document, or describes the error of form.
 pub(super) fn read(bytes: &[u8]) -> Result<Written, String> {
     if bytes.len() > MAX_FIND_WEB {
-        return Err(format!("it has {} bytes, at most {MAX_FIND_WEB} are read", bytes.len()));
+        return Err(format!("it has {} bytes; the limit is {MAX_FIND_WEB}", bytes.len()));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
     strict_json::read(text, MAX_FIND_WEB, document).map_err(|fault| fault.to_string())
@@ -114,5 +114,5 @@ fn result(value: Value, place: String) -> Result<WrittenResult, Misfit> {
 
 fn count(fields: &mut Fields, key: &'static str) -> Result<u64, Misfit> {
     let number = fields.whole(key)?;
-    u64::try_from(number).map_err(|_| Misfit::new(&format!("`{key}`"), "is no number of things"))
+    u64::try_from(number).map_err(|_| Misfit::new(&format!("`{key}`"), "is not a count"))
 }

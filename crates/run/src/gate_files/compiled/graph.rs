@@ -1,7 +1,7 @@
-//! What a gate builds and runs: the commands that it comes to, along the rules of makefiles and through scripts.
+//! What a gate builds and runs: its commands, followed through makefile rules and scripts.
 //!
-//! First the goals of the gate are followed, then every other goal of the makefiles, to tell what is built for more than tests. A target is
-//! followed once in each of the two; no walk recurses.
+//! The goals of the gate are followed first, then every other goal of the makefiles, to see what is also
+//! built for purposes other than tests. A target is followed once in each pass; nothing recurses.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,7 +11,7 @@ use super::super::{GLOB, INTERPRETERS, QUIET, file_name};
 use super::shell::{Compilation, JAVA, Output, commands, compilation, from_program, java_class};
 use super::{SourceTree, ends_of, is_object, is_source};
 
-/// Programs that look at what another one printed.
+/// Programs that examine the output of another one.
 const COMPARERS: [&str; 12] =
     ["[", "[[", "awk", "cmp", "comm", "diff", "egrep", "fgrep", "grep", "sed", "sort", "test"];
 /// Programs that do something to a file and do not run it.
@@ -22,11 +22,11 @@ const TOOLS: [&str; 24] = [
 /// Variables that name a compiler, and a name by which it is known. A makefile may call it anything, as `winegcc` for one platform.
 const COMPILERS: [(&str, &str); 5] =
     [("AR", "ar"), ("CC", "cc"), ("CPP", "cc"), ("CXX", "c++"), ("LD", "ld")];
-/// How many commands and targets are followed; what comes behind says nothing.
+/// Maximum number of commands and targets that are followed.
 const MAX_STEPS: usize = 20_000;
 /// The longest name of a target that is followed, in bytes.
 const MAX_TARGET: usize = 512;
-/// How deep `sh -c` is looked into.
+/// Maximum nesting of `sh -c` that is parsed.
 const MAX_NESTED: usize = 4;
 
 /// A text of commands that is followed.
@@ -47,7 +47,7 @@ pub(super) struct Graph {
     pub(super) runs: Vec<Run>,
 }
 
-/// One command that builds something, or what make does without one.
+/// A command that builds something, or make's built-in rule without one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) inputs: Vec<String>,
@@ -55,16 +55,16 @@ pub(super) struct Step {
     pub(super) directory: String,
     pub(super) is_object: bool,
     pub(super) is_package: bool,
-    /// Whether a goal that tests nothing comes to it.
+    /// Whether a goal that tests nothing reaches it.
     pub(super) is_elsewhere: bool,
 }
 
-/// Whose business the end of a program is.
+/// What the exit of a program decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RunKind {
     /// Its exit code is the verdict.
     Own,
-    /// Another program looks at what it prints.
+    /// Another program examines its output.
     Watched,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Whether this runs what a step builds.
+    /// Returns whether this runs what a step builds.
     pub(super) fn is_of(&self, step: &Step) -> bool {
         if self.is_class || step.output == JAVA {
             return self.is_class && step.output == JAVA;
@@ -99,7 +99,7 @@ impl Run {
     }
 }
 
-/// A rule with what its variables stand for.
+/// A rule with its variables expanded.
 struct KnownRule {
     rule: crucible_verify::MakeRule,
     directory: String,
@@ -221,7 +221,7 @@ impl Follower<'_> {
     fn work(&mut self) {
         loop {
             if let Some(target) = self.targets.pop_front() {
-                // Patterns can make names without end of each other.
+                // Patterns can generate unlimited names from each other.
                 self.left = self.left.saturating_sub(1);
                 if self.left > 0 && target.len() <= MAX_TARGET && self.visited.insert(target.clone()) {
                     self.target(&target);
@@ -240,7 +240,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Follows every goal that the gate does not come to and that comes to no goal of the gate.
+    /// Follows every goal that the gate does not reach and that reaches no goal of the gate.
     fn others(&mut self) {
         let mut above: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for known in &self.rules {
@@ -268,7 +268,7 @@ impl Follower<'_> {
         self.work();
     }
 
-    /// Follows one target: its recipes and what it needs.
+    /// Follows one target: its recipes and prerequisites.
     fn target(&mut self, target: &str) {
         let stem =
             |at: &usize| self.rules.get(*at).and_then(|known| known.rule.stem(target)).map(str::to_owned);
@@ -286,7 +286,7 @@ impl Follower<'_> {
             let Some(known) = self.rules.get(at) else { continue };
             let own = if stem.is_empty() { known.rule.stem(target).unwrap_or_default() } else { &stem };
             let needs: Vec<String> = known.rule.needs.iter().map(|need| need.replace('%', own)).collect();
-            // A pattern whose source is not there is another file's.
+            // A pattern whose source is missing belongs to another file.
             let is_there = |need: &String| {
                 !is_source(need) || self.tree.has(need, &known.directory) || need.contains(GLOB)
             };
@@ -300,7 +300,7 @@ impl Follower<'_> {
             let all = self.needs_of(&explicit, &needs).join(" ");
             for line in &recipe {
                 has_command = true;
-                let mut automatic = self.compilers();
+                let mut automatic = compilers(&self.made, |path| self.tree.paths.contains(path));
                 automatic.extend([
                     ("@", target),
                     ("<", first.as_str()),
@@ -335,15 +335,6 @@ impl Follower<'_> {
                 &directory,
             );
         }
-    }
-
-    /// The compilers by names that are known, but for one that is a file of the project.
-    fn compilers(&self) -> Vec<(&'static str, &'static str)> {
-        let is_own = |variable: &str| {
-            let value = self.made.expand(&format!("$({variable})"));
-            value.split_whitespace().any(|word| self.tree.paths.contains(plain(word)))
-        };
-        COMPILERS.into_iter().filter(|(variable, _)| !is_own(variable)).collect()
     }
 
     /// What a target needs by all rules that name it.
@@ -443,7 +434,7 @@ impl Follower<'_> {
         for program in self.looped(program) {
             self.run(&program, kind, file, false);
         }
-        // A wrapper that nobody knows; what a script of the project is given is its business.
+        // An unknown wrapper; the arguments of a project script are not followed.
         if !self.tree.paths.contains(plain(program)) {
             for word in rest.iter().filter(|word| word.contains('/')) {
                 for program in self.looped(word) {
@@ -500,6 +491,18 @@ impl Follower<'_> {
         }
         self.targets.extend(goals);
     }
+}
+
+/// The values of a makefile's variables for compilers by names that are known, but for one that is a file of the project.
+pub(in super::super) fn compilers(
+    made: &Makefile,
+    is_tracked: impl Fn(&str) -> bool,
+) -> Vec<(&'static str, &'static str)> {
+    let is_own = |variable: &str| {
+        let value = made.expand(&format!("$({variable})"));
+        value.split_whitespace().any(|word| is_tracked(plain(word)))
+    };
+    COMPILERS.into_iter().filter(|(variable, _)| !is_own(variable)).collect()
 }
 
 /// A path without `./` before it.

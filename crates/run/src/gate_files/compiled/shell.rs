@@ -1,4 +1,4 @@
-//! Lines of shell commands, taken apart: what runs, what becomes of its output, and what a compiler is given.
+//! Parses lines of shell commands: what runs, where its output goes, and the arguments of a compiler.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ const COMPILERS: [&str; 14] = [
     "c++", "c99", "cc", "clang", "clang++", "g++", "gcc", "gfortran", "icc", "icx", "ld", "nvcc", "tcc",
     "zig",
 ];
-/// Words besides [`PREFIXES`] that a compiler or a program follows.
+/// Words besides [`PREFIXES`] that precede a compiler or program.
 const WRAPPERS: [&str; 12] = [
     "bear",
     "ccache",
@@ -26,7 +26,7 @@ const WRAPPERS: [&str; 12] = [
     "unbuffer",
     "valgrind",
 ];
-/// Options of compilers whose value is a word of its own.
+/// Compiler options whose value is a separate word.
 const WITH_VALUE: [&str; 20] = [
     "-D",
     "-I",
@@ -74,7 +74,7 @@ pub(super) struct ShellCommand {
 pub(super) struct Compilation {
     pub(super) inputs: Vec<String>,
     pub(super) output: String,
-    /// Whether what comes out is no program yet.
+    /// Whether the output is not a program yet.
     pub(super) is_object: bool,
     /// Whether an input is a package, a directory of sources.
     pub(super) is_package: bool,
@@ -82,7 +82,7 @@ pub(super) struct Compilation {
     pub(super) is_run: bool,
 }
 
-/// Takes the commands of a text apart.
+/// Parses the commands of a text.
 pub(super) fn commands(text: &str) -> Vec<ShellCommand> {
     let mut reader = Lexer::default();
     let mut letters = text.chars().peekable();
@@ -98,7 +98,7 @@ pub(super) fn commands(text: &str) -> Vec<ShellCommand> {
                 while let Some(next) = letters.next().filter(|next| *next != '"') {
                     match next {
                         '\\' => reader.word.extend(letters.next()),
-                        // What a word is made of is another command's output.
+                        // The word is the output of another command.
                         '$' if letters.peek() == Some(&'(') => {
                             letters.next();
                             reader.capture();
@@ -164,9 +164,9 @@ struct Lexer {
     word: String,
     is_quoted: bool,
     file: Option<String>,
-    /// Where the next word goes, where that is no word of the command: whether it is the output's file.
+    /// The target of the next word if it is a redirection: whether it is the output's file.
     redirected: Option<bool>,
-    /// The commands around one whose output becomes a word of theirs.
+    /// The enclosing commands, for command substitution.
     outer: Vec<(Vec<String>, String, Option<String>)>,
     captured: Vec<char>,
 }
@@ -186,7 +186,7 @@ impl Lexer {
     }
 
     fn redirect(&mut self, is_output: bool) {
-        // The errors of a command are not what it prints.
+        // Standard error is not the command's output.
         let is_error = self.word == "2";
         if matches!(self.word.as_str(), "0" | "1" | "2") {
             self.word.clear();
@@ -232,7 +232,7 @@ pub(super) fn from_program(words: &[String]) -> &[String] {
     words.get(at..).unwrap_or_default()
 }
 
-/// Whether a program of this name compiles, also behind the usual variable for it.
+/// Returns whether a program of this name compiles, or is the usual variable for a compiler.
 pub(in super::super) fn is_compiler(program: &str) -> bool {
     let variable = program.trim_start_matches(['$', '{', '(']);
     if program.starts_with('$') {
@@ -258,7 +258,7 @@ pub(in super::super) fn compiled_by(command: &[String]) -> BTreeSet<String> {
     compiled.flat_map(|made| made.inputs).collect()
 }
 
-/// What a command compiles; nothing where it does not.
+/// Returns what a command compiles, if anything.
 pub(super) fn compilation(words: &[String]) -> Option<Compilation> {
     let (program, rest) = words.split_first()?;
     let name = file_name(program);
@@ -331,7 +331,7 @@ fn of_go(rest: &[String]) -> Option<Compilation> {
                 words.next();
             }
             word if word.starts_with('-') => {}
-            // Behind the sources stand the arguments of the program.
+            // The program's arguments follow the sources.
             word if is_run
                 && !inputs.is_empty()
                 && !(word.ends_with(".go") && inputs[0].ends_with(".go")) =>

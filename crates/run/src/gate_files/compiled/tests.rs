@@ -1,4 +1,4 @@
-//! Tests of what counts of a program that a gate compiles and runs.
+//! Tests of the sources that a gate compiles and runs.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ const ADD_ASSERTING: &str =
     "#include <assert.h>\n#include \"add.h\"\nint add(int *p, int b) { assert(p != 0); return *p - b; }\n";
 const HEADER: &str = "int add(int a, int b);\n";
 
-/// The gate files besides makefiles and scripts.
+/// Returns the gate files other than makefiles and scripts.
 fn found(command: &[&str], files: &[(&str, &str)]) -> Vec<String> {
     let files: BTreeMap<&str, &str> = files.iter().copied().collect();
     let gate = serde_json::json!({"id": "t", "command": command, "timeout_ms": 1000, "source": "the test"});
@@ -62,7 +62,7 @@ fn source_with_the_entry_point_counts_however_the_program_is_run() {
 fn compiler_of_one_platform_hides_no_product() {
     let makefile = "CC?=gcc\nifeq (wine,$(PLATFORM))\nCC = winegcc\nendif\n\
         test: checks\n\t$(HELPER) ./checks$(EXT)\nchecks: add_g.o checks.o\n\t$(CC) add_g.o checks.o -o $@\n\
-        add_g.o: add.c\n\t$(CC) -c add.c -o $@\nchecks.o: checks.c\n\t$(CC) -c checks.c -o $@\n\
+        add_g.o: add.c\n\t$(CC) -I. -DSTRICT=1 -Wall -c add.c -o $@\nchecks.o: checks.c\n\t$(CC) -c checks.c -o $@\n\
         add.o: add.c\n\t$(CC) -c add.c\ntool: add.o contrib/tool.c\n\t$(CC) $^ -o $@\n";
     let tool = "#include \"add.h\"\nint main(void) { return add(1, 2); }\n";
     let files = [("checks.c", CHECKS), ("add.c", ADD_ASSERTING), ("add.h", HEADER), ("contrib/tool.c", tool)];
@@ -119,7 +119,7 @@ fn helpers_that_assert_count_and_sources_do_not() {
         |add| [("run.c", main), ("cases.c", cases), ("check.h", check), ("add.c", add), ("add.h", HEADER)];
     let makefile = "test:\n\tcc run.c cases.c add.c -o run && ./run\n";
     assert_eq!(of_makefile(makefile, &files(ADD)), ["cases.c", "check.h", "run.c"]);
-    // With nothing else to change, an assertion of a product says too little.
+    // Without anything else to change, an assertion in a product is too weak a sign.
     assert_eq!(of_makefile(makefile, &files(ADD_ASSERTING)), ["cases.c", "check.h", "run.c"]);
     let with_product = format!("all: libadd.a\nlibadd.a: add.o\n\tar rcs $@ $^\n{makefile}");
     let clearly = "#include \"check.h\"\nint add(int a, int b) { CHECK(a > 0); return a - b; }\n";
@@ -254,14 +254,15 @@ fn program_counts_however_it_is_compiled() {
     assert_eq!(cmake(&format!("{test}install(TARGETS lib checks RUNTIME DESTINATION bin)\n")), [""; 0]);
 }
 
-/// The main file of a product may assert: its makefile builds it for itself, or it stands in a project that is not compiled by a gate.
+/// A product's main file may assert: its makefile also builds it on its own, or it is in a project that no
+/// gate compiles.
 #[test]
 fn product_that_asserts_is_ordinary_source() {
     let files = [("main.c", CHECKS), ("add.c", ADD), ("add.h", HEADER)];
     let makefile = "all: app\napp: main.o add.o\ntest: app\n\tpython3 -m pytest\n";
     assert_eq!(of_makefile(makefile, &files), [""; 0]);
     assert_eq!(found(&["cargo", "test"], &files), [""; 0]);
-    // Nothing tells what else is built here, so an entry point alone says nothing.
+    // Nothing shows what else is built here, so an entry point alone is no sign.
     let silent = CHECKS.replace("assert(add(2, 3) == 5);", "return add(2, 3);");
     assert_eq!(found(&["./run-tests"], &[("main.c", silent.as_str())]), [""; 0]);
 }

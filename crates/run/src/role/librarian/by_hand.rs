@@ -1,5 +1,6 @@
-//! A pack that a person made. It is judged by making the same one: the person says which of the files that were asked for are shown, and code
-//! reads them. So nothing gets in that the local librarian would not show, and no word is another than the repository's.
+//! A pack made by a person. It is checked by building the same one: the person says which requested files are
+//! shown, and code reads them. It therefore contains nothing that the librarian would not show, verbatim from
+//! the repository.
 
 use std::path::Path;
 
@@ -13,11 +14,11 @@ const UNREADABLE: Code = Code::new("run-pack-unreadable");
 const DIFFERS: Code = Code::new("run-pack-differs");
 const INCOMPLETE: Code = Code::new("run-pack-incomplete");
 
-/// Reads the pack of a person for `request`, of the work tree at `top`.
+/// Parses the pack of a person for `request`, of the work tree at `top`.
 ///
 /// # Errors
 ///
-/// The verdict names each file that is shown and may not be, or not so, and each that is missing.
+/// The verdict names each file that must not be shown, or not in this way, and each missing file.
 pub(crate) fn read_pack(
     answer: &Untrusted,
     top: &Path,

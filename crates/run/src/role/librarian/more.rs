@@ -38,7 +38,7 @@ pub(crate) struct Shelf<'a> {
     pub(crate) slug: &'a str,
     pub(crate) goal: &'a str,
     pub(crate) settings: &'a RunSettings,
-    /// The files that can be asked for, with their sizes.
+    /// The tracked files that can be requested, with sizes.
     pub(crate) tracked: &'a [(RepoPath, u64)],
     /// What the model has seen.
     pub(crate) shown: &'a ContextPack,
@@ -53,22 +53,22 @@ pub(crate) struct Served {
     pub(crate) findings: Vec<Finding>,
 }
 
-/// What became of one line: the files that are asked for because of it, or the reason none is.
+/// The result for one line: its files, or the reason for none.
 enum Found {
     Files(Vec<RepoPath>),
     Nothing(&'static str),
 }
 
 impl Shelf<'_> {
-    /// Packs what a request asks for.
+    /// Packs the requested files.
     ///
     /// # Errors
     ///
-    /// As [`build`] does, which without mandatory documents is never.
+    /// As [`build`], which cannot fail without mandatory documents.
     pub(crate) fn serve(&self, request: &MoreFiles) -> Result<Served, RunError> {
         let mut needs: Vec<Need> = Vec::new();
         let mut left = self.settings.max_total_bytes / PART;
-        // Of an excerpt that grows, what was shown stays and costs nothing.
+        // In a growing excerpt, lines already shown stay and cost nothing.
         let mut budget = left;
         let mut found = Vec::new();
         for (at, wanted) in request.wanted.iter().enumerate() {
@@ -108,7 +108,7 @@ impl Shelf<'_> {
         Ok(Served { pack, findings })
     }
 
-    /// The files that a line asks for, and the needs for them.
+    /// Returns the files that a line requests, and their needs.
     fn look_up(&self, wanted: &Wanted, share: u64) -> (Found, Vec<Need>) {
         let needs = match wanted {
             Wanted::File { path, lines } => match self.named(path, *lines) {
@@ -130,7 +130,7 @@ impl Shelf<'_> {
         }
     }
 
-    /// The tracked file of this name, or the only one whose path ends with it.
+    /// Returns the tracked file of this name, or the only one whose path ends with it.
     fn named(
         &self,
         name: &str,
@@ -160,7 +160,7 @@ impl Shelf<'_> {
     fn need(&self, path: &RepoPath, size: u64, lines: Option<LineRange>, share: u64) -> Need {
         let line_ranges = match lines {
             Some(lines) => vec![lines],
-            // What is secret is never opened; the pack says so.
+            // Secret files are never opened; the pack says so.
             None if size > share && !is_secret_file(path.as_str()) => {
                 part_of(self.top, &Goal::new(self.goal), path, share)
             }
@@ -170,7 +170,7 @@ impl Shelf<'_> {
         Need { path: path.to_string(), mode, line_ranges }
     }
 
-    /// How many bytes a need takes at the most.
+    /// Returns the maximum bytes of a need.
     fn weight(&self, need: &Need) -> u64 {
         let size = self.tracked.iter().find(|(path, _)| path.as_str() == need.path).map(|(_, size)| *size);
         size.unwrap_or_default()
@@ -212,7 +212,7 @@ impl Shelf<'_> {
     }
 }
 
-/// A pack with what was asked for on top: a file that was shown in part gives way to what is shown of it now.
+/// Adds the requested files to a pack; a partially shown file is replaced by its new excerpt.
 pub(crate) fn with_more(mut pack: ContextPack, more: ContextPack) -> ContextPack {
     for file in more.files {
         match pack.files.iter_mut().find(|there| there.path == file.path) {
@@ -224,7 +224,8 @@ pub(crate) fn with_more(mut pack: ContextPack, more: ContextPack) -> ContextPack
     pack
 }
 
-/// Whether there is more than a pack shows, and worth asking for: files that were cut, and files of `unasked` that people wrote.
+/// Returns whether more than a pack's content is worth requesting: truncated files, and files of `unasked`
+/// that people wrote.
 pub(crate) fn leaves_out(pack: &ContextPack, unasked: &[RepoPath]) -> bool {
     let is_worth = |path: &RepoPath| {
         FileClass::of(path) != FileClass::Generated

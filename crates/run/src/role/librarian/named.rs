@@ -1,5 +1,5 @@
-//! What the operator names is looked at before a run is made: a file that no model may be shown, or not whole, stops it, and
-//! no call is spent on a run that could only end there.
+//! Checks the files that the operator names before a run is created. A file that cannot be shown to a model
+//! in full stops it, so that no call is wasted on a run that must fail.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use super::{WorkTree, pack_context};
 use crate::contract::RunSettings;
 use crate::error::RunError;
 
-/// Packs what a run of this goal shows in any case, and refuses what cannot be shown. Files that are not there yet pass: the model
-/// may make them.
+/// Packs what a run of this goal always shows, and refuses what cannot be shown. Files that do not exist yet
+/// pass: the model may create them.
 ///
 /// # Errors
 ///
-/// [`RunError::SecretInNamed`] and [`RunError::NamedUnseen`] for a file that is named; as [`pack_context`] for the mandatory
-/// documents.
+/// [`RunError::SecretInNamed`] and [`RunError::NamedUnseen`] for a named file; as [`pack_context`] for the
+/// mandatory documents.
 pub(crate) fn check_named(
     top: &Path,
     slug: &str,
@@ -52,7 +52,7 @@ pub(crate) fn check_named(
     Ok(())
 }
 
-/// The rule by which a file is secret, by its name or by what it holds, wherever its path leads.
+/// Returns the rule by which a file is secret, by name or content, following its links.
 fn secret_in_file(tree: &WorkTree, path: &RepoPath, most: u64) -> Option<String> {
     let real = match tree.entry(path) {
         Entry::File { .. } => path.clone(),

@@ -12,7 +12,7 @@ use crucible_pack::{Budget, LineRange, Mode, Need, OmittedReason, RequestVersion
 
 use super::*;
 
-/// A work tree in a directory of its own, with something outside of it.
+/// A work tree in its own directory, with something outside it.
 struct Room {
     dir: tempfile::TempDir,
 }
@@ -172,7 +172,7 @@ fn pipes_sockets_and_directories_are_no_files_and_nobody_waits_for_them() {
     );
 }
 
-/// A work tree that counts what it is asked for and does something between a look and a read.
+/// A work tree that counts requests and acts between a look and a read.
 struct Watched<'a> {
     tree: WorkTree,
     asked: Cell<u64>,

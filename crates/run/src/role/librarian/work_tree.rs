@@ -51,7 +51,7 @@ impl Source for WorkTree {
     }
 }
 
-/// What went wrong, without the place of the checkout: a pack says the same wherever it is made.
+/// Formats the error without the checkout's location, so that a pack is the same at every location.
 fn without_path(error: &RepoError) -> String {
     match error {
         RepoError::Io { source, .. } => source.to_string(),

@@ -1,4 +1,4 @@
-//! Tests of verdicts by the results of each test: honest changes pass, and each way of losing a test refuses.
+//! Tests of verdicts by single test results: honest changes pass, and each way of losing a test is refused.
 
 use crucible_model::Level;
 
@@ -369,7 +369,8 @@ fn gate_that_does_not_test_the_change_does_not_count() {
     assert_eq!(judge_set([(&now, &judged), (&other, &counted)].into_iter(), &baseline), Verdict::default());
 }
 
-/// A gate that could not run leaves its language untested: what it would have judged does not land on the word of another gate.
+/// A gate that could not run leaves its language untested: another gate's result does not allow such a change
+/// to land.
 #[test]
 fn change_in_a_language_that_only_a_gate_set_aside_tests_is_refused() {
     let lint = run_of(
@@ -399,6 +400,6 @@ fn change_in_a_language_that_only_a_gate_set_aside_tests_is_refused() {
         let refused = ("verify-no-gate-counts".to_owned(), untested.to_owned());
         assert_eq!(judge("cargo test", untested), [refused], "{untested}");
     }
-    // What this one runs is not known, so it may be anything.
+    // It is unknown what this one runs, so it may be anything.
     assert_eq!(judge("./run-tests", "web/a.js"), []);
 }

@@ -1,4 +1,4 @@
-//! JUnit XML: a `testcase` for each test, with a `failure`, an `error` or a `skipped` inside where it did not pass.
+//! JUnit XML: one `testcase` per test, with a `failure`, `error` or `skipped` element unless it passed.
 
 use super::xml::{self, Tag};
 use crate::results::{TestResults, TestStatus};
@@ -8,7 +8,7 @@ use crate::tally::TallyBasis;
 /// A test as the report names it.
 #[derive(Debug, Default)]
 pub(in crate::runner) struct Case {
-    /// The file in which it is, where the tool says so.
+    /// Its file, if the tool names it.
     pub(in crate::runner) file: String,
     /// Its class, module or suite.
     pub(in crate::runner) class: String,

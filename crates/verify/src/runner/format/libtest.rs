@@ -1,8 +1,8 @@
-//! Rust's own harness below `cargo test`: `test a::b ... ok`.
+//! Rust's own harness in `cargo test`: `test a::b ... ok`.
 //!
-//! Cargo names the target on standard error (`Running tests/it.rs (target/debug/deps/it-0123…)`), the harness lists its tests on standard output. The
-//! two are joined by their order: so many targets, so many lists, those of doc tests last. Where the numbers do not agree, names stand
-//! without their target.
+//! Cargo names the target on standard error (`Running tests/it.rs (target/debug/deps/it-0123…)`), the harness
+//! lists its tests on standard output. They are matched by order: as many targets as lists, doc tests last.
+//! If the numbers differ, names have no target.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,8 @@ pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> TestResults {
     results
 }
 
-/// Whether a list is one of doc tests: each has the name of its file first. That of a file's own text ends there.
+/// Returns whether a list is one of doc tests: each name begins with its file, and ends there for the file's
+/// own text.
 fn is_of_docs(list: &List) -> bool {
     list.first().is_some_and(|(name, _)| name.contains(" - ") || name.ends_with(" -"))
 }
@@ -89,7 +90,7 @@ fn lists(stdout: &str) -> Vec<List> {
         {
             match status(told) {
                 Some(status) => list.push((name.to_owned(), status)),
-                // With `--nocapture` what the test prints stands before its result.
+                // With `--nocapture` the output of a test precedes its result.
                 None => pending = Some(name),
             }
         } else if let (Some(name), Some(status)) = (pending, status(line)) {
@@ -119,7 +120,7 @@ fn status(told: &str) -> Option<TestStatus> {
     }
 }
 
-/// The name without what the harness adds, and the line of a doc test.
+/// Returns the name without additions of the harness, and the line of a doc test.
 fn own_name(name: &str) -> (String, u64) {
     let name = name.strip_suffix(" - should panic").unwrap_or(name);
     match name.split_once(" (line ").and_then(|(before, rest)| Some((before, rest.split_once(')')?))) {

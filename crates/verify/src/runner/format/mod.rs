@@ -14,7 +14,7 @@ use crate::text::visible;
 /// The longest name of a test, in characters.
 const MAX_NAME: usize = 1_000;
 
-/// Reads an output whose runner is not known, by the formats that show themselves.
+/// Parses the output of an unknown runner, for formats that are recognisable.
 pub(super) fn any_stream(told: &CommandOutput<'_>) -> Option<TestResults> {
     let readers: [fn(&CommandOutput<'_>) -> TestResults; 4] =
         [nextest::read, libtest::read, unittest::read, |told| tap::read(&told.stdout, told)];
@@ -29,7 +29,7 @@ pub(super) fn add(results: &mut TestResults, name: &str, status: TestStatus) {
     }
 }
 
-/// A name on one line, without what differs from run to run: addresses of memory become `0x`.
+/// Returns a name on one line without varying parts: memory addresses become `0x`.
 fn stable(name: &str) -> String {
     let line: String = name.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = visible(&line);

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use crate::results::{TestResults, TestStatus};
 use crate::runner::CommandOutput;
 
-/// The most tests of the same name that are numbered; the others did not end worse than these.
+/// Maximum number of duplicates that are numbered; the others have no worse results.
 const MAX_SAME: usize = 100;
 /// The deepest nesting of subtests that is distinguished.
 const MAX_DEPTH: usize = 50;
@@ -93,7 +93,7 @@ fn result(line: &str) -> Option<(String, TestStatus)> {
     Some((name, status))
 }
 
-/// The description, and the word behind a `#` that is not escaped. How long a test took belongs to neither.
+/// Returns the description, and the word after an unescaped `#`, both without the duration.
 fn directive(text: &str) -> (&str, Option<&'static str>) {
     let text = without_time(text);
     for (at, _) in text.match_indices('#') {
@@ -108,7 +108,7 @@ fn directive(text: &str) -> (&str, Option<&'static str>) {
     (text, None)
 }
 
-/// The text before ` # time=1.5ms` at its end, behind which node-tap opens a subtest with `{`.
+/// Returns the text before a final ` # time=1.5ms`, after which node-tap opens a subtest with `{`.
 fn without_time(text: &str) -> &str {
     let closed = text.strip_suffix('{').map_or(text, str::trim_end);
     let Some((before, time)) = closed.rsplit_once("# time=") else { return text };

@@ -1,7 +1,7 @@
-//! Elements and texts of an XML report, as far as reports need them.
+//! A minimal XML parser for reports.
 //!
-//! What always holds: entities other than the five of XML and characters by number are not expanded, so nothing grows; what is not well-formed
-//! ends the reading, and what was read before it counts.
+//! Invariants: only the five XML entities and numeric characters are expanded, so nothing grows; malformed
+//! input ends parsing, and everything before it counts.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use quick_xml::events::{BytesStart, Event};
 /// The deepest nesting of elements that is read.
 const MAX_DEPTH: usize = 200;
 
-/// The beginning or the end of an element.
+/// The start or end of an element.
 pub(super) enum Tag<'x> {
     /// An element begins.
     Open(&'x Element<'x>),
@@ -29,7 +29,7 @@ pub(super) struct Element<'x> {
 impl Element<'_> {
     /// Returns the value of an attribute.
     pub(super) fn attribute(&self, name: &str) -> Option<String> {
-        // Looking for doubles would take the square of their number.
+        // Checking for duplicates would take quadratic time.
         let mut attributes = self.start.attributes();
         let named =
             attributes.with_checks(false).filter_map(Result::ok).find(|found| found.key.as_ref() == name);
@@ -38,7 +38,8 @@ impl Element<'_> {
     }
 }
 
-/// Reads a report from tag to tag; several documents may stand one behind the other. Returns whether all of it was well-formed.
+/// Parses a report tag by tag; several documents may follow each other. Returns whether all of it was
+/// well-formed.
 pub(super) fn read(text: &str, mut take: impl FnMut(Tag<'_>)) -> bool {
     let mut reader = Reader::from_str(text);
     reader.config_mut().check_end_names = true;

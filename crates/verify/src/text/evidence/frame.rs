@@ -11,7 +11,7 @@ pub(super) struct Frame {
     pub(super) order: Order,
 }
 
-/// Where the innermost frame of a trace stands.
+/// The position of the innermost frame in a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Order {
     #[default]
@@ -86,7 +86,8 @@ fn positioned(text: &str, before: &str) -> Option<Frame> {
     None
 }
 
-/// The function of a frame: behind the place in pytest, before it in JavaScript and Java, above it in Go and Rust.
+/// Returns the function of a frame: after the location in pytest, before it in JavaScript and Java, above it
+/// in Go and Rust.
 fn function_of(text: &str, path_start: usize, after: &str, before: &str) -> Option<String> {
     if let Some(name) = after.strip_prefix(": in ") {
         return Some(name.trim().to_owned());

@@ -1,6 +1,6 @@
 //! The lines in which test runners name a failing test.
 
-/// The name of the test, where the line tells that one failed.
+/// Returns the name of the test, if the line reports a failed one.
 pub(super) fn failing_test(line: &str) -> Option<String> {
     let text = line.trim_start();
     let name = pytest(text)

@@ -52,7 +52,7 @@ fn judge(document: &Value) -> Result<FindWeb, Verdict> {
     check_web(document.to_string().as_bytes(), &guardrails(), now())
 }
 
-/// The codes of what is refused after the value at a JSON pointer was replaced.
+/// Returns the codes of the findings after replacing the value at a JSON pointer.
 fn with(pointer: &str, value: Value) -> Vec<String> {
     let mut document = good();
     *document.pointer_mut(pointer).unwrap() = value;

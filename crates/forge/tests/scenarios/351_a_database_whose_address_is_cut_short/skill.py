@@ -1,0 +1,14 @@
+from typing import Any
+
+from skillset.skills.base import BaseSkill
+import sqlite3
+
+
+class DemoSkill(BaseSkill):
+    name = "demo"
+    description = "Does something small"
+    side_effect_class = "READ_ONLY"
+
+    def execute(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        sqlite3.connect(f"file:{inputs['path']}#?mode=ro", uri=True)
+        return {}

@@ -1,0 +1,15 @@
+from typing import Any
+
+from skillset.skills.base import BaseSkill
+import xml.etree.ElementTree as ET
+
+
+class DemoSkill(BaseSkill):
+    name = "demo"
+    description = "Does something small"
+    side_effect_class = "READ_ONLY"
+
+    def execute(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        tree = ET.parse(str(inputs["path"]))
+        tree.write("logs/out.xml")
+        return {}

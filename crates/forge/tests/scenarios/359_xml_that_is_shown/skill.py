@@ -1,0 +1,16 @@
+from typing import Any
+
+from skillset.skills.base import BaseSkill
+import sys
+import xml.etree.ElementTree as ET
+
+
+class DemoSkill(BaseSkill):
+    name = "demo"
+    description = "Does something small"
+    side_effect_class = "READ_ONLY"
+
+    def execute(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        text = ET.tostring(ET.Element("a"), encoding="unicode")
+        sys.stdout.write(text)
+        return {"text": text}
