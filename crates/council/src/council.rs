@@ -185,11 +185,7 @@ mod tests {
             ),
             ("A", &some, "`A`, which is not in"),
             ("a", &none, "`a`, which is not in"),
-            (
-                "a\u{202e}b",
-                &any,
-                "`a\\u{202e}b`, which is too long for a model name, or contains invisible",
-            ),
+            ("a\u{202e}b", &any, "`a\\u{202e}b`, which is too long for a model name, or contains invisible"),
             ("a\r\nx-key: 1", &any, "or contains invisible characters"),
             (&long, &any, "mmm…`, which is too long for a model name"),
         ] {

@@ -387,7 +387,8 @@ fn an_idea_that_says_nothing_is_none() {
 
 #[test]
 fn invalid_idea_is_refused_oversized_has_sizes() {
-    for (bytes, why) in [(&b"caf\xe9"[..], "not UTF-8"), (b"a\0b", "a NUL byte"), (b"\xff\xfea\0", "not UTF-8")]
+    for (bytes, why) in
+        [(&b"caf\xe9"[..], "not UTF-8"), (b"a\0b", "a NUL byte"), (b"\xff\xfea\0", "not UTF-8")]
     {
         let error = idea_of(&[("notes.md", bytes)]).unwrap_err().to_string();
         assert!(error.starts_with("notes.md: ") && error.contains(why), "{error}");

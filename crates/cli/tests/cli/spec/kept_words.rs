@@ -84,9 +84,7 @@ fn a_receipt_that_fails_after_files_changed_is_told_with_the_files_and_leaves_on
     std::fs::create_dir(&report).unwrap();
     let (code, said) = ended(&project, child);
     assert_eq!(code, Some(1), "{said}");
-    for part in
-        ["a directory has its name", "the files are changed: src/area.py", "again for the receipt"]
-    {
+    for part in ["a directory has its name", "the files are changed: src/area.py", "again for the receipt"] {
         assert!(said.contains(part), "{part}: {said}");
     }
     let receipt = newest(&project);

@@ -242,7 +242,8 @@ fn a_phase_that_may_not_run_says_which_may() {
     std::fs::write(&path, "# Requirements: mine\n").unwrap();
     let ran = resume(&desk, &project, ["--phase", "design"]).exits(2);
     assert!(
-        ran.stderr.contains("artifacts/00-requirements.md was changed or deleted since requirements wrote it"),
+        ran.stderr
+            .contains("artifacts/00-requirements.md was changed or deleted since requirements wrote it"),
         "{}",
         ran.stderr
     );

@@ -243,7 +243,10 @@ fn killed_between_staging_and_ledger_gate_and_status_tell_what_happened_and_the_
         "{gate:#}"
     );
     let hint = found["hint"].as_str().unwrap();
-    assert!(hint.contains("They are complete in staging/") && hint.contains("`crucible resume export-data`"), "{hint}");
+    assert!(
+        hint.contains("They are complete in staging/") && hint.contains("`crucible resume export-data`"),
+        "{hint}"
+    );
     let status = at(&desk, &project, ["status", SPEC]).ok();
     assert!(status.stdout.contains("gate-promotion-unfinished"), "{}", status.stdout);
     // On a machine that did not begin it, it is somebody else's.
