@@ -538,7 +538,7 @@ async fn unpriced_hinted_model_is_refused_under_cost_limit() {
         } else {
             let [(part, detail)] = &refused[..] else { panic!("{refused:?}") };
             assert!(
-                part == "domain_expert" && detail.contains("`dear/model`, which has no price"),
+                part == "domain_expert" && detail.contains("`dear/model`, which has no configured price"),
                 "{detail}"
             );
             assert!(result.degradations.len() == 1, "no seat is missing: {:?}", result.degradations);

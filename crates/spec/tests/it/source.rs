@@ -633,7 +633,7 @@ async fn an_issue_is_its_title_and_its_text() {
     assert_eq!(issue_idea(&gh, "acme/shop#13", LIMIT).await.unwrap().text.as_str(), "# Only a title\n");
     assert_eq!(issue_idea(&gh, "acme/shop#18", LIMIT).await.unwrap().text.as_str(), "Only a text\n");
     let old = issue_idea(&gh, "acme/shop#15", LIMIT).await.unwrap();
-    assert!(old.notes[0].contains("3 comments are not taken"), "{:?}", old.notes);
+    assert!(old.notes[0].contains("3 comments are ignored"), "{:?}", old.notes);
     assert!(old.notes[1].ends_with("is closed") && old.notes[2].contains("acme/store/issues/2"));
     let renumbered = issue_idea(&gh, "acme/shop#22", LIMIT).await.unwrap();
     assert!(renumbered.notes[0].contains("acme/store/issues/2"), "a moved one has another number");

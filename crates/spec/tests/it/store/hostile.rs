@@ -75,7 +75,7 @@ fn a_spec_that_is_a_link_or_lies_behind_one_is_no_spec() {
         ] {
             let said = error.to_string();
             assert!(matches!(error, SpecError::Unknown { .. }), "{link}: {said}");
-            assert!(said.contains(&place.display().to_string()) && said.contains("no link"), "{said}");
+            assert!(said.contains(&place.display().to_string()) && said.contains("not a link"), "{said}");
         }
         assert_eq!(tree(&outside), before, "{link}");
     }
