@@ -168,7 +168,7 @@ mod tests {
     fn whose_call_failed_is_told_and_what_the_budget_may_be() {
         let exhausted = LlmError::BudgetExceeded { resource: Resource::Tokens, limit: 1, attempted: 2 };
         let error = CommandError::from(call(exhausted));
-        assert!(error.message.contains("synthesis has no answer"), "{}", error.message);
+        assert!(error.message.contains("synthesis gave no answer"), "{}", error.message);
         assert!(
             error.hints.iter().any(|hint| hint.contains("CRUCIBLE_LLM_BUDGET_TOKENS")),
             "{:?}",
