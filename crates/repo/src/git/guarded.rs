@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn three_hundred_places_are_guarded_and_one_more_is_refused_with_what_to_do() {
+    async fn too_many_guarded_places_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let clones = |numbers: std::ops::Range<usize>| {
             numbers

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_could_be_read_in_two_ways_is_none() {
+    fn ambiguous_limit_is_refused() {
         let good = "find_mode: resolver_only\nmax_files: 9\nmax_total_bytes: 1000\nmax_iterations: 3\n";
         assert!(Guardrails::parse(&format!("\u{feff}{}", good.replace('\n', "\r\n"))).is_ok());
         for (bad, part) in [

@@ -274,7 +274,7 @@ steps = ["Read the grammar first."]
     }
 
     #[test]
-    fn what_is_unknown_or_wrong_is_refused_with_its_key() {
+    fn invalid_key_is_named() {
         for (from, to, told) in [
             ("[fits]", "command = \"rm\"\n[fits]", "unknown field `command`"),
             ("words =", "word =", "unknown field `word`"),
@@ -302,7 +302,7 @@ steps = ["Read the grammar first."]
     }
 
     #[test]
-    fn every_list_and_text_is_bounded_and_no_secret_gets_in() {
+    fn lists_are_bounded_and_secrets_refused() {
         let many = vec!["\"x\""; MOST_ITEMS + 1].join(",");
         assert!(fault("\"parser\"", &many).contains("65 entries"));
         assert!(fault("Read the grammar first.", &"x".repeat(MOST_STEP + 1)).contains("more than 300"));
@@ -320,7 +320,7 @@ steps = ["Read the grammar first."]
 
         proptest! {
             #[test]
-            fn nothing_makes_the_reader_fall(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            fn parser_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
                 let _ = Workflow::parse(&bytes);
             }
         }

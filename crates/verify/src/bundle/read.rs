@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_that_cannot_be_listed_is_told() {
+    fn unlistable_entry_is_reported() {
         let mut collected = Collected::new(Path::new(""), &|_| true);
         let broken = io::Error::from(io::ErrorKind::PermissionDenied);
         let children = [Ok("b".into()), Err(broken), Ok("a".into())];
