@@ -289,7 +289,7 @@ fn invalid_workspace_patterns_are_skipped_and_reported() {
     let found = files(&[("package.json", &text), ("w1/a/package.json", ""), ("w69/a/package.json", "")]);
     let projects = find_projects(&found.view());
     assert_eq!(projects.projects.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), ["w1/a"]);
-    assert!(projects.notes[0].starts_with("10 patterns"), "{:?}", projects.notes);
+    assert!(projects.notes[0].starts_with("10 workspace patterns"), "{:?}", projects.notes);
     let hostile = files(&[("package.json", "{\"workspaces\":[\"../\\u001b[2J\\n\"]}")]);
     assert!(find_projects(&hostile.view()).notes[0].ends_with("\"../\\u{1b}[2J\\n\""));
 }

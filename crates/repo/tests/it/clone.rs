@@ -115,7 +115,7 @@ async fn failed_clone_states_reason() {
             let error = clone_of(&repo.top, named(&name)).await.1.unwrap_err();
             assert!(matches!(&error, CloneError::NotACommit { name: told, .. } if *told == name), "{error}");
             assert!(
-                error.to_string().contains("no commit") && !error.to_string().contains("signal"),
+                error.to_string().contains("is not a commit") && !error.to_string().contains("signal"),
                 "{error}"
             );
         }

@@ -138,7 +138,7 @@ async fn each_refusal_has_its_own_error() {
     assert!(matches!(error, GhError::Forbidden { .. }), "{error:?}");
     assert!(text(error).contains("Resource not accessible"));
     let error = refused(&github, Misbehaviour::status(404)).await;
-    assert!(matches!(error, GhError::NotFound { .. }) && text(error).contains("spelled right"));
+    assert!(matches!(error, GhError::NotFound { .. }) && text(error).contains("check the spelling"));
     let error = refused(&github, Misbehaviour::status(422)).await;
     assert!(
         matches!(&error, GhError::Invalid { status: 422, said, .. } if said == "Validation Failed"),

@@ -125,7 +125,7 @@ fn stuck_change_keeps_journal_and_names_files() {
                 Err(error @ TreeEditError::NotTakenBack { .. }) => {
                     let said = error.to_string();
                     let journal = desk.journal().display().to_string();
-                    let names = ["taken back: a.txt (", why, journal.as_str()];
+                    let names = ["undone: a.txt (", why, journal.as_str()];
                     assert!(names.iter().all(|name| said.contains(name)), "{said}");
                 }
                 other => panic!("{other:?}"),
