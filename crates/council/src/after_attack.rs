@@ -1,12 +1,13 @@
-//! What became of a position after the attack that it met: counted from the words, and judged by nobody.
+//! Whether a position was held or changed after an attack: computed from its words, without a model.
 //!
-//! Where it stands: with the loop whose attack it was. In the parallel grammar all positions meet the attack at the end of their loop,
-//! and what the seat says in the next loop tells; so the last loop can tell nothing. In the sequential grammar a draft meets the
-//! attack that follows it, and the next draft tells, whoever writes it: for the draft that a loop ended with, that is the first one
-//! of the next loop. In a debate the defence of the same loop tells.
+//! The outcome belongs to the loop of the attack. In the parallel grammar all positions are attacked at
+//! the end of their loop, so the seat's next position decides, and the last loop has no outcome. In the
+//! sequential grammar a draft is attacked before the next draft, so the next draft decides, whichever
+//! seat writes it. For the last draft of a loop, that is the first draft of the next loop. In a debate
+//! the defence in the same loop decides.
 //!
-//! What holds: a pure function of what was said; each seat that has a position in a loop has an outcome there, and no other seat has
-//! one. This is the only place that tells held from changed.
+//! Invariant: each seat that has a position in a loop has an outcome there, and no other seat has one.
+//! Only this module decides between held and changed.
 
 use std::collections::BTreeMap;
 
@@ -16,30 +17,30 @@ use crate::grammar::LoopState;
 use crate::seat::{LoopGrammar, SeatId};
 use crate::similarity::{LoopWords, Shingles, rounded};
 
-/// From this resemblance on, as it is told, a position was held. It is chosen, not measured.
+/// The rounded similarity from which a position counts as held. It is chosen, not measured.
 const HELD: f64 = 0.8;
 
-/// What became of a seat's position after the attack that it met. Words are compared, not meanings.
+/// What happened to a seat's position after an attack. Words are compared, not meanings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterAttack {
-    /// What followed resembles it by 0.8 or more.
+    /// The following text has a similarity of 0.8 or more.
     Held,
-    /// What followed resembles it less.
+    /// The following text has a similarity below 0.8.
     Changed,
-    /// In a debate: the attack was aimed at others.
+    /// In a debate: the attack targeted other seats.
     NotAttacked,
-    /// The seat was asked and gave no answer: in a debate no defence, in the parallel grammar nothing in the next loop. In the
-    /// sequential grammar never so, as whoever speaks next takes the draft on.
+    /// The seat gave no answer: no defence in a debate, or no position in the next loop of the parallel
+    /// grammar. It never occurs in the sequential grammar, because the next speaker continues the draft.
     NoAnswer,
-    /// There was no loop after this attack. In a debate never so.
+    /// No loop followed the attack. It never occurs in a debate.
     NotAskedAgain,
 }
 
 /// The outcome of each seat that has a position in a loop.
 pub(crate) type AfterAttacks = BTreeMap<SeatId, AfterAttack>;
 
-/// The outcomes of each loop. `words` are those of these loops.
+/// Computes the outcomes of each loop. `words` are the shingles of these loops.
 pub(crate) fn after_attacks(loops: &[LoopState], words: &[LoopWords]) -> Vec<AfterAttacks> {
     let loops: Vec<(&LoopState, &LoopWords)> = loops.iter().zip(words).collect();
     let next = loops.iter().skip(1).copied().map(Some).chain([None]);
@@ -112,14 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn in_parallel_the_next_loop_tells_and_the_last_one_cannot() {
+    fn parallel_outcome_comes_from_next_loop() {
         let first = said_in(LoopGrammar::Parallel, 1, &[KEEP, SPLIT, SPLIT]);
         let second = said_in(LoopGrammar::Parallel, 2, &[KEEP, KEEP]);
         assert_eq!(became(&[first, second]), [vec![Held, Changed, NoAnswer], vec![NotAskedAgain; 2]]);
     }
 
     #[test]
-    fn in_sequence_the_next_draft_tells_whoever_writes_it() {
+    fn sequential_outcome_comes_from_next_draft() {
         let drafts = |number, texts: &[(usize, &str)]| {
             let mut state = said_in(LoopGrammar::Sequential, number, &[]);
             for (seat, text) in texts {
@@ -133,15 +134,16 @@ mod tests {
             }
             state
         };
-        // The order of speaking is not that of the roles.
+        // The speaking order differs from the order of the roles.
         let first = drafts(1, &[(2, KEEP), (0, KEEP), (1, SPLIT)]);
         let second = drafts(2, &[(2, SPLIT), (1, KEEP)]);
-        // Seat 2's draft is taken over by 0, 0's is replaced by 1, and 1's is taken over at the beginning of the next loop.
+        // Seat 0 keeps seat 2's draft, seat 1 replaces seat 0's, and seat 1's is kept at the beginning of
+        // the next loop.
         assert_eq!(became(&[first, second]), [vec![Changed, Held, Held], vec![NotAskedAgain, Changed]]);
     }
 
     #[test]
-    fn in_a_debate_the_defence_tells_in_the_same_loop() {
+    fn debate_outcome_comes_from_same_loop() {
         let debated = |number| {
             let mut state = said_in(LoopGrammar::Debate, number, &[KEEP, KEEP, SPLIT, SPLIT]);
             state.targets = seats()[..3].to_vec();
@@ -155,15 +157,15 @@ mod tests {
     }
 
     #[test]
-    fn a_position_is_held_from_four_fifths_on_as_the_figure_is_told() {
-        // Of all pairs of both: 4 of 5; 7 of 9.
+    fn rounded_similarity_of_four_fifths_is_held() {
+        // Shared pairs of all pairs: 4 of 5; 7 of 9.
         for (before, now, expected) in
             [("a b c d e f", "a b c d e", Held), ("a b c d e f g h i", "a b c d e f g h x", Changed)]
         {
             let [before, now] = [before, now].map(Shingles::of);
             assert_eq!(answered(&before, Some(&now)), expected);
         }
-        // 79,996 of 100,000 is told as 0.8, so it counts as that.
+        // 79,996 of 100,000 rounds to 0.8, so it counts as held.
         let words = |count: usize| (0..=count).map(|word| format!("{word} ")).collect::<String>();
         let [whole, most] = [100_000, 79_996].map(|count| Shingles::of(&words(count)));
         assert!(whole.resemblance(&most) < HELD);

@@ -1,8 +1,8 @@
-//! The one place that asks a model: transport, and nothing of what is said (seed 001 §2.5).
+//! The only place that calls a model: transport, independent of the content (seed 001 §2.5).
 //!
-//! What holds: each call is bounded in time and bytes; all of a run share one budget; what a call took is counted, whether it was
-//! answered or not; dropping a call's future ends the call. Retries take what the run has to spare and no more, so that one part
-//! that fails again and again does not use up the calls that the others need.
+//! Invariants: each call is bounded in time and bytes. All calls of a run share one budget. Usage is
+//! counted for failed calls too. Dropping a call's future ends the call. Retries use only what the run
+//! can spare, so that one failing part does not use up the calls of the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,13 +24,13 @@ use crate::error::CouncilError;
 use crate::result::{CallUsage, Degradation, DegradationKind, Part};
 use crate::seat::CouncilRole;
 
-/// What every call of a council is made for.
+/// The spec id under which calls of a council are recorded.
 const SPEC: &str = "council";
 
 /// The phase of the triage's call.
 pub(crate) const PHASE_OF_TRIAGE: &str = "council-triage";
 
-/// The phases of all calls of a council: of the triage, the direct answer, a seat, the red team, the judge and the synthesis.
+/// The phases of all calls of a council: triage, direct answer, seat, red team, judge and synthesis.
 pub(crate) const PHASES: [&str; 6] = [
     PHASE_OF_TRIAGE,
     "council-direct",
@@ -40,27 +40,27 @@ pub(crate) const PHASES: [&str; 6] = [
     "council-synthesis",
 ];
 
-/// Characters of the reason that a provider gives for the end of an answer.
+/// The most characters kept of a provider's finish reason.
 const MOST_OF_A_REASON: usize = 64;
 
-/// A question to a model.
+/// A request to a model.
 pub(crate) struct Ask {
-    /// Whose it is.
+    /// The part of the run that makes the call.
     pub(crate) part: Part,
-    /// Of which loop.
+    /// The loop, if any.
     pub(crate) loop_number: Option<u32>,
-    /// The model; empty: the default one.
+    /// The model; empty selects the default.
     pub(crate) model: String,
     /// The conversation.
     pub(crate) messages: Vec<Message>,
-    /// The JSON Schema that the answer should follow, with its name, where the backend can be held to one.
+    /// The JSON Schema of the answer, with its name, for backends that support one.
     pub(crate) schema: Option<(&'static str, Value)>,
 }
 
-/// An answer.
+/// A model's answer.
 pub(crate) struct CallAnswer {
     pub(crate) text: Untrusted,
-    /// The model that answered, as the provider names it.
+    /// The model that answered, as the provider reports it.
     pub(crate) model: String,
     /// How the answer ended.
     pub(crate) ending: Ending,
@@ -70,11 +70,11 @@ pub(crate) struct CallAnswer {
 /// How an answer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// The model had said what it wanted to say, as far as anybody knows.
+    /// The model finished its answer, as far as is known.
     Whole,
-    /// The limit of tokens or a filter of the provider stopped it: in words which, with the provider's own.
+    /// A token limit or a provider filter cut it off. Says which, with the provider's own reason.
     CutShort(String),
-    /// The provider gives another reason: in its own words.
+    /// Another reason, in the provider's words.
     Other(String),
 }
 
@@ -85,30 +85,31 @@ impl Ending {
         match answer.finish() {
             Finish::Complete | Finish::Unknown => Self::Whole,
             Finish::CutShort => {
-                Self::CutShort(format!("at its limit of tokens or by a filter of the provider (`{stated}`)"))
+                Self::CutShort(format!("by its token limit or a provider filter (`{stated}`)"))
             }
             Finish::Other(_) => Self::Other(format!("the provider's reason is `{stated}`")),
         }
     }
 }
 
-/// Why there is no answer.
+/// Why a call has no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoAnswer {
-    /// Nothing further can succeed or may be tried: the budget is used up, a secret is in the question, the record cannot be
-    /// kept.
+    /// No further call can succeed: the budget is exhausted, the question contains a secret, or the
+    /// record cannot be written.
     #[error("{0}")]
     Final(CallError),
     /// This call failed; another may succeed.
     #[error("{0}")]
     Call(CallError),
-    /// The answer is longer than what is taken.
-    #[error("the answer has {bytes} bytes, at most {limit} are taken")]
+    /// The answer exceeds the size limit.
+    #[error("the answer has {bytes} bytes; the limit is {limit}")]
     TooLong { bytes: usize, limit: usize },
 }
 
 impl NoAnswer {
-    /// The same for a part without which the run cannot go on, in this loop where it belongs to one.
+    /// Converts this into the error of a run that cannot continue without this part, in this loop if it
+    /// belongs to one.
     pub(crate) fn fatal(self, part: Part, loop_number: Option<u32>) -> CouncilError {
         match self {
             Self::Final(source) | Self::Call(source) => CouncilError::Call { part, loop_number, source },
@@ -128,34 +129,34 @@ impl From<CallError> for NoAnswer {
     }
 }
 
-/// Asks models on behalf of one run.
+/// Calls models on behalf of one run.
 pub(crate) struct Caller<'e> {
     config: &'e EngineConfig,
     client: ModelClient,
     budget: Arc<CallBudget>,
-    /// What all calls of the run together may be tried again.
+    /// The retries that all calls of the run share.
     retries: RetryAllowance,
     begun: Instant,
-    /// Locked for moments only, never while a model is asked.
+    /// Locked only briefly, never during a model call.
     tally: Mutex<Tally>,
 }
 
-/// What a run noted so far.
+/// The usage and the degradations of a run so far.
 #[derive(Default)]
 struct Tally {
     whole: CallUsage,
     by_part: BTreeMap<Part, CallUsage>,
     degradations: Vec<Degradation>,
-    /// Those whose model, which the triage named, is unknown to the provider.
+    /// The parts whose model, named by the triage, is unknown to the provider.
     misnamed: BTreeSet<Part>,
 }
 
 impl<'e> Caller<'e> {
-    /// Wraps the backend for one run: the council's retries, and a budget of its own.
+    /// Wraps the backend for one run, with the council's retries and its own budget.
     pub(crate) fn new(config: &'e EngineConfig) -> Self {
         let budget = CallBudget::new(config.limits.budget);
         let retries = RetryAllowance::unlimited();
-        // Before the triage nobody knows what the rest takes: at least one call.
+        // Before the triage, the cost of the rest is unknown; at least one call follows.
         retries.set(slack(config.limits.budget.calls, 2));
         let options = ClientOptions {
             retries: retries.clone(),
@@ -176,8 +177,8 @@ impl<'e> Caller<'e> {
         self.config
     }
 
-    /// Asks; retries of the transport aside, once. A model that the triage named and the provider does not know is replaced by the
-    /// default one from then on.
+    /// Makes one call, plus transport retries. If the provider does not know the model that the triage
+    /// named, this part uses the default model from then on.
     pub(crate) async fn ask(&self, ask: Ask) -> Result<CallAnswer, NoAnswer> {
         if ask.model.is_empty() || self.tally().misnamed.contains(&ask.part) {
             return self.ask_one(Ask { model: String::new(), ..ask }).await;
@@ -194,7 +195,7 @@ impl<'e> Caller<'e> {
         }
     }
 
-    /// Asks one model once; retries of the transport aside.
+    /// Calls one model once, plus transport retries.
     async fn ask_one(&self, ask: Ask) -> Result<CallAnswer, NoAnswer> {
         let Ask { part, loop_number, model, messages, schema } = ask;
         let is_read_as_json = schema.is_some();
@@ -245,15 +246,18 @@ impl<'e> Caller<'e> {
         }
         if count > 0 {
             let secrets = crucible_model::counted(count, "secret");
-            note(DegradationKind::AnswerRedacted, format!("{secrets} taken out of the answer"));
+            note(DegradationKind::AnswerRedacted, format!("{secrets} removed from the answer"));
         }
         let ending = Ending::of(&answer);
         match &ending {
             Ending::Whole => {}
-            // A triage that was cut off is an error, which says so itself.
+            // A cut-off triage is an error of its own.
             Ending::CutShort(_) if part == Part::Triage => {}
             Ending::CutShort(why) => {
-                note(DegradationKind::AnswerCutShort, format!("the answer stops after {bytes} bytes, {why}"));
+                note(
+                    DegradationKind::AnswerCutShort,
+                    format!("the answer was cut off after {bytes} bytes {why}"),
+                );
             }
             Ending::Other(why) => {
                 note(DegradationKind::AnswerCutShort, format!("the answer ends after {bytes} bytes; {why}"));
@@ -262,8 +266,8 @@ impl<'e> Caller<'e> {
         Ok(CallAnswer { text: Untrusted::new(answer.raw_response), model: answer.model_used, ending, usage })
     }
 
-    /// Fails where the question or its context holds a secret. Each text is looked at as it was given: what is sent shows some of them
-    /// in another form, and its lines are others than those of the question.
+    /// Fails if the question or its context contains a secret. Each text is scanned in its original form,
+    /// so that the line numbers match; some texts are sent in another form.
     pub(crate) fn refuse_secrets(&self, query: &str, context: &TriageContext) -> Result<(), CouncilError> {
         let held = self.client.refuse_secrets(&Value::from(query));
         held.map_err(|found| CouncilError::SecretInQuery { rule: found.rule, line: found.line })?;
@@ -274,8 +278,8 @@ impl<'e> Caller<'e> {
         })
     }
 
-    /// Fails where the budget does not carry so many more calls, the most that the rest of the run takes. What it carries besides is
-    /// for retries.
+    /// Fails if the budget does not cover `needed` more calls, the worst case of the rest of the run. The
+    /// surplus is for retries.
     pub(crate) fn check_budget(&self, needed: u64) -> Result<(), CouncilError> {
         let Limit::At(limit) = self.budget.limits().calls else {
             return Ok(());
@@ -290,40 +294,40 @@ impl<'e> Caller<'e> {
         Ok(())
     }
 
-    /// Whether a call of this model could be paid, as far as the prices tell: under a limit in money nothing is sent to a model
-    /// without one.
+    /// Whether a call of this model can be paid. Under a cost limit, a model without a price is never
+    /// called.
     pub(crate) fn has_price(&self, model: &str) -> bool {
         self.budget.limits().micro_dollars == Limit::Unlimited
             || self.client.origin() == Origin::Recording
             || self.config.prices.of(self.client.provider(), model) != Price::Unknown
     }
 
-    /// Notes something that was worse than asked for.
+    /// Records a degradation.
     pub(crate) fn note(&self, degradation: Degradation) {
         self.tally().degradations.push(degradation);
     }
 
-    /// What was noted, in an order that does not depend on who answered first.
+    /// The degradations in a deterministic order, independent of which call finished first.
     pub(crate) fn degradations(&self) -> Vec<Degradation> {
         let mut noted = self.tally().degradations.clone();
         Degradation::sort(&mut noted);
         noted
     }
 
-    /// What all calls together took so far.
+    /// The usage of all calls so far.
     pub(crate) fn usage(&self) -> CallUsage {
         let whole = self.tally().whole;
-        // An attempt that was under way when another call ended the run is in no part's account.
+        // An attempt that was in flight when another call ended the run is counted for no part.
         let attempts = self.budget.used().map_or(whole.attempts, |used| used.calls.max(whole.attempts));
         CallUsage { attempts, elapsed_ms: milliseconds(self.begun.elapsed()), ..whole }
     }
 
-    /// What each part took so far.
+    /// The usage of each part so far.
     pub(crate) fn usage_by_part(&self) -> BTreeMap<Part, CallUsage> {
         self.tally().by_part.clone()
     }
 
-    /// The model that a part asks: the one it names, or the one configured for it, or the backend's own for its phase.
+    /// The model of a part: the named one, the configured one, or the backend's own for the phase.
     fn model(&self, part: Part, named: String, phase: &str) -> String {
         let configured = match part {
             Part::Triage if !self.config.triage_model.is_empty() => &self.config.triage_model,
@@ -333,7 +337,7 @@ impl<'e> Caller<'e> {
         if model.is_empty() { self.client.model_for(phase).to_owned() } else { model }
     }
 
-    /// The form of the answer, as far as the backend can be held to it, and the models to fall back to.
+    /// The answer schema, if the backend supports it, and the fallback models.
     fn hints(&self, model: &str, schema: Option<(&'static str, Value)>) -> BTreeMap<String, Value> {
         let form = schema.and_then(|(name, schema)| match self.client.capabilities().structured_output {
             StructuredOutput::JsonSchema => Some(json!({
@@ -356,26 +360,26 @@ impl<'e> Caller<'e> {
         *of_part = sum(*of_part, usage);
     }
 
-    /// Once in a run: every later call would say the same.
+    /// Noted once per run: every later call would repeat it.
     fn note_ignored_fallbacks(&self, part: Part, loop_number: Option<u32>) {
         let mut tally = self.tally();
         let kind = DegradationKind::FallbackIgnored;
         if tally.degradations.iter().all(|noted| noted.kind != kind) {
             let provider = self.client.provider();
             let detail = format!(
-                "{provider} takes no list of fallback models; only the models named first were asked"
+                "{provider} does not support fallback models; only the first model of each list was used"
             );
             tally.degradations.push(Degradation { loop_number, part, kind, detail });
         }
     }
 
-    /// Each change is whole at every moment, so a panic elsewhere does not spoil it.
+    /// Every change leaves the tally consistent, so a panic elsewhere does not corrupt it.
     fn tally(&self) -> MutexGuard<'_, Tally> {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The phase of a part's calls.
+/// The phase under which a part's calls are made.
 fn phase(part: Part) -> &'static str {
     let [triage, direct, a_seat, red_team, judge, synthesis] = PHASES;
     match part {
@@ -393,19 +397,19 @@ fn ignored_fallbacks(answer: &LlmResult) -> bool {
     ignored.is_some_and(|ignored| ignored.iter().any(|name| name == LlmInvocation::FALLBACK_MODELS))
 }
 
-/// An answer in which nobody can read anything is none.
+/// The error for an answer without readable text.
 fn wordless(answer: LlmResult) -> LlmError {
-    let (what, next) = ("the answer holds no text", "try again or choose another model");
+    let (what, next) = ("the answer contains no text", "try again or choose another model");
     let fault = Fault::new(answer.provider, answer.model_used, what, next);
     LlmError::ProviderOutage(Box::new(Fault { answer: Some(AnswerFault::Empty), ..*fault }))
 }
 
-/// Whether an error says that there is no model of this name.
+/// Whether an error says that the model does not exist.
 fn is_misnamed(error: &LlmError) -> bool {
     matches!(error, LlmError::Misconfiguration(fault) if fault.status == Some(404))
 }
 
-/// What a budget of so many calls has to spare where so many are needed.
+/// The calls that a budget can spare when `needed` are required.
 fn slack(limit: Limit, needed: u64) -> Limit {
     match limit {
         Limit::Unlimited => Limit::Unlimited,
@@ -413,7 +417,7 @@ fn slack(limit: Limit, needed: u64) -> Limit {
     }
 }
 
-/// A call without an answer: nobody says what it took.
+/// The usage of a failed call, whose tokens and cost are unknown.
 fn failed(attempts: u64, elapsed: Duration) -> CallUsage {
     CallUsage {
         calls: 1,
@@ -439,7 +443,7 @@ fn answered_usage(answer: &LlmResult, attempts: u64, cost: Option<Cost>, elapsed
     }
 }
 
-/// Both together; an estimate in one makes the whole an estimate. The times add up.
+/// Adds two usages. If either is an estimate, so is the sum. Times are added.
 fn sum(one: CallUsage, other: CallUsage) -> CallUsage {
     let cost_basis = match (one.cost_basis, other.cost_basis) {
         (Some(CostBasis::Estimated), _) | (_, Some(CostBasis::Estimated)) => Some(CostBasis::Estimated),
@@ -475,7 +479,7 @@ mod tests {
     use super::*;
     use crate::seat::SeatId;
 
-    /// A backend of this provider before a server.
+    /// A backend of this provider that talks to a test server.
     fn provider(name: &str, server: &FakeApi) -> Backend {
         let text = |text: &str| Some(text.to_owned());
         let settings = ProviderSettings {
@@ -508,7 +512,7 @@ mod tests {
         Part::Seat(SeatId::of_roles([CouncilRole::Pragmatist])[0])
     }
 
-    /// Looks like a GitHub token; put together here so that no scanner takes this file for a leak.
+    /// A text that looks like a GitHub token, assembled here so that scanners do not report this file.
     fn token() -> String {
         ["ghp", "_", "x7Kq2mWv9ZpL4nRt8sYb", "3cHd6fJg1aQe5uT0"].concat()
     }
@@ -518,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ask_can_move_between_threads() {
+    fn ask_is_send() {
         fn sendable<T: Send>(_: T) {}
         let server = FakeApi::start([says("fine")]);
         let config = gateway(&server);
@@ -526,7 +530,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_model_is_the_asks_or_the_parts_or_the_default_or_the_backends() {
+    async fn model_falls_back_in_order() {
         let server = FakeApi::start([says("fine")]);
         let cases = [
             (("hinted", "triage", "default"), "hinted", "hinted"),
@@ -555,7 +559,7 @@ mod tests {
         }
     }
 
-    /// Notes for which phase each call is made.
+    /// Records the phase of each call.
     #[derive(Default)]
     struct Phases(Mutex<Vec<String>>);
 
@@ -568,7 +572,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_part_is_a_phase_of_its_own_and_may_have_its_own_model() {
+    async fn each_part_has_its_phase_and_model() {
         let server = FakeApi::start([says("fine")]);
         let phases = Arc::new(Phases::default());
         let models = BTreeMap::from([("council-red-team".to_owned(), "red-model".to_owned())]);
@@ -588,7 +592,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_form_is_asked_for_as_far_as_the_backend_can_be_held_to_it() {
+    async fn schema_is_sent_only_if_supported() {
         let schema =
             json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
         for (structured_output, sent) in [
@@ -622,7 +626,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_backend_without_fallbacks_is_told_once_and_the_asked_model_is_no_fallback_of_itself() {
+    async fn ignored_fallbacks_are_noted_once() {
         let server = FakeApi::start([says("fine")]);
         let fallback_models = vec!["own-model".to_owned(), "second".to_owned()];
         for (name, notes) in [("gateway", vec![DegradationKind::FallbackIgnored]), ("openrouter", Vec::new())]
@@ -648,7 +652,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cut_answer_is_used_and_noted_and_left_to_the_triage_where_it_is_its_own() {
+    async fn cut_answer_is_noted_except_in_triage() {
         let server = FakeApi::start([Reply::CutAnswer("half a".to_owned())]);
         let config = gateway(&server);
         let caller = Caller::new(&config);
@@ -656,26 +660,23 @@ mod tests {
             let said = caller.ask(ask(part)).await.unwrap();
             assert_eq!(said.text.as_str(), "half a");
             let Ending::CutShort(why) = said.ending else { panic!("{:?}", said.ending) };
-            assert_eq!(why, "at its limit of tokens or by a filter of the provider (`length`)");
+            assert_eq!(why, "by its token limit or a provider filter (`length`)");
             assert_eq!(noted(&caller), vec![DegradationKind::AnswerCutShort; notes]);
         }
         assert_eq!(caller.degradations()[0].part, seat());
         assert_eq!(caller.degradations()[0].loop_number, Some(1));
     }
 
-    /// An answer of the server that ended for this reason.
+    /// A server reply with this finish reason.
     fn ended(reason: &str) -> Reply {
         let choice = json!({"message": {"content": "half a"}, "finish_reason": reason});
         Reply::Raw(200, json!({"choices": [choice]}).to_string().into_bytes())
     }
 
     #[tokio::test]
-    async fn an_answer_that_did_not_end_by_itself_is_told_with_the_reason_of_the_provider() {
+    async fn cut_answer_note_names_provider_reason() {
         for (reason, told) in [
-            (
-                "length",
-                "the answer stops after 6 bytes, at its limit of tokens or by a filter of the provider (`length`)",
-            ),
+            ("length", "the answer stops after 6 bytes, by its token limit or a provider filter (`length`)"),
             ("content_filter", "by a filter of the provider (`content_filter`)"),
             ("tool_calls", "the answer ends after 6 bytes; the provider's reason is `tool_calls`"),
         ] {
@@ -707,7 +708,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_secret_in_an_answer_is_taken_out_and_noted() {
+    async fn secret_in_answer_is_redacted_and_noted() {
         let key = token();
         let server = FakeApi::start([says(&format!("Use {key} for it."))]);
         let config = gateway(&server);
@@ -715,11 +716,11 @@ mod tests {
         let said = caller.ask(ask(seat())).await.unwrap();
         assert!(!said.text.as_str().contains(&key));
         assert_eq!(noted(&caller), [DegradationKind::AnswerRedacted]);
-        assert_eq!(caller.degradations()[0].detail, "1 secret taken out of the answer");
+        assert_eq!(caller.degradations()[0].detail, "1 secret removed from the answer");
     }
 
     #[tokio::test]
-    async fn an_answer_may_have_as_many_bytes_as_configured_and_no_more() {
+    async fn answer_over_byte_limit_is_refused() {
         let server = FakeApi::start([says("four"), says("fives")]);
         let mut config = gateway(&server);
         config.limits.answer_bytes = 4;
@@ -729,13 +730,13 @@ mod tests {
         assert!(matches!(error, NoAnswer::TooLong { bytes: 5, limit: 4 }), "{error}");
         let fatal = error.fatal(Part::Judge, Some(3)).to_string();
         assert!(fatal.starts_with("the answer of the judge in loop 3 has 5 bytes"), "{fatal}");
-        // It was made and paid for all the same.
+        // The call was made and paid for nevertheless.
         assert_eq!(caller.usage().calls, 2);
         assert!(caller.usage().tokens_output >= 2);
     }
 
     #[tokio::test]
-    async fn an_answer_of_nothing_and_a_refusal_are_failures_of_their_call() {
+    async fn empty_answer_and_refusal_fail_the_call() {
         let unseen = says("\u{200b}\u{200d} \u{feff}");
         for reply in
             [says(""), says("  \n"), unseen, Reply::NullContent, Reply::EmptyChoices, Reply::Status(400)]
@@ -749,19 +750,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_nobody_can_read_is_told_as_one_without_text_and_counted() {
+    async fn invisible_answer_is_empty_and_counted() {
         let server = FakeApi::start([says("\u{200b}\u{200d} \u{feff}")]);
         let config = gateway(&server);
         let caller = Caller::new(&config);
         let error = caller.ask(ask(seat())).await.err().unwrap();
-        assert!(error.to_string().contains("the answer holds no text"), "{error}");
+        assert!(error.to_string().contains("the answer contains no text"), "{error}");
         let NoAnswer::Call(CallError::Llm(error)) = error else { panic!("{error}") };
         assert_eq!(error.answer_fault(), Some(AnswerFault::Empty));
         assert_eq!((caller.usage().calls, caller.usage().calls_without_tokens), (1, 0));
     }
 
     #[tokio::test]
-    async fn the_budget_a_secret_and_the_record_end_a_run() {
+    async fn budget_secret_or_record_error_ends_run() {
         let server = FakeApi::start([says("fine")]);
         let mut config = gateway(&server);
         config.limits.budget = BudgetLimits::calls(1);
@@ -779,7 +780,7 @@ mod tests {
         assert_eq!(server.requests().len(), 1);
         assert_eq!(caller.usage().calls, 0, "nothing was sent");
 
-        // Neither a budget that refuses a call nor a setting that does is a call that was made.
+        // A call that a budget or a setting refuses was not made.
         config.limits.budget.micro_dollars = Limit::At(1);
         let caller = Caller::new(&config);
         assert!(caller.ask(ask(seat())).await.is_err(), "there is no price");
@@ -793,7 +794,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_left_of_the_budget_has_to_carry_the_rest_of_the_run() {
+    async fn remaining_budget_must_cover_worst_case() {
         let server = FakeApi::start([says("fine")]);
         let mut config = gateway(&server);
         config.limits.budget = BudgetLimits::calls(10);
@@ -808,7 +809,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_calls_took_is_counted_by_part_and_what_nobody_tells_is_counted_as_that() {
+    async fn usage_by_part_counts_unknown_values() {
         let told = json!({
             "model": "m", "choices": [{"message": {"content": "fine"}}],
             "usage": {"prompt_tokens": 10, "completion_tokens": 4, "cost": 0.000_007},
@@ -848,8 +849,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fallback_that_answered_is_paid_at_its_own_price_and_a_name_that_nobody_asked_for_at_the_dearest()
-     {
+    async fn fallback_cost_uses_answering_models_price() {
         let line = |dollars: u64| ListedPrice {
             price: Price::PerMillionTokens { input: dollars * 1_000_000, output: 0 },
             date: "2026-01-01".to_owned(),
@@ -881,7 +881,7 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_in_a_sum_makes_all_of_it_one() {
+    fn sum_with_an_estimate_is_estimated() {
         let of = |cost_basis| CallUsage { cost_basis, ..CallUsage::default() };
         let (none, reported, estimated) = (None, Some(CostBasis::Reported), Some(CostBasis::Estimated));
         for (one, other, both) in [
@@ -897,7 +897,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_time_of_the_whole_runs_from_its_beginning() {
+    async fn total_time_runs_from_first_call() {
         let server = FakeApi::start([says("fine")]);
         let config = gateway(&server);
         let caller = Caller::new(&config);

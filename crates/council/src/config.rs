@@ -1,6 +1,6 @@
-//! What an engine is made with (seed 001 §2.1, *Engine Configuration*).
+//! The configuration of an engine (seed 001 §2.1, *Engine Configuration*).
 //!
-//! Nothing is read from an environment or a file here: whoever embeds the council passes all of it in.
+//! Nothing is read from the environment or from files: the embedding program passes everything in.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,112 +15,117 @@ use crate::delta::DeltaStrategy;
 /// The provider of [`EngineConfig::openrouter`].
 pub(crate) const PROVIDER: &str = "openrouter";
 
-/// How many models to fall back to it takes in a call.
+/// The most fallback models that OpenRouter accepts per call.
 pub(crate) const MOST_FALLBACKS: usize = 3;
 
-/// The variable under which the key is handed to the provider; no environment is read for it.
+/// The variable name under which the key is passed to the provider. The environment is not read.
 const KEY: &str = "OPENROUTER_API_KEY";
 
-/// What an engine is made with. Start from [`EngineConfig::openrouter`] or [`EngineConfig::with_backend`] and change what differs.
+/// The configuration of an engine. Start from [`EngineConfig::openrouter`] or
+/// [`EngineConfig::with_backend`] and change what differs.
 pub struct EngineConfig {
-    /// Who answers every call.
+    /// The backend of every call.
     pub backend: Backend,
-    /// The model of the triage. Empty: [`EngineConfig::default_model`], and where that is empty too, the backend's own.
+    /// The model of the triage. If empty, [`EngineConfig::default_model`], or else the backend's own.
     pub triage_model: String,
-    /// The model of every seat without a hint, of the judge, of the synthesis and of the direct answer; of the triage, too, where
-    /// [`EngineConfig::triage_model`] is empty. Empty: the backend's own.
+    /// The model of every seat without a hint, of the judge, the synthesis and the direct answer, and of
+    /// the triage if [`EngineConfig::triage_model`] is empty. If empty, the backend's own.
     pub default_model: String,
-    /// Models that the transport may ask where the one named cannot answer, in this order (OpenRouter's `models`, which takes
-    /// three at the most besides the model that is asked; more are refused when the engine is made). What answers is what is paid, and a limit in money counts with the dearest. Another backend passes
-    /// over them, and the result says so.
+    /// Fallback models that the provider may use if the named model cannot answer, in this order.
+    /// OpenRouter accepts at most three besides the named one; a longer list is refused when the engine
+    /// is created. The model that answers is charged, and a cost limit assumes the most expensive one.
+    /// Other backends ignore the list, and the result notes that.
     pub fallback_models: Vec<String>,
-    /// Which models the triage may name for a seat. One that the provider does not know, or that has no price under a limit in money,
-    /// is replaced by the default model, and the result says so.
+    /// The models that the triage may name for a seat. The default model replaces one that is unknown to
+    /// the provider, or that has no price under a cost limit; the result notes that.
     pub hinted_models: HintedModels,
-    /// Which wording of a question those see who deliberate and answer.
+    /// The wording of the question that seats and synthesis see.
     pub wording: Wording,
-    /// Whether a trace is built.
+    /// Whether to build a trace.
     pub observability: Observability,
-    /// What decides whether a loop changed anything.
+    /// How to decide whether a loop changed anything.
     pub delta_strategy: DeltaChoice,
-    /// How much one run may take.
+    /// The limits of one run.
     pub limits: CouncilLimits,
-    /// What tokens cost, for estimates; what a provider reports comes first.
+    /// Prices for cost estimates; a cost that the provider reports takes precedence.
     pub prices: Arc<PriceTable>,
-    /// Where calls are written down.
+    /// Where calls are recorded.
     pub recording: Recording,
 }
 
-/// Which models the triage may name for a seat. One that it may not name is not asked: the seat asks the default model, and the
-/// result says so.
+/// The models that the triage may name for a seat. If it names another one, the seat uses the default
+/// model, and the result notes that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HintedModels {
-    /// Any: hints are passed on as they are, but for the red team's: only a list grants it a model, as a question could talk the
-    /// triage into a tame one.
+    /// Any model. Only the red team's hints are ignored: a question could persuade the triage to choose a
+    /// weak opponent.
     Any,
-    /// These. Space around a name is no part of it.
+    /// Only these models. Space around a name is ignored.
     Only(Vec<String>),
 }
 
-/// Which wording of a question those see who deliberate and answer.
+/// The wording of the question that seats and synthesis see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wording {
-    /// The triage's own, without ambiguity; the synthesis sees the original besides (seed 001 §2.2).
+    /// The triage's unambiguous rewording; the synthesis also sees the original (seed 001 §2.2).
     Rewritten,
-    /// That of the question, byte for byte, of any length: for a question whose every word counts, such as one with files in it
-    /// and a form that a program reads. The form of the answer is then the one that the question asks for; what the triage wishes
-    /// for counts where the question leaves it open.
+    /// The original question, byte for byte and of any length. It is for questions in which every word
+    /// counts, such as one that contains files or prescribes a machine-readable answer. The question then
+    /// decides the form of the answer; the triage's instruction applies only where the question leaves it
+    /// open.
     AsAsked,
 }
 
-/// Whether a trace is built. Where it is not, no record is made at all (seed 001 §5.3).
+/// Whether to build a trace. Without a trace no record is created at all (seed 001 §5.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Observability {
-    /// None is built.
+    /// Build no trace.
     Off,
-    /// The whole trace is built and returned.
+    /// Build and return the whole trace.
     On,
 }
 
-/// What decides whether a loop changed anything.
+/// How to decide whether a loop changed anything.
 #[derive(Clone)]
 pub enum DeltaChoice {
-    /// The default model, as a judge that answers YES or NO.
+    /// The default model judges with YES or NO.
     Judge,
-    /// The text: unchanged where every seat's position resembles its earlier one at least this much, from 0 (nothing in common)
-    /// to 1 (the same words).
+    /// By text: unchanged if every seat's position has at least this similarity to its earlier one, from
+    /// 0 (nothing in common) to 1 (the same words).
     TextSimilarity {
-        /// The resemblance from which on a position counts as the same.
+        /// The similarity from which a position counts as unchanged.
         threshold: f64,
     },
-    /// Nothing: every loop counts as changed, so all of them run.
+    /// Never: every loop counts as changed, so all loops run.
     Never,
-    /// Somebody else.
+    /// A strategy of the embedding program.
     Custom(Arc<dyn DeltaStrategy>),
 }
 
-/// How much one run may take.
+/// The limits of one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CouncilLimits {
-    /// Calls, tokens and money of one run, retries included. The worst case of calls is checked once the triage is known; what it
-    /// leaves is for retries, so that a part that can be spared never takes the calls of one that cannot.
+    /// Calls, tokens and cost of one run, retries included. After the triage, the worst case of calls is
+    /// checked. Only the surplus is used for retries, so that a dispensable part never takes the calls of
+    /// a required one.
     pub budget: BudgetLimits,
-    /// The time for each call, its retries included.
+    /// The time limit of each call, retries included.
     pub call_timeout: Duration,
-    /// Bytes of a question. The council works on what the triage makes of it, written anew within its own limit of tokens: a question
-    /// of some thousand characters is practical, a long document is not. Where much is lost the result says so.
+    /// Bytes of a question. The council works on the triage's rewording, which has its own token limit,
+    /// so questions of a few thousand characters are practical and long documents are not. The result
+    /// notes a rewording that is much shorter.
     pub query_bytes: usize,
     /// Bytes of the context's JSON.
     pub context_bytes: usize,
-    /// Bytes of one answer. A longer one counts as none.
+    /// Bytes of one answer. A longer one is discarded.
     pub answer_bytes: usize,
-    /// Characters of the deliberation that the synthesis is shown.
+    /// Characters of the deliberation in the synthesis prompt.
     pub summary_chars: usize,
 }
 
 impl CouncilLimits {
-    /// Calls of one run: the longest one that a triage can ask for takes 50 (itself, five loops of nine, three judgements and the
-    /// synthesis), which leaves room for retries.
+    /// The default call limit of one run. The longest council takes 50 calls (the triage, five loops of
+    /// nine, three judgements and the synthesis), which leaves room for retries.
     pub const CALLS: u64 = 64;
 }
 
@@ -138,22 +143,22 @@ impl Default for CouncilLimits {
 }
 
 impl EngineConfig {
-    /// The model that configures a council at OpenRouter where nobody names one (seed 001 §2.1).
+    /// The default triage model at OpenRouter (seed 001 §2.1).
     pub const OPENROUTER_TRIAGE_MODEL: &str = "anthropic/claude-sonnet-4-20250514";
 
-    /// The model of every other call there: OpenRouter chooses (seed 001 §2.1).
+    /// The default model of every other call there: OpenRouter chooses (seed 001 §2.1).
     pub const OPENROUTER_MODEL: &str = "openrouter/auto";
 
-    /// OpenRouter with this key, and the models of seed 001 §2.1.
+    /// Creates a configuration for OpenRouter with this key and the models of seed 001 §2.1.
     ///
     /// # Errors
     ///
-    /// [`LlmError::Misconfiguration`] where the key cannot be sent.
+    /// [`LlmError::Misconfiguration`] if the key cannot be sent.
     pub fn openrouter(key: impl Into<String>) -> Result<Self, LlmError> {
         Self::openrouter_at("https://openrouter.ai/api/v1", Secret::new(key.into()))
     }
 
-    /// The same at another address, for tests.
+    /// The same with another address, for tests.
     fn openrouter_at(base_url: &str, key: Secret) -> Result<Self, LlmError> {
         let settings = ProviderSettings {
             base_url: Some(base_url.to_owned()),
@@ -165,12 +170,12 @@ impl EngineConfig {
             ..ProviderSettings::default()
         };
         let context = Context::http_only([(KEY.to_owned(), key)])?;
-        // Everything else is fixed here, so only the key can be wrong; and whoever passed it set no variable.
+        // Everything else is fixed here, so only the key can be wrong. The caller set no variable.
         let backend = construct(PROVIDER, &settings, &context).map_err(|_| {
             LlmError::Misconfiguration(Fault::new(
                 PROVIDER,
                 "",
-                "the key cannot be sent: it is empty, or holds a line break or other than plain ASCII",
+                "the key cannot be sent: it is empty, or contains a line break or a non-ASCII character",
                 "pass the key as OpenRouter shows it",
             ))
         })?;
@@ -181,7 +186,7 @@ impl EngineConfig {
         })
     }
 
-    /// Any backend, with its own model for everything and no hints of others.
+    /// Creates a configuration for any backend, with its own model for all calls and no model hints.
     #[must_use]
     pub fn with_backend(backend: Backend) -> Self {
         Self {
@@ -211,7 +216,7 @@ mod tests {
     use crate::result::Part;
 
     #[test]
-    fn openrouter_is_configured_as_the_seed_has_it() {
+    fn openrouter_defaults_match_the_seed() {
         let config = EngineConfig::openrouter("sk-or-0123").unwrap();
         assert_eq!(config.backend.provider(), "openrouter");
         assert_eq!(config.backend.default_model(), "openrouter/auto");
@@ -222,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_cannot_be_sent_is_told_and_not_shown() {
+    fn invalid_key_is_refused_without_its_text() {
         for key in ["", "  ", "two-0123\nlines-0123", "end-0123\n", "k\u{e9}y-0123", "nul-0123\0"] {
             let error = EngineConfig::openrouter(key).err().unwrap();
             assert!(matches!(error, LlmError::Misconfiguration(_)), "{key:?}: {error}");
@@ -232,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_key_the_name_and_the_models_reach_openrouter() {
+    async fn openrouter_gets_key_title_and_models() {
         let server = FakeApi::start([Reply::Answer("fine".to_owned())]);
         let config = EngineConfig::openrouter_at(&server.base_url(), Secret::new("sk-or-0123".to_owned()));
         let config = EngineConfig {

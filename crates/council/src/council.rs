@@ -1,6 +1,6 @@
-//! A council that a triage configured, ready to speak: its seats by name, each with the model it asks.
+//! A council configured by the triage: its named seats, each with its model.
 //!
-//! What holds: there is exactly one red team, and two to four other seats.
+//! Invariant: there is exactly one red team and two to four other seats.
 
 use crucible_model::{Untrusted, short_line};
 
@@ -9,23 +9,23 @@ use crate::result::{Degradation, DegradationKind, Part};
 use crate::seat::{CouncilRole, LoopGrammar, RedTeamFlavor, SeatId};
 use crate::triage::{TriageOutput, stands_for_another_text};
 
-/// What stands in a text where a secret was.
+/// The beginning of the placeholder for a removed secret.
 const TAKEN_OUT: &str = "[secret:";
 
-/// Characters of a refused hint that are told.
+/// Characters of a refused hint in a message.
 const MOST_SHOWN: usize = 100;
 
-/// A seat that can be asked.
+/// A seat of the council.
 #[derive(Debug, Clone)]
 pub(crate) struct Seat {
     pub(crate) id: SeatId,
-    /// How the triage wants it to behave. For the red team: what it should look at.
+    /// The triage's instructions for its behaviour. For the red team: what it should look at.
     pub(crate) persona: Untrusted,
-    /// The model that it asks; empty: the default one.
+    /// Its model; empty selects the default.
     pub(crate) model: String,
 }
 
-/// A council.
+/// A configured council.
 #[derive(Debug, Clone)]
 pub(crate) struct Council {
     pub(crate) question: Untrusted,
@@ -37,11 +37,11 @@ pub(crate) struct Council {
 }
 
 impl Council {
-    /// The council that a checked triage configures, and what of it was not granted (hints of models that may not be asked).
+    /// Builds the council of a checked triage, with notes about the model hints that were refused.
     pub(crate) fn of(triage: &TriageOutput, hinted: &HintedModels) -> (Self, Vec<Degradation>) {
         let names = SeatId::of_roles(triage.council.iter().map(|seat| seat.role));
         let mut seats = Vec::with_capacity(names.len());
-        // A checked triage has exactly one of these, wherever it stands in the list.
+        // A checked triage has exactly one red team, at any position in the list.
         let mut red_team =
             Seat { id: SeatId::RED_TEAM, persona: Untrusted::new(String::new()), model: String::new() };
         let mut refused = Vec::new();
@@ -68,12 +68,12 @@ impl Council {
         (council, refused)
     }
 
-    /// Takes back the hints of models that cannot be asked for want of a price, and tells which.
+    /// Clears the hints of models that have no price, and returns a note for each.
     pub(crate) fn refuse_unpriced(&mut self, has_price: impl Fn(&str) -> bool) -> Vec<Degradation> {
         let mut refused = Vec::new();
         for seat in self.seats.iter_mut().chain([&mut self.red_team]) {
             if !seat.model.is_empty() && !has_price(&seat.model) {
-                let why = "which has no price, and a limit in money is set";
+                let why = "which has no configured price, while a cost limit is set";
                 refused.push(hint_refused(Part::Seat(seat.id), &seat.model, why));
                 seat.model.clear();
             }
@@ -82,27 +82,27 @@ impl Council {
     }
 }
 
-/// How it is told that a hint of a model was not followed.
+/// The note that a model hint was not followed.
 pub(crate) fn hint_refused(part: Part, hint: &str, why: &str) -> Degradation {
     let hint = short_line(hint, MOST_SHOWN);
-    let detail = format!("the triage asked for the model `{hint}`, {why}; the default model is asked");
+    let detail = format!("the triage asked for the model `{hint}`, {why}; the default model is used");
     Degradation { loop_number: None, part, kind: DegradationKind::HintRefused, detail }
 }
 
-/// The model that a hint stands for, empty where it names none; or why it is not granted.
+/// The model that a hint selects, empty if it names none; or why it is refused.
 fn granted(hint: &str, hinted: &HintedModels, role: CouncilRole) -> Result<String, &'static str> {
     match hinted {
-        _ if hint.contains(TAKEN_OUT) => Err("from which a secret was taken out"),
+        _ if hint.contains(TAKEN_OUT) => Err("from which a secret was removed"),
         HintedModels::Only(models) if hint.is_empty() || models.iter().any(|model| model == hint) => {
             Ok(hint.to_owned())
         }
         _ if stands_for_another_text(hint) => {
-            Err("which is too long for the name of a model, or holds characters that nobody sees")
+            Err("which is too long for a model name, or contains invisible characters")
         }
-        HintedModels::Only(_) => Err("which is none of the models that it may name"),
-        // Who is attacked must not choose a tame opponent: a question could talk the triage into it.
+        HintedModels::Only(_) => Err("which is not in the list of allowed models"),
+        // A question could persuade the triage to choose a weak opponent.
         HintedModels::Any if role == CouncilRole::RedTeam && !hint.is_empty() => {
-            Err("which only a list of models may grant to the red team")
+            Err("which the red team may use only if a list of models allows it")
         }
         HintedModels::Any => Ok(hint.to_owned()),
     }
@@ -138,7 +138,7 @@ mod tests {
     use CouncilRole::{Creative, Pragmatist, RedTeam};
 
     #[test]
-    fn the_red_team_is_set_apart_wherever_it_stands() {
+    fn red_team_is_found_at_any_position() {
         for place in 0..4 {
             let mut seats = vec![(Creative, None), (Pragmatist, None), (Creative, None)];
             seats.insert(place, (RedTeam, None));
@@ -158,20 +158,20 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_that_is_granted_names_the_model_of_its_seat() {
+    fn granted_hint_selects_the_seats_model() {
         let seats = [(Creative, Some(" a/b\n")), (Pragmatist, Some(" ")), (RedTeam, Some("c"))];
         for hinted in [HintedModels::Any, HintedModels::Only(vec!["c".to_owned(), "a/b".to_owned()])] {
             let (council, refused) = Council::of(&triage(&seats), &hinted);
             assert_eq!(council.seats[0].model, "a/b");
             assert_eq!(council.seats[1].model, "");
-            // Who attacks is chosen from a list alone.
+            // The model of the red team comes only from a list.
             let (model, told) = if hinted == HintedModels::Any { ("", 1) } else { ("c", 0) };
             assert_eq!((council.red_team.model.as_str(), refused.len()), (model, told));
         }
     }
 
     #[test]
-    fn a_hint_that_is_not_granted_is_told_and_the_default_model_is_asked() {
+    fn refused_hint_is_noted_and_uses_default() {
         let any = HintedModels::Any;
         let some = HintedModels::Only(vec!["a".to_owned()]);
         let none = HintedModels::Only(Vec::new());
@@ -180,7 +180,8 @@ mod tests {
             (
                 "b",
                 &some,
-                "the triage asked for the model `b`, which is none of the models that it may name; the default model is asked",
+                "the triage asked for the model `b`, which is not in the list of allowed models; the default \
+                model is used",
             ),
             ("A", &some, "`A`, which is none of"),
             ("a", &none, "`a`, which is none of"),

@@ -1,7 +1,9 @@
-//! The public adapter (seed 001 §3.1): looks at what it is given, asks the triage, checks the budget, and lets the executor work.
+//! The public adapter (seed 001 §3.1): validates the input, runs the triage, checks the budget and starts
+//! the executor.
 //!
-//! What holds: a run without a usable question, or with settings that cannot work, sends nothing; nothing is kept from one run to
-//! the next; a run ends after its triage where its budget cannot carry the worst case of what the triage asks for.
+//! Invariants: nothing is sent for an unusable question or invalid settings. No state is kept between
+//! runs. A run ends after its triage if the budget does not cover the worst case of the configured
+//! council.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
@@ -19,32 +21,32 @@ use crate::executor::{execute, worst_case};
 use crate::result::ExecutorResult;
 use crate::triage::triage;
 
-/// The most of a setting that an error shows.
+/// The most characters of a setting in an error.
 const MOST_SHOWN: usize = 60;
 
-/// A council that answers questions. Each run is independent: nothing is kept from one to the next.
+/// A council that answers questions. Runs are independent: no state is kept between them.
 pub struct Crucible {
     config: EngineConfig,
 }
 
-/// What a caller wants the triage, and nobody else, to know about a question.
+/// Facts about a question that only the triage sees.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TriageContext(BTreeMap<String, Value>);
 
 impl TriageContext {
-    /// Nothing.
+    /// An empty context.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// What there is to know, by its keys.
+    /// The entries, by key.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// What the triage is shown of it: compact JSON with sorted keys; nothing where there is nothing. It is not the canonical form,
-    /// which would round large whole numbers.
+    /// The context as the triage sees it: compact JSON with sorted keys, or nothing if it is empty. It is
+    /// not the canonical form, which would round large whole numbers.
     pub(crate) fn shown(&self) -> Option<String> {
         let entries = self.0.iter().map(|(key, value)| (key.clone(), value.clone()));
         (!self.0.is_empty()).then(|| Value::Object(entries.collect()).to_string())
@@ -58,11 +60,11 @@ impl<K: Into<String>, V: Into<Value>> FromIterator<(K, V)> for TriageContext {
 }
 
 impl Crucible {
-    /// An engine of this configuration. Nothing is sent.
+    /// Creates an engine with this configuration. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`CouncilError::Setting`] where a setting cannot work.
+    /// [`CouncilError::Setting`] if a setting is invalid.
     pub fn new(config: EngineConfig) -> Result<Self, CouncilError> {
         check_numbers(&config)?;
         check_models(&config)?;
@@ -74,12 +76,12 @@ impl Crucible {
         Ok(Self { config: EngineConfig { hinted_models, ..config } })
     }
 
-    /// Answers a question through the council. Dropping the future ends every call in flight. It is polled in an event loop of
-    /// tokio whose time and I/O are enabled.
+    /// Answers a question through the council. Dropping the future ends every call in flight. It needs a tokio runtime with
+    /// time and I/O enabled.
     ///
     /// # Errors
     ///
-    /// See [`CouncilError`]; with it comes what the calls took that were made in vain.
+    /// See [`CouncilError`]; the failure also holds the usage of the calls that were made.
     pub async fn run(&self, query: &str, context: &TriageContext) -> Result<ExecutorResult, CouncilFailure> {
         let shown = context.shown();
         self.check_input(query, shown.as_deref())?;
@@ -93,9 +95,9 @@ impl Crucible {
         })
     }
 
-    /// The same, blocking until there is a result; may be called inside of an event loop or outside of any.
+    /// Answers a question and blocks until there is a result; it may be called inside or outside of an event loop.
     ///
-    /// Inside of an event loop it blocks the thread that calls it, as other blocking work does.
+    /// Inside an event loop it blocks the calling thread.
     ///
     /// # Errors
     ///
@@ -112,7 +114,7 @@ impl Crucible {
         if Handle::try_current().is_err() {
             return blocking();
         }
-        // An event loop may neither be started nor ended inside of another one.
+        // An event loop can neither be started nor dropped inside another one.
         thread::scope(|scope| {
             let started = thread::Builder::new().spawn_scoped(scope, blocking);
             let ended = started.map_err(CouncilError::Runtime)?.join();
@@ -136,7 +138,7 @@ impl Crucible {
     }
 }
 
-/// The run itself, behind what is looked at before anything is sent.
+/// The run, after the checks that precede any call.
 async fn deliberate(
     caller: &Caller<'_>,
     query: &Untrusted,
@@ -147,7 +149,7 @@ async fn deliberate(
     execute(caller, query, triage).await
 }
 
-/// Numbers that leave room for a run.
+/// Checks that the numeric settings allow a run.
 fn check_numbers(config: &EngineConfig) -> Result<(), CouncilError> {
     let limits = &config.limits;
     if let DeltaChoice::TextSimilarity { threshold } = config.delta_strategy
@@ -157,7 +159,7 @@ fn check_numbers(config: &EngineConfig) -> Result<(), CouncilError> {
         return Err(unfit(setting, &threshold.to_string(), "choose a number from 0 to 1"));
     }
     if limits.call_timeout.is_zero() {
-        return Err(unfit("limits.call_timeout", "0", "give each call some time"));
+        return Err(unfit("limits.call_timeout", "0", "set a time above zero"));
     }
     let amounts = [
         ("limits.query_bytes", limits.query_bytes),
@@ -175,7 +177,7 @@ fn check_numbers(config: &EngineConfig) -> Result<(), CouncilError> {
     }
 }
 
-/// Names of models that name one.
+/// Checks that no configured model name is blank.
 fn check_models(config: &EngineConfig) -> Result<(), CouncilError> {
     let chosen = [("triage_model", &config.triage_model), ("default_model", &config.default_model)];
     let mut chosen = chosen.into_iter().filter(|(_, model)| !model.is_empty());
@@ -192,7 +194,8 @@ fn check_models(config: &EngineConfig) -> Result<(), CouncilError> {
     }
 }
 
-/// No call names more models to fall back to than the service takes; the model that a call asks is no fallback of itself.
+/// Checks that no call has more fallback models than the provider accepts. The model of a call is not its
+/// own fallback.
 fn check_fallbacks(config: &EngineConfig) -> Result<(), CouncilError> {
     let fallbacks = &config.fallback_models;
     if config.backend.provider() != PROVIDER || fallbacks.len() <= MOST_FALLBACKS {
@@ -206,11 +209,11 @@ fn check_fallbacks(config: &EngineConfig) -> Result<(), CouncilError> {
     if most <= MOST_FALLBACKS {
         return Ok(());
     }
-    let value = format!("a list of {most} besides the model that is asked");
-    Err(unfit("fallback_models", &value, "OpenRouter takes three at the most: name fewer"))
+    let value = format!("a list of {most} besides the requested model");
+    Err(unfit("fallback_models", &value, "OpenRouter accepts at most three; name fewer"))
 }
 
-/// The models that calls may ask. An empty name stands for one that nobody knows before the triage names it.
+/// The models that calls may use. An empty name stands for a model that is unknown before the triage.
 fn asked_models(config: &EngineConfig) -> Vec<&str> {
     let EngineConfig { backend, triage_model, default_model, .. } = config;
     let of_phase =
@@ -230,7 +233,7 @@ fn asked_models(config: &EngineConfig) -> Vec<&str> {
     asked
 }
 
-/// The names of models without what stands around them, each once.
+/// The trimmed names of models, without duplicates.
 fn named_once(models: &[String]) -> Vec<String> {
     let mut known = BTreeSet::new();
     let names = models.iter().map(|model| model.trim());

@@ -1,6 +1,6 @@
-//! Why a run has no result.
+//! The errors of a run.
 //!
-//! No text here holds more of an answer than one short cleaned piece of it.
+//! Invariant: an error quotes at most one short, sanitised piece of an answer.
 
 use std::error::Error;
 use std::fmt;
@@ -12,14 +12,14 @@ use crucible_model::strict_json::StrictFault;
 use crate::result::{CallUsage, Degradation, Part};
 use crate::seat::SeatId;
 
-/// Why a run has no result, and what came of it until then.
+/// Why a run has no result, with the usage and the degradations until then.
 #[derive(Debug)]
 pub struct CouncilFailure {
-    /// Why.
+    /// The error.
     pub error: Box<CouncilError>,
-    /// What the calls took that were made; nothing where none was.
+    /// The usage of the calls that were made.
     pub usage: CallUsage,
-    /// What was worse than asked for until then, as in a result.
+    /// The degradations until then, as in a result.
     pub degradations: Vec<Degradation>,
 }
 
@@ -36,7 +36,7 @@ impl Error for CouncilFailure {
 }
 
 impl From<CouncilError> for CouncilFailure {
-    /// Where nothing was asked.
+    /// For an error before any call.
     fn from(error: CouncilError) -> Self {
         Self { error: Box::new(error), usage: CallUsage::default(), degradations: Vec::new() }
     }
@@ -51,140 +51,142 @@ impl From<CouncilFailure> for CouncilError {
 /// Why a run has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CouncilError {
-    /// There is no question.
+    /// The question is empty.
     #[error("the question is empty; ask something")]
     EmptyQuery,
     /// The question is too long: shorten it, or raise [`CouncilLimits::query_bytes`](crate::CouncilLimits::query_bytes).
-    #[error("the question has {bytes} bytes, at most {limit} are taken")]
+    #[error("the question has {bytes} bytes; the limit is {limit}")]
     QueryTooLong {
-        /// How many it has.
+        /// The question's size in bytes.
         bytes: usize,
-        /// How many are taken.
+        /// The limit in bytes.
         limit: usize,
     },
     /// The context for the triage is too long: pass less, or raise
     /// [`CouncilLimits::context_bytes`](crate::CouncilLimits::context_bytes).
-    #[error("the context has {bytes} bytes as JSON, at most {limit} are taken")]
+    #[error("the context has {bytes} bytes as JSON; the limit is {limit}")]
     ContextTooLong {
-        /// How many it has.
+        /// The context's size in bytes.
         bytes: usize,
-        /// How many are taken.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The question holds a secret; nothing was sent. The secret itself is nowhere in here.
-    #[error("the question holds a secret (rule {rule}, line {line}); take it out and ask again")]
+    /// The question contains a secret; nothing was sent. This error does not contain the secret.
+    #[error("the question holds a secret (rule {rule}, line {line}); remove it and ask again")]
     SecretInQuery {
-        /// The rule that found it.
+        /// The rule that matched.
         rule: String,
         /// The line of the question, counted from 1.
         line: u64,
     },
-    /// The context for the triage holds a secret; nothing was sent. The secret itself is nowhere in here.
+    /// The triage context contains a secret; nothing was sent. This error does not contain the secret.
     #[error(
-        "the context holds a secret (rule {rule}, line {line} of one of its texts); take it out and ask again"
+        "the context holds a secret (rule {rule}, line {line} of one of its texts); remove it and ask again"
     )]
     SecretInContext {
-        /// The rule that found it.
+        /// The rule that matched.
         rule: String,
-        /// The line of the text that holds it, counted from 1.
+        /// The line within the text that contains it, counted from 1.
         line: u64,
     },
-    /// A setting cannot work.
+    /// A setting has an invalid value.
     #[error("{setting} is {value}; {next}")]
     Setting {
-        /// Which one.
+        /// The name of the setting.
         setting: &'static str,
-        /// What it is set to.
+        /// Its value.
         value: String,
         /// What to do.
         next: &'static str,
     },
-    /// The triage's answer is not the object that was asked for. It is neither repaired nor asked for again.
+    /// The triage's answer is not the requested JSON object. It is neither repaired nor requested again.
     #[error(
-        "the triage of {model} cannot be used: {why}; choose a stronger triage model, or a provider that can be held to a JSON \
-         Schema"
+        "the triage of {model} is invalid: {why}; choose a stronger triage model, or a provider that supports \
+        JSON Schema"
     )]
     TriageUnreadable {
         /// The model that answered.
         model: String,
-        /// What is wrong with it.
+        /// What is wrong with the answer.
         why: StrictFault,
     },
     /// The triage's answer was cut off.
     #[error(
-        "the triage of {model} was cut off {why}; raise the provider's max_tokens where it is the limit, else ask in other words or \
-         choose another triage model"
+        "the triage of {model} was cut off {why}; raise the provider's max_tokens if that is the limit; \
+        otherwise rephrase the question or choose another triage model"
     )]
     TriageCutShort {
         /// The model that answered.
         model: String,
-        /// By what, in words: `at its limit of tokens or by a filter of the provider`, with the provider's own reason.
+        /// The cause in words: `by its token limit or a provider filter`, with the provider's own
+        /// reason.
         why: String,
     },
-    /// The triage's answer breaks rules of the council. All of them are named.
+    /// The triage's answer breaks rules of the council. All of them are listed.
     #[error("the triage of {model} breaks {}: {}; ask again, or choose a stronger triage model",
         counted(.violations.len() as u64, "rule"), joined(.violations))]
     TriageViolations {
         /// The model that answered.
         model: String,
-        /// What it breaks.
+        /// The broken rules.
         violations: Vec<Violation>,
     },
-    /// The council that the triage asks for takes more calls than the budget has left: raise
+    /// The configured council needs more calls than the budget has left: raise
     /// [`CouncilLimits::budget`](crate::CouncilLimits::budget), or ask something simpler.
-    #[error("this council takes up to {needed} more calls and the budget has {left} of {limit} left")]
+    #[error("this council needs up to {needed} more calls, but the budget has only {left} of {limit} left")]
     BudgetTooSmall {
-        /// The most calls that the rest of the run takes, retries aside.
+        /// The worst case of calls for the rest of the run, without retries.
         needed: u64,
-        /// How many are left.
+        /// The calls left.
         left: u64,
-        /// How many there may be.
+        /// The call limit.
         limit: u64,
     },
-    /// A call without which the run cannot go on has no usable answer.
-    #[error("the {} has no answer: {source}", voice(.part, *.loop_number))]
+    /// A required call has no usable answer.
+    #[error("the {} gave no answer: {source}", voice(.part, *.loop_number))]
     Call {
-        /// Whose call it was.
+        /// The part that made the call.
         part: Part,
-        /// In which loop; none outside of loops.
+        /// The loop, if any.
         loop_number: Option<u32>,
-        /// What happened.
+        /// The cause.
         source: CallError,
     },
-    /// An answer without which the run cannot go on is too long: choose another model, or raise
+    /// A required answer is too long: choose another model, or raise
     /// [`CouncilLimits::answer_bytes`](crate::CouncilLimits::answer_bytes).
-    #[error("the answer of the {} has {bytes} bytes, at most {limit} are taken", voice(.part, *.loop_number))]
+    #[error("the answer of the {} has {bytes} bytes; the limit is {limit}", voice(.part, *.loop_number))]
     AnswerTooLong {
-        /// Whose answer it was.
+        /// The part that made the call.
         part: Part,
-        /// In which loop; none outside of loops.
+        /// The loop, if any.
         loop_number: Option<u32>,
-        /// How many it has.
+        /// The answer's size in bytes.
         bytes: usize,
-        /// How many are taken.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// Fewer than two deliberating seats are left: nobody is left to differ.
+    /// Fewer than two deliberating seats answered, so there is no disagreement left.
     #[error(
-        "loop {loop_number} cannot go on: {left} of {seats} seats answered, two are needed ({}); ask again later, or choose another \
-         model", told(.missing)
+        "loop {loop_number} cannot continue: {left} of {seats} seats answered, but two are needed ({}); ask \
+        again later, or choose another \
+         model", list_missing(.missing)
     )]
     TooFewSeats {
-        /// Which loop.
+        /// The loop.
         loop_number: u32,
-        /// How many answered.
+        /// The seats that answered.
         left: usize,
-        /// How many there are.
+        /// The seats of the council.
         seats: usize,
-        /// Who did not, and why.
+        /// The seats that did not answer, and why.
         missing: Vec<(SeatId, String)>,
     },
-    /// An event loop for the blocking call cannot be started.
+    /// The event loop for the blocking call cannot be started.
     #[error(
-        "the event loop cannot be started: {0}; free memory and file descriptors, or await `run` in an event loop of your own"
+        "cannot start the event loop: {0}; free memory and file descriptors, or await `run` in your own event loop"
     )]
     Runtime(#[source] std::io::Error),
-    /// The backend cannot be made ready.
+    /// The backend cannot be created.
     #[error(transparent)]
     Backend(#[from] LlmError),
 }
@@ -193,35 +195,35 @@ pub enum CouncilError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// A council has 3 to 5 seats.
-    #[error("the council has {}, and 3 to 5 are allowed", counted(*.found as u64, "seat"))]
+    #[error("the council has {}; 3 to 5 are allowed", counted(*.found as u64, "seat"))]
     Seats {
-        /// How many it has.
+        /// The number of seats.
         found: usize,
     },
     /// Exactly one seat attacks.
-    #[error("{found} seats have the role red_team, and exactly one must")]
+    #[error("{found} seats have the role red_team; exactly one must")]
     RedTeams {
-        /// How many do.
+        /// The number of red teams.
         found: usize,
     },
     /// There are 2 to 5 loops.
-    #[error("loop_count is {found}, and 2 to 5 are allowed")]
+    #[error("loop_count is {found}; 2 to 5 are allowed")]
     LoopCount {
-        /// How many are asked for.
+        /// The requested number.
         found: String,
     },
-    /// Only what is simple goes without a council.
+    /// Only simple questions may skip the council.
     #[error(
-        "short_circuit_allowed is true where complexity is {found}, and only simple questions may go without a council"
+        "short_circuit_allowed is true but complexity is {found}; only simple questions may skip the council"
     )]
     ShortCircuit {
-        /// How hard the question is said to be.
+        /// The stated complexity.
         found: &'static str,
     },
-    /// A text that must say something says nothing.
+    /// A required text is empty.
     #[error("{field} is empty")]
     EmptyText {
-        /// Which one.
+        /// The field.
         field: String,
     },
 }
@@ -230,7 +232,7 @@ fn joined(violations: &[Violation]) -> String {
     violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-fn told(missing: &[(SeatId, String)]) -> String {
+fn list_missing(missing: &[(SeatId, String)]) -> String {
     missing.iter().map(|(seat, why)| format!("{seat}: {why}")).collect::<Vec<_>>().join("; ")
 }
 

@@ -1,11 +1,12 @@
-//! Loop control (seed 001 §2.4, *Short-Circuit Path* and *Main Loop Control*): mechanical, by what the triage configured.
+//! Loop control (seed 001 §2.4, *Short-Circuit Path* and *Main Loop Control*), as the triage configured
+//! it.
 //!
-//! How it works: loops are states; the one before is handed to the next, all of them to the synthesis. At the end they are taken
-//! apart into records, where observability is on.
+//! Each loop produces a state. The next loop reads the previous state, and the synthesis reads all of
+//! them. At the end the states become records if observability is on.
 //!
-//! What holds: at least two loops, never more than configured; the end comes early only where that is allowed and nothing changed;
-//! what decides that is asked from the second loop on and not after the last one, where it would decide nothing, and is shown what
-//! stands of a loop: nothing that was replaced in it, and in a debate what was stated before the attack.
+//! Invariants: at least two loops run, and never more than configured. The run ends early only if that is
+//! allowed and nothing changed. Changes are checked from the second loop on, but not after the last one.
+//! The check sees the final texts of a loop, or the positions before the attack in a debate.
 
 use crucible_model::Untrusted;
 
@@ -15,7 +16,7 @@ use crate::config::{DeltaChoice, Observability};
 use crate::council::Council;
 use crate::delta::{self, DeltaVerdict};
 use crate::error::CouncilError;
-use crate::grammar::{Floor, LoopState, grammar};
+use crate::grammar::{ActiveLoop, LoopState, grammar};
 use crate::result::ExecutorResult;
 use crate::seat::{ComplexityDomain, CouncilRole};
 use crate::similarity::LoopWords;
@@ -23,10 +24,10 @@ use crate::synthesis::{answer_directly, synthesize};
 use crate::trace::{Ended, records};
 use crate::triage::TriageOutput;
 
-/// So many loops always run. After this one it may be asked for the first time whether anything changed.
+/// The number of loops that always run. Changes are first checked after this one.
 const FLOOR: u32 = 2;
 
-/// The most calls that the rest of a run takes, retries aside.
+/// The most calls that the rest of a run takes, without retries.
 pub(crate) fn worst_case(triage: &TriageOutput, delta: &DeltaChoice) -> u64 {
     if bypasses_council(triage) {
         return 1;
@@ -37,7 +38,7 @@ pub(crate) fn worst_case(triage: &TriageOutput, delta: &DeltaChoice) -> u64 {
     u64::from(triage.loop_count) * grammar(triage.loop_grammar).calls(seats) + asked * delta::calls(delta) + 1
 }
 
-/// Runs what the triage configured.
+/// Runs the configured council.
 pub(crate) async fn execute(
     caller: &Caller<'_>,
     query: &Untrusted,
@@ -59,18 +60,18 @@ pub(crate) async fn execute(
     Ok(result(caller, triage, answer, ended))
 }
 
-/// Whether the question goes without a council: allowed alone is not enough, simple alone neither.
+/// Whether the question skips the council: it must be simple, and the triage must allow it.
 fn bypasses_council(triage: &TriageOutput) -> bool {
     triage.short_circuit_allowed && triage.complexity == ComplexityDomain::Simple
 }
 
-/// Whether it is asked after this loop if anything changed.
+/// Whether changes are checked after this loop.
 fn is_asked_after(triage: &TriageOutput, delta: &DeltaChoice, number: u32) -> bool {
     let can_end = triage.allow_early_exit && !matches!(delta, DeltaChoice::Never);
     can_end && number >= FLOOR && number < triage.loop_count
 }
 
-/// The loops that ran, and for each of them what was decided about it; none where nobody was asked.
+/// The loops that ran, each with its delta verdict if there was a check.
 #[derive(Default)]
 struct Deliberation {
     loops: Vec<LoopState>,
@@ -87,7 +88,7 @@ async fn deliberate(caller: &Caller<'_>, triage: &TriageOutput) -> Result<Delibe
     let mut done = Deliberation::default();
     for number in 1..=triage.loop_count {
         let prior = done.loops.last();
-        let current = grammar.run(Floor::new(caller, &council, number), prior).await?;
+        let current = grammar.run(ActiveLoop::new(caller, &council, number), prior).await?;
         let delta = match prior {
             Some(prior) if is_asked_after(triage, &config.delta_strategy, number) => {
                 let (prior, current) = (prior.standing(&council), current.standing(&council));
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_case_counts_every_call_that_a_run_can_make() {
+    fn worst_case_counts_every_possible_call() {
         use LoopGrammar::{Debate, Parallel, Sequential};
         let worst = |grammar, seats, loops, early| {
             worst_case(&triage(grammar, seats, loops, early), &DeltaChoice::Judge)
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_run_of_all_takes_fifty_calls_and_the_budget_by_default_carries_it() {
+    fn default_budget_covers_longest_run() {
         let mut longest = 0;
         for grammar in LoopGrammar::ALL {
             for (seats, loops) in (3..=5).flat_map(|seats| (2..=5).map(move |loops| (seats, loops))) {
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_council_one_call_is_left() {
+    fn bypassed_council_needs_one_call() {
         let mut triage = triage(LoopGrammar::Debate, 5, 5, true);
         triage.short_circuit_allowed = true;
         assert!(worst_case(&triage, &DeltaChoice::Judge) > 1, "allowed, but not simple");

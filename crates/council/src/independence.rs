@@ -1,11 +1,11 @@
-//! How far the voices of a council were voices of their own: figures about what was said, and no judgement of what is true.
+//! Measures how independent the seats of a council were, by their words; it does not judge what is true.
 //!
-//! All figures but the number of models rest on the resemblance of texts ([`crate::similarity`]): the share of word pairs that
-//! two positions have in common. So they see copying, repeating and giving in, and they do not see two seats that mean the same
-//! in different words. In the sequential grammar a position is the draft that was handed on, so its positions resemble each
-//! other by design, and each seat that revises moves towards what it was handed.
+//! All figures except the number of models use text similarity ([`crate::similarity`]): the share of word
+//! pairs that two positions have in common. They detect copying, repeating and giving in, but not two
+//! seats that mean the same in different words. In the sequential grammar a position is the draft that
+//! was passed on, so positions are similar by design.
 //!
-//! What holds: the figures are made from the words of the positions and the models' names alone, by pure functions; each stands with four
+//! Invariant: pure functions compute the figures from the positions and the model names alone, with four
 //! decimals.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,35 +16,37 @@ use crate::grammar::LoopState;
 use crate::seat::{CouncilRole, LoopGrammar, SeatId};
 use crate::similarity::{SeatShingles, Shingles, rounded};
 
-/// By how much more than before a position has to resemble another seat's earlier one, to have moved towards it. A step against
-/// chance: two texts of different words about one thing share some pairs. It is chosen, not measured.
+/// The margin by which a position must be closer to another seat's earlier position than before, to have
+/// moved towards it. The margin allows for chance: texts about the same subject share some pairs. It is
+/// chosen, not measured.
 const STEP: f64 = 0.05;
 
-/// How far the seats spoke for themselves in one loop. Figures about words: high ones tell that voices were alike, and not that
-/// they were wrong.
+/// How independent the seats were in one loop. The figures compare words: high similarity does not mean
+/// that the seats were wrong.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Independence {
-    /// How much the positions of each two seats resemble each other at the end of the loop, from 0 (no two neighbouring words
-    /// in common) to 1 (the same words in the same order).
+    /// The similarity of each two positions at the end of the loop, from 0 (no shared word pair) to 1
+    /// (the same words in the same order).
     pub pairwise_similarity: Vec<PairSimilarity>,
-    /// The mean of these; none where fewer than two seats have a position.
+    /// The mean of these; absent if fewer than two seats have a position.
     pub mean_similarity: Option<f64>,
-    /// How many seats moved their position towards what the majority of the others held in the loop before.
+    /// The number of seats that moved towards the majority of the previous loop.
     ///
-    /// A seat moved towards another one when its position now resembles the other's *earlier* position by more than 0.05 more
-    /// than its own earlier position did. It moved towards the majority when it moved towards more than half of the other seats
-    /// that had a position in the loop before. So a lone seat that gives in counts, one that holds does not, seats that agreed
-    /// from the start do not, and neither does one that takes over the view of a minority.
+    /// A seat moved towards another seat if its position is now more similar to the other's *earlier*
+    /// position than its own earlier position was, by more than 0.05. It moved towards the majority if it
+    /// moved towards more than half of the other seats with a position in the previous loop. A lone seat
+    /// that gives in counts. Seats that hold, that agreed from the start, or that move to a minority view
+    /// do not count.
     ///
-    /// None in the first loop; where fewer than three seats had a position in the loop before, as two have no majority; and in a
-    /// debate, in which no seat reads what another one said, so that nobody can give in to anybody.
+    /// Absent in the first loop; if fewer than three seats had a position in the previous loop, because
+    /// two have no majority; and in a debate, where no seat reads another's position.
     pub moved_to_majority: Option<u32>,
-    /// How many different models answered for the seats in this loop, by the names that the provider gave them. Every answer
-    /// counts: in a debate that of a position and that of its defence. The red team's do not.
+    /// The number of different models that answered for the seats in this loop, by the names that the
+    /// provider reports. In a debate both positions and defences count. The red team does not count.
     pub distinct_models: u32,
 }
 
-/// How much two positions resemble each other.
+/// The similarity of two positions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PairSimilarity {
     /// One seat.
@@ -55,7 +57,8 @@ pub struct PairSimilarity {
     pub similarity: f64,
 }
 
-/// The figures of a loop whose turns were kept. `now` are the words of its positions, `before` those of the loop before.
+/// The figures of a loop with turns. `now` and `before` are the shingles of its positions and of those of
+/// the previous loop.
 pub(crate) fn independence(
     current: &LoopState,
     now: &SeatShingles,
@@ -82,7 +85,7 @@ pub(crate) fn independence(
     }
 }
 
-/// How much each seat's position resembles its own of the loop before; seats that have both.
+/// The similarity of each seat's position to its previous one, for seats that have both.
 pub(crate) fn resemblance_to_prior(
     now: &SeatShingles,
     before: Option<&SeatShingles>,
@@ -147,7 +150,7 @@ mod tests {
     const KEEP: &str = "keep one program and draw clear borders inside of it first";
     const WAIT: &str = "measure for a quarter before anybody decides anything at all";
 
-    /// Up to five seats with these positions, an empty one for none, and what these models said for them.
+    /// Up to five seats with these positions, an empty text for none, and the models that answered.
     fn state(grammar: LoopGrammar, texts: &[&str], models: &[(CouncilRole, &str)]) -> LoopState {
         let mut state = said_in(grammar, 1, texts);
         state.turns = models.iter().map(|(role, model)| turn(*role, model)).collect();
@@ -179,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn five_clones_are_one_voice() {
+    fn identical_positions_have_full_similarity() {
         use CouncilRole::{Creative, Pragmatist};
         let clones = state(LoopGrammar::Parallel, &[KEEP; 5], &[(Pragmatist, "m"), (Creative, "m")]);
         let found = figures(None, &clones);
@@ -192,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn different_models_and_positions_are_told_apart() {
+    fn distinct_models_and_positions_are_counted() {
         let found = figures(None, &state(LoopGrammar::Parallel, &[KEEP, SPLIT, WAIT, KEEP], &[]));
         let pairs: Vec<(String, f64)> = found
             .pairwise_similarity
@@ -212,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_models_of_all_answers_of_seats_count_and_the_red_team_s_do_not() {
+    fn distinct_models_exclude_the_red_team() {
         use CouncilRole::{Creative, Pragmatist, RedTeam};
         let said = [(Creative, "a"), (Pragmatist, "b"), (RedTeam, "d"), (Pragmatist, "c"), (Creative, "a")];
         let found = figures(None, &state(LoopGrammar::Debate, &[KEEP, SPLIT], &said));
@@ -220,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_debate_nobody_can_move_towards_what_nobody_showed_it() {
+    fn debate_has_no_majority_figure() {
         let (apart, alike) = ([KEEP, KEEP, KEEP, SPLIT], [KEEP; 4]);
         assert_eq!(moved_in(LoopGrammar::Debate, &apart, &alike), None);
         assert_eq!(moved_in(LoopGrammar::Parallel, &apart, &alike), Some(1));
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn who_moved_towards_the_majority() {
+    fn moved_to_majority_counts_expected_seats() {
         let half = "keep one program and draw clear borders but split the program into services later";
         type Case<'c> = (&'c str, &'c [&'c str], &'c [&'c str], Option<u32>);
         let cases: [Case<'_>; 12] = [
@@ -271,8 +274,9 @@ mod tests {
     }
 
     #[test]
-    fn a_rise_within_the_step_is_chance() {
-        // The last seat's new position has one pair more of the others' than its old one had: 1 of 29 pairs.
+    fn small_similarity_rise_is_ignored() {
+        // The last seat's new position shares one pair more with the others than its old one: 1 of 29
+        // pairs.
         let others = (0..15).map(|number| format!("w{number}")).collect::<Vec<_>>().join(" ");
         let apart = (0..16).map(|number| format!("x{number}")).collect::<Vec<_>>().join(" ");
         let nearer = apart.replace("x0 x1", "w0 w1");
@@ -283,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn resemblance_to_prior_names_the_seats_that_have_both() {
+    fn resemblance_needs_both_positions() {
         let words = |texts: &[&str]| of_positions(&said_in(LoopGrammar::Parallel, 1, texts).positions);
         let (prior, current) = (words(&[KEEP, SPLIT, "", WAIT]), words(&[KEEP, KEEP, WAIT, ""]));
         assert!(resemblance_to_prior(&current, None).is_empty());
@@ -295,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_and_one_have_no_pairs() {
+    fn fewer_than_two_positions_have_no_pairs() {
         for texts in [&[][..], &[KEEP][..]] {
             let found = figures(None, &state(LoopGrammar::Parallel, texts, &[]));
             assert_eq!((found.pairwise_similarity.len(), found.mean_similarity), (0, None));

@@ -1,13 +1,13 @@
-//! A council of models: a triage configures it, seats deliberate in loops, a red team attacks in each of them, and one voice answers.
+//! A council of models: a triage configures it, seats deliberate in loops, a red team attacks their positions in each
+//! loop, and one model writes the answer.
 //!
-//! [`Crucible`] is the one way in. What it is made of cannot be reached from outside: no triage, no executor, no prompt, no
-//! transport.
+//! [`Crucible`] is the only entry point. Its parts (triage, executor, prompts, transport) are private:
 //!
 //! ```compile_fail
 //! use crucible_council::executor::execute;
 //! ```
 //!
-//! What follows is the crate's front page.
+//! The crate's README follows.
 #![doc = include_str!("../README.md")]
 
 mod after_attack;
@@ -39,12 +39,12 @@ pub use result::{CallUsage, Degradation, DegradationKind, ExecutorResult, LoopRe
 pub use seat::{ComplexityDomain, CouncilRole, LoopGrammar, RedTeamFlavor, SeatId};
 pub use triage::{CouncilSeat, TriageOutput};
 
-/// Declares paths that exist in here and cannot be used out there. Each is imported when the crate's own tests are built, so a
-/// path that is renamed has to be renamed here; and for each rustdoc tries to compile an import from outside, which has to fail.
+/// Checks that paths are private. Test builds import each path, so a renamed item must also be renamed here; rustdoc
+/// tries to compile an import from outside for each path, which must fail.
 macro_rules! hidden {
     ($($module:ident :: $name:ident,)+) => {
         #[cfg(test)]
-        #[expect(unused_imports, reason = "an import that compiles is all that is wanted")]
+        #[expect(unused_imports, reason = "the import only has to compile")]
         mod hidden {
             $(use crate::$module::$name as _;)+
         }
@@ -72,7 +72,7 @@ hidden! {
     executor::execute,
     executor::worst_case,
     grammar::Draft,
-    grammar::Floor,
+    grammar::ActiveLoop,
     grammar::Grammar,
     grammar::LoopState,
     grammar::grammar,

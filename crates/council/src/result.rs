@@ -1,7 +1,7 @@
-//! What a run gives back (seed 001 §2.1, *ExecutorResult*; §5).
+//! The result of a run (seed 001 §2.1, *ExecutorResult*; §5).
 //!
-//! What holds: the parts that make up a trace exist only where observability is on; what was worse than asked for (a seat that
-//! was missing, an answer that was cut off) is told in any case.
+//! Invariant: a trace exists only if observability is on; degradations (a missing seat, a cut-off answer)
+//! are always reported.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,83 +17,84 @@ use crate::independence::Independence;
 use crate::seat::SeatId;
 use crate::triage::TriageOutput;
 
-/// What a run gives back.
+/// The result of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct ExecutorResult {
-    /// The one answer.
+    /// The answer.
     pub final_response: Untrusted,
-    /// How many loops ran; 0 where the council was bypassed.
+    /// The number of loops that ran; 0 if the council was bypassed.
     pub loops_executed: u32,
-    /// Whether it ended before the planned number of loops: nothing changed any more, or the council was bypassed.
+    /// Whether the run ended before the planned number of loops: nothing changed, or the council was
+    /// bypassed.
     pub early_exit: bool,
-    /// One record for each loop; none where observability is off.
+    /// One record per loop; absent if observability is off.
     pub reasoning_trace: Option<Vec<LoopRecord>>,
-    /// How the triage configured the council; none where observability is off.
+    /// The triage's configuration of the council; absent if observability is off.
     pub triage: Option<TriageOutput>,
-    /// What was worse than asked for: by loop, within one by part in the order of [`Part`], and of one part by kind; what the triage
-    /// is to blame for stands before all loops, what the answer is behind them. That is not always the order in which it happened,
-    /// but it is the same whoever of those that are asked at the same time answers first.
+    /// Everything that was worse than requested, ordered by loop, then by part in the order of [`Part`],
+    /// then by kind. Entries of the triage come before all loops, entries of the answer after them. The
+    /// order does not depend on which concurrent call finished first.
     pub degradations: Vec<Degradation>,
-    /// What the whole run took.
+    /// The usage of the whole run.
     pub usage: CallUsage,
-    /// What each part of it took.
+    /// The usage of each part.
     pub usage_by_part: BTreeMap<Part, CallUsage>,
 }
 
-/// What happened in one loop.
+/// The record of one loop.
 #[derive(Debug, Clone, Serialize)]
 pub struct LoopRecord {
-    /// From 1.
+    /// The number of the loop, from 1.
     pub loop_number: u32,
-    /// The position of each seat at the end of the loop; in a debate that is its defence, where it had to defend itself, and in the
-    /// sequential grammar the draft that it wrote, all of which but the last were replaced.
+    /// The position of each seat at the end of the loop. In a debate, that is the defence of an attacked
+    /// seat; in the sequential grammar, the draft that the seat wrote.
     pub council_responses: Positions,
-    /// What the red team said last in the loop.
+    /// The last critique of the red team in the loop.
     pub red_team_critique: Untrusted,
     /// Whether the loop counts as having changed something.
     pub delta_detected: bool,
-    /// What decided that; none where nobody was asked (in the first loop, the last one, where early exit is not allowed, and with
-    /// [`DeltaChoice::Never`](crate::DeltaChoice::Never)).
+    /// The verdict of the delta check; absent if there was no check (in the first loop, the last one, if
+    /// early exit is not allowed, and with [`DeltaChoice::Never`](crate::DeltaChoice::Never)).
     pub delta: Option<DeltaVerdict>,
-    /// Everything that was said, in order; what was said at the same time stands in the order of the seats.
+    /// All turns in order; concurrent ones in the order of the seats.
     pub turns: Vec<Turn>,
-    /// In a debate, the seats that were attacked.
+    /// In a debate, the attacked seats.
     pub targets: Vec<SeatId>,
-    /// What became of each position of this loop after the attack that it met in it. In the parallel grammar that shows in the next
-    /// loop, and stands here all the same; in the sequential one it is about the draft that the seat wrote.
+    /// What happened to each position of this loop after the attack in it. In the parallel grammar the
+    /// next loop shows that; in the sequential grammar the entry is about the seat's draft.
     pub after_attack: BTreeMap<SeatId, AfterAttack>,
-    /// How much each seat's position resembles its position of the loop before, from 0 to 1; empty in the first loop. In a debate both
-    /// are what the seat stated before the attack: what it made of that, `after_attack` tells.
+    /// The similarity of each seat's position to its position in the previous loop, from 0 to 1; empty in
+    /// the first loop. In a debate both are the positions before the attack.
     pub resemblance_to_prior: BTreeMap<SeatId, f64>,
-    /// How far the seats spoke for themselves.
+    /// How independent the seats were.
     pub independence: Independence,
-    /// In tests of this crate, that it was counted when it was made.
+    /// Proof, in this crate's tests, that the record was counted.
     #[cfg(test)]
     #[serde(skip)]
     pub(crate) _counted: crate::trace::made::Counted,
 }
 
-/// Something that was said.
+/// One contribution to the deliberation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Turn {
-    /// Who said it.
+    /// The seat that spoke.
     pub seat: SeatId,
-    /// As what.
+    /// The kind of contribution.
     pub kind: TurnKind,
-    /// The words.
+    /// The text.
     pub text: Untrusted,
-    /// The model that answered, as the provider names it.
+    /// The model that answered, as the provider reports it.
     pub model: String,
-    /// What it took.
+    /// The usage of the call.
     pub usage: CallUsage,
-    /// In tests of this crate, that it was counted when it was made.
+    /// Proof, in this crate's tests, that the turn was counted.
     #[cfg(test)]
     #[serde(skip)]
     pub(crate) _counted: crate::trace::made::Counted,
 }
 
 impl Turn {
-    /// What a seat said: these words of its answer.
+    /// Creates a turn from a seat's answer, with this text.
     pub(crate) fn of(seat: SeatId, kind: TurnKind, text: &Untrusted, said: &CallAnswer) -> Self {
         Self {
             seat,
@@ -107,28 +108,28 @@ impl Turn {
     }
 }
 
-/// As what something was said.
+/// The kind of a contribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnKind {
-    /// A position, or in the sequential grammar a draft.
+    /// A position, or a draft in the sequential grammar.
     Position,
-    /// What the red team says.
+    /// A critique of the red team.
     Critique,
-    /// The answer of an attacked seat.
+    /// The defence of an attacked seat.
     Defense,
 }
 
-/// A part of a run that asks a model.
+/// A part of a run that calls a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
     /// The triage.
     Triage,
-    /// The one answer where the council is bypassed.
+    /// The single answer if the council is bypassed.
     DirectAnswer,
-    /// A seat, the red team's included.
+    /// A seat, including the red team.
     Seat(SeatId),
-    /// The judge of changes.
+    /// The judge of the delta check.
     Judge,
     /// The synthesis.
     Synthesis,
@@ -152,45 +153,46 @@ impl Serialize for Part {
     }
 }
 
-/// What calls took. What a provider does not tell is counted as not told, never as nothing.
+/// The usage of calls. Values that the provider does not report are counted as unknown, not as zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct CallUsage {
-    /// Calls that were sent, failed ones included; the retries of a call are none of their own.
+    /// Calls that were sent, failed ones included; retries do not count separately.
     pub calls: u64,
-    /// Attempts to make them: calls with their retries, each of which may have been paid. Of the whole run those count, too, that
-    /// nobody waited for any more when another call ended it.
+    /// Attempts: calls with their retries, each of which may have been charged. For the whole run they
+    /// include attempts that were in flight when another call ended it.
     pub attempts: u64,
-    /// Tokens of requests.
+    /// Input tokens.
     pub tokens_input: u64,
-    /// Tokens of answers.
+    /// Output tokens.
     pub tokens_output: u64,
-    /// Calls of which no tokens are known.
+    /// Calls without a token count.
     pub calls_without_tokens: u64,
-    /// What it cost, in millionths of a US dollar.
+    /// Cost in millionths of a US dollar.
     pub micro_dollars: u64,
-    /// Calls of which no cost is known.
+    /// Calls without a known cost.
     pub calls_without_cost: u64,
-    /// Who says what it cost: estimated as soon as a part of it is; none where no cost is known.
+    /// The basis of the cost: estimated if any part of it is; absent if no cost is known.
     pub cost_basis: Option<CostBasis>,
-    /// Milliseconds. Of a part: the sum over its calls; of the whole: from the first call to the end.
+    /// Milliseconds. For a part: the sum over its calls; for the whole run: from the first call to the
+    /// end.
     pub elapsed_ms: u64,
 }
 
-/// Something that was worse than asked for.
+/// Something that was worse than requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Degradation {
-    /// In which loop; none outside of loops.
+    /// The loop, if any.
     pub loop_number: Option<u32>,
-    /// Whose it is.
+    /// The part that it affects.
     pub part: Part,
-    /// What it is.
+    /// The kind of degradation.
     pub kind: DegradationKind,
-    /// More about it on one line. May quote a piece of what a provider or a model said, so escape it before showing it.
+    /// Details on one line. They may quote a provider or a model, so escape them before display.
     pub detail: String,
 }
 
 impl Degradation {
-    /// Puts what a run noted into an order that does not depend on who answered first.
+    /// Sorts the degradations of a run, so that the order does not depend on which call finished first.
     pub(crate) fn sort(noted: &mut [Self]) {
         noted.sort_by_key(|degradation| {
             let Self { loop_number, part, kind, .. } = degradation;
@@ -204,29 +206,30 @@ impl Degradation {
     }
 }
 
-/// What was worse.
+/// The kind of a degradation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DegradationKind {
     /// The seat gave no position; the loop went on without it.
     SeatMissing,
-    /// The attacked seat gave no defence; its position stands as it was.
+    /// The attacked seat gave no defence; its position is unchanged.
     DefenseMissing,
-    /// The answer did not end by itself: its limit of tokens or a filter of the provider cut it off, or the provider gives another
-    /// reason. It is used as far as it goes.
+    /// A token limit, a provider filter or another reason ended the answer early. The partial text is
+    /// used.
     AnswerCutShort,
-    /// Secrets were taken out of the answer.
+    /// Secrets were removed from the answer.
     AnswerRedacted,
     /// The red team raised no objection.
     RedTeamYielded,
-    /// Whether anything changed could not be told, so the loop counts as changed.
+    /// The delta verdict was unclear, so the loop counts as changed.
     DeltaUnclear,
-    /// The triage named a model that may not be asked; the default model was.
+    /// The triage named a model that is not allowed; the default model was used.
     HintRefused,
-    /// The backend knows no list of fallback models.
+    /// The backend does not support fallback models.
     FallbackIgnored,
-    /// The synthesis was shown the deliberation in part.
+    /// The synthesis was shown only part of the deliberation.
     SummaryCut,
-    /// The triage handed on less than half of a long question, and the council sees nothing else of it.
+    /// The triage's rewording has less than half of a long question's length, and the council sees only
+    /// the rewording.
     QuestionShortened,
 }

@@ -1,13 +1,13 @@
-//! The words of a council (seed 001 §2.1): how hard a question is, in which order seats speak, what the red team attacks, which
-//! roles there are, and how a seat is named.
+//! The vocabulary of a council (seed 001 §2.1): complexity, grammar, red team flavour, roles, and seat
+//! names.
 //!
-//! What holds: each word has one spelling, which JSON, prompts and documents share.
+//! Invariant: each word has one spelling, which JSON, prompts and documents share.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// Declares a closed set of words with the one spelling of each.
+/// Declares an enum with one spelling for each variant.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $word:ident = $text:literal,)+ }) => {
         $(#[$doc])*
@@ -15,10 +15,10 @@ macro_rules! words {
         pub enum $name { $($(#[$word_doc])* $word,)+ }
 
         impl $name {
-            /// Every one, in the order in which they are told.
+            /// All variants in order.
             pub const ALL: &'static [Self] = &[$(Self::$word,)+];
 
-            /// Its spelling.
+            /// The spelling.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$word => $text,)+ }
@@ -40,27 +40,27 @@ macro_rules! words {
 }
 
 words! {
-    /// How hard a question is.
+    /// How complex a question is.
     ComplexityDomain {
-        /// It has one answer that can be looked up or reasoned out at once.
+        /// It has one answer that can be looked up or deduced.
         Simple = "simple",
-        /// It takes expertise and can be analysed; several ways are good.
+        /// It needs expertise and analysis; several answers are good.
         Complicated = "complicated",
-        /// It has no one right answer; trade-offs emerge and depend on who is asked.
+        /// It has no single right answer; trade-offs depend on the stakeholders.
         Complex = "complex",
-        /// Nothing like it is known; one has to act to learn.
+        /// It has no precedent; only acting gives information.
         Chaotic = "chaotic",
     }
 }
 
 words! {
-    /// In which order seats speak.
+    /// The order in which seats speak.
     LoopGrammar {
-        /// All at once, then the red team about all.
+        /// All seats at once, then the red team about all.
         Parallel = "parallel",
-        /// One draft that is handed from seat to seat, attacked after each.
+        /// One draft that passes from seat to seat, attacked after each.
         Sequential = "sequential",
-        /// All at once, an attack on the weakest, and their defence.
+        /// All seats at once, an attack on the weakest, and their defence.
         Debate = "debate",
     }
 }
@@ -70,32 +70,33 @@ words! {
     RedTeamFlavor {
         /// The reasoning.
         Logical = "logical",
-        /// The execution.
+        /// The feasibility.
         Feasibility = "feasibility",
-        /// The harm.
+        /// The ethics.
         Ethical = "ethical",
-        /// What the best opponent would say.
+        /// The strongest opposing case.
         Steelman = "steelman",
     }
 }
 
 words! {
-    /// What a seat contributes.
+    /// The contribution of a seat.
     CouncilRole {
-        /// Coherence: brings views together.
+        /// Coherence: combines views.
         Synthesizer = "synthesizer",
         /// Knowledge of the field.
         DomainExpert = "domain_expert",
         /// What works in practice.
         Pragmatist = "pragmatist",
-        /// Other ways.
+        /// Alternatives.
         Creative = "creative",
-        /// Attacks. It sees positions, edits none and has no vote.
+        /// Attacks. It reads positions, edits none and has no vote.
         RedTeam = "red_team",
     }
 }
 
-/// The name of a seat in one council: its role, and from the second of a role on its number behind `#` (decision D5).
+/// The name of a seat in one council: its role, and for the second and later seats of a role a number
+/// after `#` (decision D5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeatId {
     role: CouncilRole,
@@ -103,10 +104,10 @@ pub struct SeatId {
 }
 
 impl SeatId {
-    /// The red team's, of which there is one.
+    /// The red team's name.
     pub(crate) const RED_TEAM: Self = Self { role: CouncilRole::RedTeam, number: 1 };
 
-    /// The names of seats that have these roles, in their order.
+    /// The names of seats with these roles, in order.
     #[must_use]
     pub fn of_roles(roles: impl IntoIterator<Item = CouncilRole>) -> Vec<Self> {
         let mut named: Vec<Self> = Vec::new();
@@ -117,13 +118,13 @@ impl SeatId {
         named
     }
 
-    /// What the seat contributes.
+    /// The role of the seat.
     #[must_use]
     pub const fn role(self) -> CouncilRole {
         self.role
     }
 
-    /// Which of the seats of its role it is, from 1.
+    /// The number of the seat within its role, from 1.
     pub(crate) const fn number(self) -> u8 {
         self.number
     }
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_has_the_spelling_of_the_seed() {
+    fn every_word_matches_the_seed() {
         fn spelled<T: Copy + fmt::Display>(all: &[T]) -> String {
             all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
         }

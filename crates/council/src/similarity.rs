@@ -1,14 +1,15 @@
-//! How much two texts resemble each other: the share of word pairs that both have (Broder 1997, resemblance over shingles of
-//! two words).
+//! Text similarity: the share of word pairs that two texts have in common (Broder 1997, resemblance over
+//! shingles of two words).
 //!
-//! Words are those of Unicode's text segmentation (UAX 29), in lowercase; a script that is written without blanks, such as
-//! Chinese, gives a word for each character. A symbol such as `<` or `✅` is a word of its own. Each two neighbouring words are a shingle, a single word is one of its own, and how
-//! often a shingle stands in a text does not count. The shingles of a text are kept as sorted 64-bit hashes, so that comparing
-//! two texts is one pass over both.
+//! Words follow Unicode's text segmentation (UAX 29), in lowercase; scripts written without spaces, such
+//! as Chinese, give one word per character. A symbol such as `<` or `✅` is a word. Every two neighbouring
+//! words form a shingle, and a single word forms its own; repetitions do not count. Shingles are kept as
+//! sorted 64-bit hashes, so that comparing two texts takes one pass.
 //!
-//! What holds: 0 to 1, symmetric, 1 for texts of the same words and symbols in the same order whatever their case, spacing, ordinary punctuation and
-//! characters that nobody sees; the same in every run and on every machine; time and memory grow with the texts' lengths alone. It compares words, not
-//! meaning: the same thought in other words resembles little, and one "not" changes nearly nothing.
+//! Invariants: the result is symmetric, from 0 to 1, and 1 for texts with the same words and symbols in
+//! the same order, whatever their case, spacing, ordinary punctuation and invisible characters. It is the
+//! same in every run and on every machine. Time and memory are linear in the text length. The measure
+//! compares words, not meaning: a paraphrase scores low, and one added "not" changes almost nothing.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -22,9 +23,9 @@ use crate::delta::Positions;
 use crate::grammar::LoopState;
 use crate::seat::SeatId;
 
-/// The shingles of a text, to be compared with those of others without reading it again.
+/// The shingles of a text, computed once for many comparisons.
 pub(crate) struct Shingles {
-    /// Sorted, each once.
+    /// Sorted, without duplicates.
     hashes: Vec<u64>,
 }
 
@@ -43,7 +44,7 @@ impl Shingles {
         Self { hashes }
     }
 
-    /// The resemblance, from 0 to 1. Two texts without words resemble each other fully, one without and one with not at all.
+    /// The similarity, from 0 to 1. Two texts without words have 1, one text without words has 0.
     pub(crate) fn resemblance(&self, other: &Self) -> f64 {
         let shared = shared(&self.hashes, &other.hashes);
         let all = self.hashes.len() + other.hashes.len() - shared;
@@ -54,11 +55,11 @@ impl Shingles {
 /// The shingles of each seat's position.
 pub(crate) type SeatShingles = BTreeMap<SeatId, Shingles>;
 
-/// The shingles of what was said in a loop.
+/// The shingles of the texts of a loop.
 pub(crate) struct LoopWords {
     /// Of the positions at its end.
     pub(crate) now: SeatShingles,
-    /// In a debate, of the positions before the attack, of the seats that defended themselves.
+    /// In a debate, of the defending seats' positions before the attack.
     pub(crate) before_attack: SeatShingles,
 }
 
@@ -68,29 +69,29 @@ impl LoopWords {
     }
 }
 
-/// Reads every position once.
+/// Computes the shingles of every position.
 pub(crate) fn of_positions(positions: &Positions) -> SeatShingles {
     positions.iter().map(|(seat, text)| (*seat, Shingles::of(text.as_str()))).collect()
 }
 
-/// A resemblance as it is told: four decimals.
+/// Rounds a similarity to four decimals.
 pub(crate) fn rounded(resemblance: f64) -> f64 {
     (resemblance * 10_000.0).round() / 10_000.0
 }
 
-/// Whether a reader would notice the character. What nobody sees must not make the same words look different.
+/// Whether a character is visible. Invisible characters must not make the same words differ.
 fn is_seen(c: char) -> bool {
     c.is_whitespace() || !(is_hidden(c) || matches!(c, '\u{200c}' | '\u{200d}'))
 }
 
-/// A hash without a secret, so that it is the same in every process.
+/// An unkeyed hash, the same in every process.
 fn hash<T: Hash + ?Sized>(value: &T) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
 }
 
-/// A word, in lowercase, or each symbol of what stands between words.
+/// The hashes of a word in lowercase, or of each symbol between words.
 fn said_by(piece: &str) -> Vec<u64> {
     if piece.contains(char::is_alphanumeric) {
         return vec![hash(&piece.to_lowercase())];
@@ -98,20 +99,20 @@ fn said_by(piece: &str) -> Vec<u64> {
     piece.chars().filter(|c| is_symbol(*c)).map(|c| hash(&c)).collect()
 }
 
-/// Whether a character that is in no word says something by itself, as `<` and `✅` do. Space says nothing, nor do the signs that
-/// structure text and mark it up.
+/// Whether a character outside of words carries meaning, as `<` and `✅` do. Spaces, punctuation and
+/// markup do not.
 fn is_symbol(c: char) -> bool {
     let is_structure = ".,;:!?'\"()-*_`#".contains(c) || STRUCTURE.contains(c) || VARIANTS.contains(&c);
     !c.is_whitespace() && !is_structure
 }
 
-/// The same signs as other scripts and typesetters write them.
+/// The same signs in other scripts and in typography.
 const STRUCTURE: &str = "‘’‚‛“”„‟«»‹›‐‑‒–—―…·•‣¡¿،؛؟।。、，．：；！？「」『』（）《》〈〉【】・～〜";
 
-/// What chooses between two pictures of one character.
+/// Variation selectors.
 const VARIANTS: RangeInclusive<char> = '\u{fe00}'..='\u{fe0f}';
 
-/// How many numbers two sorted lists without repetitions have in common.
+/// The number of common elements of two sorted lists without duplicates.
 fn shared(first: &[u64], second: &[u64]) -> usize {
     let (mut left, mut right, mut shared) = (0, 0, 0);
     while let (Some(a), Some(b)) = (first.get(left), second.get(right)) {
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn resemblance_is_the_share_of_word_pairs_that_both_have() {
+    fn similarity_is_share_of_common_pairs() {
         let cases = [
             ("the cat sat", "the cat sat", 1.0),
             ("the cat sat", "the cat ran", 1.0 / 3.0),
@@ -148,7 +149,7 @@ mod tests {
             ("✅", "❌", 0.0),
             ("✔", "✔\u{fe0f}", 1.0),
             ("", "✅", 0.0),
-            // Of x< <= =y and x> >= =y one is the same.
+            // Of the pairs x< <= =y and x> >= =y one is shared.
             ("x <= y", "x >= y", 1.0 / 5.0),
             ("x<=y", " x\n<= (y).", 1.0),
             ("it costs 5 €", "it costs 5 $", 2.0 / 4.0),
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_that_nobody_sees_do_not_tell_voices_apart() {
+    fn invisible_characters_do_not_count() {
         let plain = "keep one program\nand measure it";
         let dressed =
             "ke\u{200b}ep o\u{ad}ne \u{202e}pro\u{200d}gram\nand\u{2028}mea\u{feff}sure it\u{e0041}";
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn text_without_blanks_is_compared_by_its_characters() {
+    fn unspaced_script_is_compared_by_character() {
         let kept = "我们应该保留一个程序";
         assert!((resemblance(kept, "我们应该保留一个程序。") - 1.0).abs() < 1e-12);
         let turned = resemblance(kept, "我们应该拆分一个程序");
@@ -185,8 +186,8 @@ mod tests {
     }
 
     #[test]
-    fn a_megabyte_is_compared_in_one_pass() {
-        // A quadratic comparison of so many different shingles would not end within any test's patience.
+    fn megabyte_texts_compare_in_linear_time() {
+        // A quadratic comparison of this many shingles would exceed the test's time limit.
         let long: String = (0..160_000_u32).map(|number| format!("{number} ")).collect();
         assert!(long.len() > 1_000_000);
         let first = Shingles::of(&long);
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn told_with_four_decimals() {
+    fn similarity_rounds_to_four_decimals() {
         assert_eq!(rounded(1.0 / 3.0).to_string(), "0.3333");
         assert_eq!(rounded(2.0 / 3.0).to_string(), "0.6667");
         assert_eq!(rounded(1.0).to_string(), "1");
@@ -207,7 +208,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn symmetric_and_within_bounds(first in "\\PC{0,80}", second in "([a-c] ?){0,20}", third in "([a-c] ?){0,20}") {
+            fn similarity_is_symmetric_and_bounded(first in "\\PC{0,80}", second in "([a-c] ?){0,20}", third in "([a-c] ?){0,20}") {
                 for (one, other) in [(&first, &second), (&second, &third)] {
                     let there = resemblance(one, other);
                     prop_assert!((0.0..=1.0).contains(&there));
@@ -216,12 +217,12 @@ mod tests {
             }
 
             #[test]
-            fn every_text_resembles_itself_fully(text in any::<String>()) {
+            fn every_text_equals_itself(text in any::<String>()) {
                 prop_assert!((resemblance(&text, &text) - 1.0).abs() < f64::EPSILON);
             }
 
             #[test]
-            fn words_alone_count(words in prop::collection::vec("[a-z]{1,6}", 0..30)) {
+            fn only_words_count(words in prop::collection::vec("[a-z]{1,6}", 0..30)) {
                 let plain = words.join(" ");
                 let dressed = words.iter().map(|word| word.to_uppercase()).collect::<Vec<_>>().join(" ,\n\u{2014} ");
                 prop_assert!((resemblance(&plain, &dressed) - 1.0).abs() < f64::EPSILON);

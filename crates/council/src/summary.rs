@@ -1,17 +1,17 @@
-//! What the synthesis sees of the deliberation: bounded in characters, by a rule that favours the last loop where that knows the
-//! others.
+//! Selects the parts of the deliberation that the synthesis sees: bounded in characters, with more room
+//! for the last loop where it builds on the others.
 //!
-//! The rule. The last loop has up to one half of the characters. What it leaves is shared by the loops before it, evenly: one that
-//! needs less than its share leaves the rest to the others, and what they all leave goes to the last loop. In a debate, whose loops
-//! begin afresh each time (decision 0029), all loops share all characters evenly in this way. Within a loop, the texts share its room
-//! likewise. A text that does not fit keeps its beginning and its end, half and half, and says between them how much was left out;
-//! one whose room would not even hold that is left out as a whole.
+//! The last loop gets up to half of the characters, and the earlier loops share the rest evenly. A loop
+//! that needs less than its share leaves the surplus to the others, and the remaining surplus goes to the
+//! last loop. In a debate, where each loop starts afresh (decision 0029), all loops share evenly. Within
+//! a loop the texts share in the same way. A text that is too long keeps its beginning and end, with a
+//! note of the omitted length between them. If there is no room for that, the whole text is omitted.
 //!
-//! Positions stand before the attack on them, and drafts of the sequential grammar in the order in which they were written, each
-//! before its own attack. Behind them stands which seats held and which changed ([`crate::after_attack`]).
+//! A position precedes its attack. Drafts of the sequential grammar are in writing order, each before its
+//! attack. The outcomes follow ([`crate::after_attack`]).
 //!
-//! What holds: never more than the limit, names of pieces and fences aside; everything, where it fits; the same loops give the
-//! same pieces.
+//! Invariants: the texts never exceed the limit, apart from labels and fences. Nothing is omitted if
+//! everything fits. The same loops give the same pieces.
 
 use std::borrow::Cow;
 
@@ -21,13 +21,13 @@ use crate::after_attack::{AfterAttack, AfterAttacks};
 use crate::grammar::LoopState;
 use crate::seat::{LoopGrammar, SeatId};
 
-/// A piece of the deliberation, with the name under which it is shown.
+/// A piece of the deliberation, with its label.
 pub(crate) struct Piece {
     pub(crate) name: String,
     pub(crate) text: Untrusted,
 }
 
-/// The deliberation in at most `limit` characters of text, and how many characters were left out.
+/// The deliberation in at most `limit` characters of text, and the number of omitted characters.
 pub(crate) fn summary(loops: &[LoopState], outcomes: &[AfterAttacks], limit: usize) -> (Vec<Piece>, usize) {
     let told: Vec<Vec<SummaryPart<'_>>> =
         loops.iter().zip(outcomes).map(|(state, outcomes)| tell(state, outcomes)).collect();
@@ -49,11 +49,11 @@ pub(crate) fn summary(loops: &[LoopState], outcomes: &[AfterAttacks], limit: usi
     (pieces, left_out)
 }
 
-/// Something that a loop has to tell.
+/// A text of a loop.
 struct SummaryPart<'l> {
     name: String,
     text: Cow<'l, str>,
-    /// In characters.
+    /// Its length in characters.
     length: usize,
 }
 
@@ -65,7 +65,7 @@ impl<'l> SummaryPart<'l> {
     }
 }
 
-/// All that a loop has to tell, in the order in which a reader can follow it.
+/// The texts of a loop, in reading order.
 fn tell<'l>(state: &'l LoopState, outcomes: &AfterAttacks) -> Vec<SummaryPart<'l>> {
     let number = state.number;
     let told = |what: &str, text: &'l Untrusted| SummaryPart::new(number, what, text.as_str());
@@ -100,7 +100,7 @@ fn tell<'l>(state: &'l LoopState, outcomes: &AfterAttacks) -> Vec<SummaryPart<'l
     all
 }
 
-/// What became of what a loop's attacks met, a line for each seat, in the order in which they are told.
+/// The outcomes of a loop, one line per seat, in display order.
 fn outcome(state: &LoopState, outcomes: &AfterAttacks) -> String {
     let seats: Vec<SeatId> = match state.grammar {
         LoopGrammar::Sequential => state.drafts.iter().map(|draft| draft.seat).collect(),
@@ -129,7 +129,7 @@ fn became(grammar: LoopGrammar, seat: SeatId, outcome: AfterAttack) -> String {
     }
 }
 
-/// The room of each loop, where the last one weighs most.
+/// The room of each loop; the last one gets the most.
 fn share_of_loops(needs: &[usize], limit: usize) -> Vec<usize> {
     let Some((last, earlier)) = needs.split_last() else { return Vec::new() };
     let half = if earlier.is_empty() { limit } else { limit.div_ceil(2) };
@@ -138,7 +138,7 @@ fn share_of_loops(needs: &[usize], limit: usize) -> Vec<usize> {
     rooms
 }
 
-/// Shares room evenly among what needs so much each; who needs less leaves the rest to the others, the later ones first.
+/// Shares room evenly among needs; the surplus of one goes to the others, the later ones first.
 fn share(needs: &[usize], mut room: usize) -> Vec<usize> {
     let mut by_need: Vec<usize> = (0..needs.len()).collect();
     by_need.sort_by_key(|index| needs.get(*index));
@@ -154,14 +154,14 @@ fn share(needs: &[usize], mut room: usize) -> Vec<usize> {
     rooms
 }
 
-/// The text in at most so many characters, nothing where there is no room for any of it; and how many characters are missing.
+/// Cuts a text to this room, or omits it if there is none; also returns the number of omitted characters.
 fn cut(told: SummaryPart<'_>, room: usize) -> (Option<Piece>, usize) {
     let SummaryPart { name, text, length } = told;
     if length <= room {
         let text = Untrusted::new(text);
         return (Some(Piece { name, text }), 0);
     }
-    // The mark is never longer than one that names the whole text.
+    // The mark is never longer than one that states the whole length.
     let Some(kept) = room.checked_sub(mark(length).chars().count()) else { return (None, length) };
     let missing = length - kept;
     let (head, tail) = (kept.div_ceil(2), kept / 2);
@@ -175,7 +175,7 @@ fn mark(missing: usize) -> String {
     format!("\n[… {missing} characters left out …]\n")
 }
 
-/// The byte at which the character of this number starts.
+/// The byte offset of the nth character.
 fn start_of(text: &str, number: usize) -> usize {
     text.char_indices().nth(number).map_or(text.len(), |(at, _)| at)
 }
@@ -207,7 +207,8 @@ mod tests {
         }
     }
 
-    /// A sequential loop in which these seats, by their places, write these drafts and are told these attacks.
+    /// A sequential loop in which the seats at these indexes write these drafts and receive these
+    /// attacks.
     fn drafted(number: u32, drafts: &[(usize, &str, &str)], critique: &str) -> LoopState {
         let mut state = spoken(LoopGrammar::Sequential, number, &[], critique);
         for (place, text, attack) in drafts {
@@ -235,13 +236,14 @@ mod tests {
     }
 
     #[test]
-    fn each_loop_tells_its_positions_its_attack_and_what_became_of_them() {
+    fn summary_has_positions_attack_and_outcomes() {
         let first = [
             "We should split the program into services now.",
             "Keep it whole.",
             "Split the mail part off first, then look.",
         ];
-        // Other signs, other words, and one other word out of eight (six of eight pairs are shared: 0.75).
+        // Other punctuation, other words, and one other word out of eight (six of eight pairs are shared:
+        // 0.75).
         let second = [
             "we should split the program, into services, now",
             "Split one part off.",
@@ -268,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_debate_tells_positions_before_the_attack_and_after_it() {
+    fn debate_summary_has_positions_before_and_after() {
         let texts = ["Split it, but only the mail part.", "Keep it whole.", "Wait."];
         let mut debate = spoken(LoopGrammar::Debate, 1, &texts, "Weak.");
         debate.before_attack = positions(&["Split it into twenty services."]);
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequential_loop_tells_each_draft_and_the_attack_on_it_in_the_order_of_speaking() {
+    fn sequential_summary_has_drafts_with_attacks() {
         let first = [
             (2, "Split it now.", "Who runs it?"),
             (0, "Split the mail part off, and keep the rest whole.", "When?"),
@@ -321,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn attacks_of_a_sequential_loop_that_do_not_fit_are_counted() {
+    fn omitted_sequential_attacks_are_counted() {
         let long = "word ".repeat(200);
         let loops = [drafted(1, &[(1, "Short.", &long), (0, "Short too.", &long)], "Thin.")];
         let (pieces, left_out) = summed(&loops, 600);
@@ -334,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loops_of_a_debate_share_the_room_evenly() {
+    fn debate_loops_share_room_evenly() {
         let long = "word ".repeat(500);
         let room = |grammar| {
             let loops: Vec<LoopState> =
@@ -354,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_loop_has_half_and_what_a_loop_does_not_need_goes_to_the_others() {
+    fn last_loop_gets_half_and_surplus() {
         assert_eq!(share_of_loops(&[900, 900, 900], 600), [150, 150, 300]);
         assert_eq!(share_of_loops(&[900, 10, 900], 600), [290, 10, 300]);
         assert_eq!(share_of_loops(&[10, 10, 900], 600), [10, 10, 580]);
@@ -366,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_text_keeps_both_ends_and_says_how_much_is_missing() {
+    fn cut_text_keeps_both_ends() {
         let long = format!("beginning {} end", "ä".repeat(1000));
         let (pieces, left_out) = summed(&[parallel(1, &[&long, "short"], "attack")], 300);
         let [cut, short, attack, ..] = &pieces[..] else { panic!("pieces are missing") };
@@ -379,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_loop_is_whole_where_all_loops_are_too_long_and_it_needs_less_than_half() {
+    fn short_last_loop_is_kept_whole() {
         let long = "word ".repeat(500);
         let last = "The last word of all. ".repeat(10);
         let texts = [long.as_str(), long.as_str()];
@@ -392,7 +394,7 @@ mod tests {
         assert!(left_out > 0 && length(&pieces) <= 2000);
     }
 
-    /// Loops of one grammar, as that grammar leaves them.
+    /// Loops of one grammar, in the form that it produces.
     fn states() -> impl Strategy<Value = Vec<LoopState>> {
         let text = || prop_oneof!["[a-z äß漢\u{1f600}]{0,80}", "\\PC{0,300}"];
         let state = (prop::collection::vec((text(), text()), 2..=4), text(), 0usize..=4);
@@ -423,7 +425,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn never_more_than_the_limit_and_everything_where_it_fits(loops in states(), limit in 0usize..4000) {
+            fn summary_never_exceeds_limit(loops in states(), limit in 0usize..4000) {
                 let (all, none_missing) = summed(&loops, usize::MAX);
                 prop_assert_eq!(none_missing, 0);
                 let (pieces, left_out) = summed(&loops, limit);

@@ -1,7 +1,8 @@
-//! The record of a loop, made only where somebody wants to see it (seed 001 §5).
+//! Builds the record of each loop, only if observability is on (seed 001 §5).
 //!
-//! What holds: with observability off a whole run makes no record and no turn. The tests here count what is made, not what is
-//! returned; and when they are built, a record or a turn that is made without being counted does not compile.
+//! Invariant: without observability a run creates no record and no turn. The tests count created values
+//! rather than returned ones; in test builds, a record or turn that is created without being counted does
+//! not compile.
 
 use crate::after_attack::AfterAttacks;
 use crate::delta::DeltaVerdict;
@@ -10,18 +11,19 @@ use crate::independence::{independence, resemblance_to_prior};
 use crate::result::LoopRecord;
 use crate::similarity::{LoopWords, SeatShingles};
 
-/// A loop that has ended, and what was found out about it.
+/// A finished loop with its delta verdict.
 pub(crate) struct Ended {
     pub(crate) state: LoopState,
-    /// None where nobody was asked.
+    /// Absent if there was no check.
     pub(crate) delta: Option<DeltaVerdict>,
     pub(crate) words: LoopWords,
     pub(crate) after_attack: AfterAttacks,
 }
 
-/// The record of each loop, compared with the one before. Without a verdict a loop counts as changed: nobody was asked.
+/// Builds the record of each loop, compared with the previous one. Without a verdict a loop counts as
+/// changed.
 pub(crate) fn records(loops: Vec<Ended>) -> Vec<LoopRecord> {
-    // What was stated in the loop before; in a debate that is not what stood at its end.
+    // The positions as stated in the previous loop, which in a debate differ from those at its end.
     let mut before: Option<SeatShingles> = None;
     let mut records = Vec::with_capacity(loops.len());
     for Ended { state, delta, words, after_attack } in loops {
@@ -46,7 +48,7 @@ pub(crate) fn records(loops: Vec<Ended>) -> Vec<LoopRecord> {
     records
 }
 
-/// How many records and turns this thread has made, and how many texts it has read for their words.
+/// Counts the records and turns created by this thread, and the texts it has split into shingles.
 #[cfg(test)]
 pub(crate) mod made {
     use std::cell::Cell;
@@ -57,7 +59,7 @@ pub(crate) mod made {
         static SHINGLES: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// A field of what is counted. Only what counts can make one.
+    /// A field of counted values. Only the counting code can create it.
     #[derive(Debug, Clone)]
     pub(crate) struct Counted(());
 
@@ -75,12 +77,12 @@ pub(crate) mod made {
         SHINGLES.set(SHINGLES.get() + 1);
     }
 
-    /// How many texts were read for their words.
+    /// The number of texts split into shingles.
     pub(crate) fn shingles_so_far() -> usize {
         SHINGLES.get()
     }
 
-    /// Records and turns.
+    /// The numbers of records and turns.
     pub(crate) fn so_far() -> (usize, usize) {
         (RECORDS.get(), TURNS.get())
     }
@@ -98,7 +100,7 @@ mod tests {
 
     const GRAMMARS: [&str; 3] = ["parallel", "sequential", "debate"];
 
-    /// One run of three loops with three deliberating seats on this thread: its result, and the records and turns that were made.
+    /// Runs three loops with three deliberating seats on this thread, and counts the records and turns.
     async fn made_by(grammar: &str, observability: Observability) -> (ExecutorResult, usize, usize) {
         let configured = triage(grammar, &["domain_expert", "pragmatist", "creative"]);
         let server = FakeApi::answering(move |request| {
@@ -124,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn with_observability_off_no_record_and_no_turn_is_ever_made() {
+    async fn observability_off_creates_no_records() {
         for grammar in GRAMMARS {
             let (result, records, turns) = made_by(grammar, Observability::Off).await;
             assert_eq!((records, turns), (0, 0), "{grammar}");
@@ -133,8 +135,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_text_is_read_for_its_words_once_whether_a_trace_is_wanted_or_not() {
-        // Three loops of three positions; in a debate, in which all are attacked, as many from before the attack.
+    async fn every_text_is_shingled_once() {
+        // Three loops of three positions; in a debate, where all are attacked, also those before the
+        // attack.
         for (grammar, texts) in GRAMMARS.into_iter().zip([9, 9, 18]) {
             for observability in [Observability::Off, Observability::On] {
                 let before = made::shingles_so_far();
@@ -145,8 +148,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn with_observability_on_one_record_is_made_for_each_loop_and_one_turn_for_each_answer() {
-        // Answers of seats and of the red team in one loop of three seats.
+    async fn observability_on_creates_every_record() {
+        // Answers of the seats and of the red team in one loop of three seats.
         for (grammar, answers) in GRAMMARS.into_iter().zip([3 + 1, 2 * 3 + 1, 3 + 1 + 3]) {
             let (result, records, turns) = made_by(grammar, Observability::On).await;
             assert_eq!((records, turns), (3, 3 * answers), "{grammar}");

@@ -1,11 +1,13 @@
-//! Getting a repository's files: a release's archive, a clone at a ref, or a clone of the default branch (seed 000 §3.1).
+//! Fetches a repository's files: a release's archive, a clone at a ref, or a clone of the default branch
+//! (seed 000 §3.1).
 //!
-//! The network is reached through `gh` and through one shallow `git clone`, so a commit id, which no clone takes, comes as an
-//! archive. A local repository is cloned from its `file://` address by the same code.
+//! The network is used only by `gh` and by one shallow `git clone`. A clone cannot take a commit id, so
+//! that is fetched as an archive. A local repository is cloned from its `file://` address by the same
+//! code.
 //!
-//! What always holds: everything is put below the given directory; the commit that is reported is the one whose files are
-//! there: an archive has to agree with what GitHub says its tag resolves to. `gh` and git ask the same host, or the repository of
-//! one would be reported as that of another. What is left out of a repository is said.
+//! Invariants: all files are in the given directory. The reported commit is that of the files: an archive
+//! must match the commit that GitHub reports for its tag. `gh` and git use the same host, so that a
+//! repository of one is not reported as that of the other. Omitted parts of a repository are reported.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -27,25 +29,25 @@ use crate::github::{FoundRepo, GitHub, GitHubError};
 use crate::target::{RefChoice, RepoName, TargetError, is_commit_id};
 use crate::witness::CrawlObserver;
 
-/// How many digits of a commit the name of an archive's top folder has at least.
+/// The fewest commit digits in the name of an archive's top folder.
 const SHORTEST: usize = 7;
 
-/// What is checked out where that is no branch.
+/// git's name for a checkout that is not on a branch.
 const DETACHED: &str = "HEAD";
 
-/// What fetching needs of the machine.
+/// The tools for fetching.
 #[derive(Debug, Clone)]
 pub struct FetchTools {
     /// Runs git.
     pub sandbox: Arc<Sandbox>,
-    /// Where git is, and the user's way through their network.
+    /// The environment with git and the user's network settings.
     pub env: Environment,
-    /// Where GitHub's repositories are cloned from, where it is not the host that `gh` asks.
+    /// The base address of clones, if it differs from the host that `gh` uses.
     pub clone_base: Option<CloneUrl>,
 }
 
 impl FetchTools {
-    /// Where the repositories of `host` are cloned from.
+    /// The base address of clones from `host`.
     fn base(&self, host: &str) -> Result<CloneUrl, FetchError> {
         let Some(base) = &self.clone_base else { return Ok(CloneUrl::of_host(host)?) };
         let asked = CloneUrl::of_host(host)?;
@@ -61,86 +63,88 @@ impl FetchTools {
 /// A repository's files on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
-    /// Where they lie; whoever made the directory removes it.
+    /// Their directory; whoever created the parent deletes it.
     pub tree: PathBuf,
-    /// Which repository at which commit.
+    /// The repository and its commit.
     pub repo: RepoAt,
-    /// How they were got.
+    /// How they were fetched.
     pub method: FetchMethod,
-    /// The part that was asked for: by `:PATH`, or by naming a directory below the top of a local repository.
+    /// The requested sub-project: by `:PATH`, or by naming a directory below the top level of a local
+    /// repository.
     pub subpath: Option<RepoPath>,
 }
 
-/// Why there are no files.
+/// Why the files cannot be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// GitHub has no answer.
+    /// GitHub returned an error.
     #[error(transparent)]
     GitHub(#[from] GitHubError),
-    /// GitHub calls the repository something that is no name.
+    /// GitHub returned an invalid repository name.
     #[error(transparent)]
     Name(#[from] TargetError),
-    /// The ref is none.
-    #[error("{text:?} names no ref: {why}; write a tag, a branch or a whole commit id")]
+    /// The ref is invalid.
+    #[error("{text:?} is not a ref: {why}; write a tag, a branch or a whole commit id")]
     Ref {
-        /// What was asked for.
+        /// The given ref.
         text: String,
         /// What is wrong with it.
         why: RefNameError,
     },
-    /// `gh` asks one host and git would clone from another.
+    /// `gh` and git would use different hosts.
     #[error(
         "crawl.clone_base is {base}, and gh asks {host}: another repository may have the same name there; take crawl.clone_base \
          out of the configuration, or set GH_HOST to its host"
     )]
     OtherHost {
-        /// Where it would be cloned from.
+        /// The clone address.
         base: String,
-        /// Whom `gh` asks.
+        /// The host of `gh`.
         host: String,
     },
-    /// There is nothing at the path.
-    #[error("there is no {}; name a directory that is there, or owner/repo for a repository of GitHub", path.display())]
+    /// The path does not exist.
+    #[error("{} does not exist; name an existing directory, or owner/repo for a GitHub repository", path.display())]
     NoSuchPath {
         /// The path.
         path: PathBuf,
     },
-    /// The path is none of a directory.
-    #[error("{} is no directory; name the directory of the repository that it lies in", path.display())]
+    /// The path is not a directory.
+    #[error("{} is not a directory; name the directory of its repository", path.display())]
     NotADirectory {
         /// The path.
         path: PathBuf,
     },
     /// The local repository has no work tree.
     #[error(
-        "{} is a bare repository, which a crawl does not look into; `git clone` it, and name the clone", path.display()
+        "{} is a bare repository, which a crawl cannot read; `git clone` it, and name the clone", path.display()
     )]
     Bare {
         /// The repository.
         path: PathBuf,
     },
-    /// The local repository has no commit.
+    /// The local repository has no commits.
     #[error(
-        "{} has no commit yet, and a crawl looks at what is committed; commit its files, and ask again", path.display()
+        "{} has no commits, and a crawl reads only committed files; commit its files, and try again", path.display()
     )]
     Unborn {
-        /// The top of its work tree.
+        /// The top level of its work tree.
         path: PathBuf,
     },
-    /// It could not be cloned.
+    /// The clone failed.
     #[error(transparent)]
     Clone(#[from] CloneError),
-    /// A commit of a local repository was asked for by its id.
+    /// A commit id was given for a local repository.
     #[error(
-        "a local repository is cloned at a branch or a tag, and {id} is a commit id; give it a tag: git tag NAME {id}"
+        "a local repository can be cloned only at a branch or tag, but {id} is a commit id; tag it: git tag NAME {id}"
     )]
     LocalCommit {
         /// The id.
         id: String,
     },
-    /// The archive cannot be used.
+    /// The archive is unusable.
     #[error(
-        "{source}\nthe archive was the one of {reference} in {repo}; name a branch or tag with --ref to have it cloned instead"
+        "{source}\nthe archive was for {reference} in {repo}; name a branch or tag with --ref to have it \
+        cloned instead"
     )]
     Archive {
         /// The repository.
@@ -150,9 +154,10 @@ pub enum FetchError {
         /// What is wrong with it.
         source: ArchiveError,
     },
-    /// The archive is of another commit.
+    /// The archive is for another commit.
     #[error(
-        "the archive of {reference} in {repo} is not of the commit {commit} that GitHub names: {found}; try again, or name a \
+        "the archive of {reference} in {repo} is not for the commit {commit} that GitHub reports: {found}; \
+        try again, or name a \
          branch or tag with --ref to have it cloned"
     )]
     OtherCommit {
@@ -160,9 +165,9 @@ pub enum FetchError {
         repo: String,
         /// The tag or commit.
         reference: String,
-        /// What GitHub says it is.
+        /// The commit that GitHub reports.
         commit: String,
-        /// What the archive says.
+        /// The commit in the archive.
         found: String,
     },
     /// The local repository cannot be read.
@@ -173,7 +178,7 @@ pub enum FetchError {
     Fs(#[from] FsError),
 }
 
-/// Fetches a repository of GitHub into `workdir`, an empty directory of the caller's that is removed by it.
+/// Fetches a GitHub repository into `workdir`, an empty directory that the caller created and deletes.
 ///
 /// # Errors
 ///
@@ -191,12 +196,12 @@ pub async fn fetch(
     let candidate = github.repository(repo).await?;
     if !candidate.full_name.eq_ignore_ascii_case(&repo.full_name()) {
         witness.warning(&format!(
-            "{} was asked for, and GitHub answers with {}, which is looked at: it was renamed or handed over",
+            "{} was renamed or transferred; GitHub answers with {}, which is used",
             repo.full_name(),
             candidate.full_name
         ));
     }
-    // A repository that was renamed answers by its new name; git would be sent there by a redirect, which it does not follow.
+    // Use the current name of a renamed repository: git does not follow the redirect from the old one.
     let remote =
         Remote { github, repo: &RepoName::parse(&candidate.full_name)?, candidate, choice, workdir, witness };
     match &choice.reference {
@@ -215,9 +220,9 @@ pub async fn fetch(
     }
 }
 
-/// Fetches the repository of this machine that the directory at `path` lies in, relative to the working directory; needs no
-/// GitHub. Below the repository's top, that directory is the sub-project unless `choice` names one. Nothing in that repository is
-/// written, and what is not committed is not fetched.
+/// Fetches the local repository that contains the directory at `path`, relative to the working directory; needs no GitHub.
+/// Below the repository's top level, that directory is the sub-project unless `choice` names one. The repository is not
+/// modified, and uncommitted changes are not fetched.
 ///
 /// # Errors
 ///
@@ -269,7 +274,7 @@ pub async fn fetch_local(
     Ok(Fetched { tree: cloned.tree, repo, method: FetchMethod::ShallowClone, subpath })
 }
 
-/// The directory at `path` without links.
+/// The directory at `path`, as a path without links.
 fn directory_at(path: &Path) -> Result<PathBuf, FetchError> {
     use std::io::ErrorKind::{NotADirectory, NotFound};
     let path = path.to_owned();
@@ -283,7 +288,7 @@ fn directory_at(path: &Path) -> Result<PathBuf, FetchError> {
     }
 }
 
-/// The part of the repository at `top` that `place` is; nothing for the top itself.
+/// The part of the repository at `top` that `place` is; none for the top level itself.
 fn part_at(place: &Path, top: &Path) -> Result<Option<RepoPath>, FetchError> {
     let below = place.strip_prefix(top).unwrap_or(Path::new(""));
     if below.as_os_str().is_empty() {
@@ -296,27 +301,25 @@ fn part_at(place: &Path, top: &Path) -> Result<Option<RepoPath>, FetchError> {
     Err(TargetError::Subpath { text: below.display().to_string(), why }.into())
 }
 
-/// Says how much of the work tree is not looked at because no commit holds it.
+/// Warns about changes that are ignored because they are not committed.
 async fn warn_of_changes(git: &Git, witness: &dyn CrawlObserver) {
     let left_out = match git.status().await {
         Ok(entries) => entries.iter().filter(|entry| entry.kind != DirtyKind::Hidden).count(),
         Err(error) => {
-            let why = format!(
-                "what is not committed is not looked at, and whether there is any is unknown: {error}"
-            );
+            let why = format!("cannot check for uncommitted changes, which are ignored: {error}");
             return witness.warning(&why);
         }
     };
     if left_out > 0 {
         let what = if left_out == 1 { "1 path is".to_owned() } else { format!("{left_out} paths are") };
         witness.warning(&format!(
-            "{what} changed or untracked in {}: only what is committed is looked at; commit first where it matters",
+            "{what} changed or untracked in {}: only committed files are read; commit first if it matters",
             git.top().display()
         ));
     }
 }
 
-/// A repository of GitHub under the name it has now.
+/// A GitHub repository under its current name.
 struct Remote<'a> {
     github: &'a GitHub<'a>,
     repo: &'a RepoName,
@@ -327,7 +330,7 @@ struct Remote<'a> {
 }
 
 impl Remote<'_> {
-    /// Has the files from the archive of a tag or a commit, which must be the one of `commit`.
+    /// Fetches the archive of a tag or a commit, which must be for `commit`.
     async fn archive(&self, reference: &str, commit: String) -> Result<Fetched, FetchError> {
         let full_name = self.repo.full_name();
         let archive = self.workdir.join(format!("{}.tar.gz", self.repo.name()));
@@ -352,11 +355,9 @@ impl Remote<'_> {
                 unpacked.special_bits
             ));
         }
-        // An archive says nothing of submodules; their directories are empty in it.
+        // An archive has no information about submodules; their directories are empty.
         if unpacked.tree.join(".gitmodules").symlink_metadata().is_ok() {
-            self.witness.warning(
-                "the repository has submodules (.gitmodules names them), whose files are not looked at",
-            );
+            self.witness.warning("the repository has submodules (see .gitmodules), whose files are not read");
         }
         Ok(self.fetched(unpacked.tree, reference, commit, FetchMethod::Tarball))
     }
@@ -405,25 +406,25 @@ async fn shallow_clone(
     let request = CloneRequest { url, at, into, limits: CloneLimits::DEFAULT };
     let cloned = clone(Arc::clone(&tools.sandbox), &tools.env, &request).await?;
     if cloned.submodules > 0 {
-        witness.warning(&format!("submodules, whose files are not looked at: {}", cloned.submodules));
+        witness.warning(&format!("submodules, whose files are not read: {}", cloned.submodules));
     }
     Ok(cloned)
 }
 
-/// Where the archive contradicts the commit that GitHub names; nothing where it agrees.
+/// How the archive contradicts the commit that GitHub reports; none if it agrees.
 fn disagreement(unpacked: &Unpacked, commit: &str) -> Option<String> {
     if let Some(own) = &unpacked.commit
         && own.as_str() != commit
     {
-        return Some(format!("it says that it is of {own}"));
+        return Some(format!("it names the commit {own}"));
     }
     let short = unpacked.top.rsplit('-').next().unwrap_or_default();
     let agrees = short.len() >= SHORTEST && commit.starts_with(short);
     (!agrees).then(|| format!("its top folder is {:?}", unpacked.top))
 }
 
-/// Unpacks on a thread of its own. When this future is dropped, the thread ends before the drop does: who removes the directory
-/// afterwards finds nobody at work in it.
+/// Unpacks on a blocking thread. If this future is dropped, the thread ends first, so that the directory
+/// can be deleted safely.
 async fn unpack_aside(
     archive: PathBuf,
     into: PathBuf,
@@ -449,7 +450,7 @@ async fn unpack_aside(
     let Ok(unpacked) = unpacked else {
         return Ok(Err(ArchiveError::TimedOut { limit: limits.time }));
     };
-    // A task that did not end by itself was given up together with the runtime.
+    // The task was aborted together with the runtime.
     Ok(unpacked.unwrap_or(Err(ArchiveError::Stopped)))
 }
 
@@ -462,9 +463,10 @@ mod tests {
 
     use super::*;
 
-    /// Of 60,000 directories a slow disk makes some hundred in a second; fewer are enough to be over a limit of a millisecond.
+    /// A slow disk creates some hundred of 60,000 directories per second; a millisecond's limit is
+    /// exceeded by fewer.
     #[tokio::test]
-    async fn many_directories_end_at_the_limit_of_time_or_come_whole() {
+    async fn unpacking_stops_at_time_limit() {
         let room = tempfile::tempdir().unwrap();
         let sha = fake_sha("acme/widget", "v1");
         let names: Vec<String> = (0..2_000).map(|number| format!("d{number}/f")).collect();

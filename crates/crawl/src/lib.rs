@@ -1,15 +1,15 @@
 //! Search, inspect, plan, export: from a name to a build plan that is safe to run.
 //!
-//! The story is [`Pipeline`]: `search` ranks repositories, `inspect` fetches one and looks at it, `plan` has a plan drafted,
-//! attacked and judged, `export` writes it down for other programs. What decides is pure: [`rank`], the detection in
-//! `crucible-repo`, [`validate_plan_safety`], [`derive_recipe`]. Models are asked in `debate` alone.
+//! [`Pipeline`] runs the steps: `search` ranks repositories, `inspect` fetches one and examines it, `plan` has a plan drafted,
+//! criticised and judged, and `export` writes it for other programs. All decisions are pure functions: [`rank`], the
+//! detection in `crucible-repo`, [`validate_plan_safety`], [`derive_recipe`]. Only `debate` calls models.
 //!
-//! What always holds:
+//! Invariants:
 //!
-//! - The network is reached through `gh` and through a shallow `git clone`, and through the models' own clients.
+//! - The network is used only by `gh`, by a shallow `git clone`, and by the models' own clients.
 //! - Nothing of a repository is executed, and no model decides about rank, build system or safety.
-//! - Every artifact passed its schema before it is printed, stored or written; every exported plan passed the safety rules.
-//! - A limit that is hit is reported.
+//! - Every artifact matches its schema before it is printed, stored or written; every exported plan passes the safety rules.
+//! - A limit that is reached is reported.
 
 mod artifact;
 mod debate;

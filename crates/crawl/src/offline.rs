@@ -1,8 +1,8 @@
-//! A draft without a model: the standard steps of each build system, as a table, with what the repository's own files
-//! say taken into account (scripts of a `package.json`, targets of a Makefile, whether `configure` is there).
+//! Drafts a plan without a model: the standard steps of each build system, as a table, adapted to the
+//! repository's own files (scripts of a `package.json`, targets of a Makefile, a `configure` script).
 //!
-//! What always holds: no step is invented for a repository that is not understood, and the warnings say that no model
-//! was asked. The plan meets the same safety rules as any other.
+//! Invariants: an unknown build system gets no steps, and the warnings say that no model was used. The
+//! plan is judged by the same safety rules as any other.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,20 @@ use crate::artifact::{Dependencies, PlanStep};
 use crate::debate::DebateOutcome;
 use crate::inspect::Inspection;
 
-/// Why there is no draft without a model.
+/// Why there is no plan without a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OfflineError {
-    /// No build system was recognised, so there are no standard steps; nothing is made up instead.
+    /// No build system was recognised, so there are no standard steps.
     #[error("no build system was recognised{}, so there are no standard steps to plan with", seen(files))]
     UnknownBuildSystem {
-        /// Build files that were seen and decide nothing, such as a `package.json` without a lock file; may be none.
+        /// Build files that were found but are not decisive, such as a `package.json` without a lock
+        /// file; may be empty.
         files: Vec<String>,
     },
 }
 
 impl OfflineError {
-    /// What the user can do about it, one sentence.
+    /// The advice for the user, one sentence.
     #[must_use]
     pub const fn hint(&self) -> &'static str {
         match self {
@@ -39,11 +40,11 @@ fn seen(files: &[String]) -> String {
     if files.is_empty() { String::new() } else { format!(" (seen: {})", files.join(", ")) }
 }
 
-/// The standard steps of the detected build system, with no round of debate, and a warning that says so.
+/// The standard steps of the detected build system, with no debate, and a warning that says so.
 ///
 /// # Errors
 ///
-/// [`OfflineError::UnknownBuildSystem`] where none was detected.
+/// [`OfflineError::UnknownBuildSystem`] if none was detected.
 pub fn offline_plan(inspection: &Inspection) -> Result<DebateOutcome, OfflineError> {
     let found = &inspection.artifact.build_system;
     let system = found.name.parse().unwrap_or(BuildSystem::Unknown);
@@ -184,11 +185,11 @@ fn pytest(draft: &mut Draft, view: &View<'_>, command: &'static str) {
 const ACTIVE_ENVIRONMENT: &str =
     "pip installs into the environment that is active: use a virtual environment made for this.";
 
-/// What the repository's files say, as far as steps depend on it.
+/// The repository's files, as far as the steps depend on them.
 struct View<'a>(&'a Inspection);
 
 impl View<'_> {
-    /// The path from the top of a file that lies where the build system works.
+    /// The path, relative to the top level, of a file in the build system's directory.
     fn path(&self, name: &str) -> String {
         let dir = &self.0.build_dir;
         if dir == "." { name.to_owned() } else { format!("{dir}/{name}") }
@@ -201,7 +202,7 @@ impl View<'_> {
         Some(file.content.as_str())
     }
 
-    /// Whether a file is there; one that lies behind the end of the listing is missed.
+    /// Whether a file exists; one beyond the end of the listing is missed.
     fn has_file(&self, name: &str) -> bool {
         let path = self.path(name);
         let artifact = &self.0.artifact;
@@ -211,7 +212,8 @@ impl View<'_> {
             || artifact.file_tree_summary.lines().any(|line| line == path)
     }
 
-    /// Whether the package's scripts have one of this name; what `npm init` writes for a test is none.
+    /// Whether the package has a script with this name; the placeholder test of `npm init` does not
+    /// count.
     fn has_script(&self, name: &str) -> bool {
         let is_placeholder = || {
             name == "test"
@@ -220,7 +222,7 @@ impl View<'_> {
         self.0.scripts.contains(name) && !is_placeholder()
     }
 
-    /// Whether a build file there names a program.
+    /// Whether a build file there mentions a program.
     fn mentions(&self, word: &str) -> bool {
         let within = self.path("");
         self.0
@@ -230,12 +232,13 @@ impl View<'_> {
     }
 }
 
-/// Whether a whole word stands in a text.
+/// Whether a text contains a whole word.
 fn mentions(text: &str, word: &str) -> bool {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|it| it == word)
 }
 
-/// Whether a Makefile says how to make a target: a line that begins with it and a colon that assigns nothing.
+/// Whether a Makefile defines a target: a line that begins with it and a colon that is not part of an
+/// assignment.
 fn has_target(makefile: &str, target: &str) -> bool {
     let rest = |line: &str| line.strip_prefix(target).map(|rest| rest.trim_start().to_owned());
     makefile
@@ -244,7 +247,7 @@ fn has_target(makefile: &str, target: &str) -> bool {
         .any(|rest| rest.starts_with(':') && !rest.starts_with(":=") && !rest.starts_with("::="))
 }
 
-/// Steps while they are put together.
+/// A list of steps under construction.
 #[derive(Default)]
 struct Draft {
     tools: Vec<&'static str>,

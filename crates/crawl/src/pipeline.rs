@@ -1,11 +1,11 @@
-//! The story of a crawl: search, choose, fetch and inspect, plan, export. One value for one command.
+//! The steps of a crawl: search, choose, fetch and inspect, plan, export. One value per command.
 //!
-//! Each step hands its documents out as [`Checked`]: they passed their schema and were kept in the session, so whoever
-//! prints them prints nothing else. Between the steps the caller may ask the user; nothing here asks, prints or decides
-//! what a process ends with.
+//! Each step returns its documents as [`Checked`]: they match their schema and are stored in the session,
+//! so only checked documents can be printed. Between the steps the caller may ask the user; nothing here
+//! asks, prints or chooses exit codes.
 //!
-//! What always holds: every instant in a document is the one that the crawl began with; what was fetched lies in the work
-//! directory alone; a plan that the safety rules reject is handed out and never exported.
+//! Invariants: all documents have the time at which the crawl began. Fetched files are only in the work
+//! directory. A plan that the safety rules reject is returned, but never exported.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -37,7 +37,7 @@ use crate::session::{CrawlSession, SessionError, SessionStatus};
 use crate::target::{RefChoice, RepoName};
 use crate::witness::CrawlObserver;
 
-/// The schema of the debate's transcript in an export, see `docs/contracts`.
+/// The schema name of the debate's transcript in an export, see `docs/contracts`.
 const TRANSCRIPT_SCHEMA: &str = "crucible-crawl-transcript-v1";
 
 /// One crawl from its beginning to its end.
@@ -48,7 +48,7 @@ pub struct Pipeline<'a> {
     messages: Vec<RedactedMessage>,
 }
 
-/// A document that passed its schema and is kept, with the bytes that did.
+/// A stored document that matches its schema, with its bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked<T> {
     /// The document.
@@ -57,55 +57,55 @@ pub struct Checked<T> {
     pub artifact: CheckedArtifact,
 }
 
-/// An inspection, and its document.
+/// An inspection with its document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inspected {
-    /// All that was found.
+    /// The whole result.
     pub inspection: Inspection,
     /// The document.
     pub artifact: CheckedArtifact,
 }
 
-/// Who plans.
+/// The source of plans.
 pub enum Planner<'p> {
     /// The table of standard steps.
     Offline,
     /// Two models.
     Debate {
-        /// Drafts, revises and settles.
+        /// Drafts, revises and finishes.
         gpt: &'p Gpt,
         /// Criticises and approves.
         claude: &'p Claude,
-        /// For this many rounds.
+        /// The maximum number of rounds.
         rounds: DebateRounds,
-        /// Each call may take this long, its retries included.
+        /// The time limit of each call, retries included.
         timeout: Duration,
     },
 }
 
-/// A plan, judged, and how it came to be.
+/// A judged plan, and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedCrawl {
-    /// The plan with the verdict on it.
+    /// The plan with its verdict.
     pub planned: Planned,
     /// Its document.
     pub artifact: CheckedArtifact,
-    /// What the debate settled, or the table.
+    /// The result of the debate, or of the table.
     pub outcome: DebateOutcome,
-    /// What was said, in order; secrets are replaced.
+    /// The redacted messages, in order.
     pub messages: Vec<RedactedMessage>,
 }
 
-/// What an export is made of.
+/// The input of an export.
 #[derive(Debug, Clone, Copy)]
 pub struct ExportOf<'e> {
     /// How the repository was found.
     pub search: &'e Checked<SearchV1>,
-    /// What was found in it.
+    /// The inspection.
     pub inspected: &'e Inspected,
-    /// How it is built.
+    /// The plan.
     pub planned: &'e PlannedCrawl,
-    /// The configuration, canonical JSON without secrets.
+    /// The configuration, as canonical JSON without secrets.
     pub config_snapshot: &'e str,
     /// The program's version.
     pub crucible_version: &'e str,
@@ -114,73 +114,73 @@ pub struct ExportOf<'e> {
 /// An export that is ready to be written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PreparedExport {
-    /// In the order in which they are written; the manifest is the last.
+    /// The documents in writing order; the manifest is last.
     artifacts: Vec<CheckedArtifact>,
     debate_transcript: String,
     config_snapshot: String,
 }
 
-/// Why a crawl went no further.
+/// Why a crawl failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CrawlError {
-    /// GitHub has no answer.
+    /// A GitHub call failed.
     #[error(transparent)]
     GitHub(#[from] GitHubError),
-    /// The search.
+    /// The search failed.
     #[error(transparent)]
     Search(#[from] SearchError),
-    /// The files.
+    /// Fetching failed.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// The look at them.
+    /// The inspection failed.
     #[error(transparent)]
     Inspect(#[from] InspectError),
-    /// The plan without a model.
+    /// There is no plan without a model.
     #[error(transparent)]
     Offline(#[from] OfflineError),
-    /// The debate.
+    /// The debate failed.
     #[error(transparent)]
     Debate(#[from] DebateError),
-    /// A document that does not match its schema.
+    /// A document does not match its schema.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
-    /// The record.
+    /// The session cannot be recorded.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// The export.
+    /// The export failed.
     #[error(transparent)]
     Export(#[from] ExportError),
     /// The transcript has no canonical form.
     #[error(transparent)]
     Canonical(#[from] CanonicalError),
-    /// A piece of work ended before it was done.
-    #[error("looking at the files ended early: {why}; try again")]
+    /// A task ended early.
+    #[error("the inspection ended early: {why}; try again")]
     Interrupted {
-        /// How.
+        /// The cause.
         why: String,
     },
     /// The safety rules reject the plan, so there is no export.
     #[error("the safety rules reject the plan, so nothing is exported: {}", violations.join("; "))]
     PlanRejected {
-        /// Why.
+        /// The violations.
         violations: Vec<String>,
     },
 }
 
 impl<'a> Pipeline<'a> {
-    /// A crawl that begins at `now`.
+    /// Starts a crawl at `now`.
     #[must_use]
     pub fn new(session: CrawlSession, now: Timestamp, witness: &'a dyn CrawlObserver) -> Self {
         Self { session, now, witness, messages: Vec::new() }
     }
 
-    /// Its session.
+    /// The session.
     #[must_use]
     pub fn session(&self) -> &CrawlSession {
         &self.session
     }
 
-    /// Searches and ranks. A rate limit is no error; see [`SearchV1::rate_limited`].
+    /// Searches and ranks. A rate limit is not an error; see [`SearchV1::rate_limited`].
     ///
     /// # Errors
     ///
@@ -195,7 +195,7 @@ impl<'a> Pipeline<'a> {
         self.keep(ArtifactType::Search, found)
     }
 
-    /// Looks a repository up that was named: a search that found it alone.
+    /// Looks up a named repository, as a search with one result.
     ///
     /// # Errors
     ///
@@ -208,11 +208,11 @@ impl<'a> Pipeline<'a> {
         let mut candidate = github.repository(repo).await?;
         candidate.has_releases = Some(github.has_releases(&candidate.full_name).await?);
         let results = rank(&[candidate], repo.name(), self.now);
-        // The query is what the score was computed for.
+        // The score was computed for this query.
         self.keep(ArtifactType::Search, self.found(repo.name().to_owned(), results))
     }
 
-    /// The document for a local repository, for which nothing was searched.
+    /// The search document of a local repository, without a search.
     ///
     /// # Errors
     ///
@@ -234,7 +234,7 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// Fetches a repository of GitHub into `work`, an empty directory that its maker removes.
+    /// Fetches a GitHub repository into `work`, an empty directory that its creator deletes.
     ///
     /// # Errors
     ///
@@ -253,7 +253,7 @@ impl<'a> Pipeline<'a> {
         Ok(fetched)
     }
 
-    /// Fetches the repository of this machine that `path` lies in, in the same way.
+    /// Fetches the local repository that contains `path`.
     ///
     /// # Errors
     ///
@@ -272,8 +272,8 @@ impl<'a> Pipeline<'a> {
         Ok(fetched)
     }
 
-    /// Looks at what was fetched, or at one part of it. Nothing is kept yet: with several projects the user may be asked
-    /// which one is meant.
+    /// Inspects the fetched files, or one part of them. Nothing is stored yet: if there are several projects, the caller may
+    /// ask the user to choose.
     ///
     /// # Errors
     ///
@@ -283,14 +283,14 @@ impl<'a> Pipeline<'a> {
         fetched: &Fetched,
         subpath: Option<&RepoPath>,
     ) -> Result<Inspection, CrawlError> {
-        self.witness.progress("looking at the files");
+        self.witness.progress("inspecting the files");
         let (files, part, now) = (fetched.clone(), subpath.cloned(), self.now);
-        // Beside the loop, so that an interruption is heard while a large tree is walked.
+        // On a blocking thread, so that an interrupt is handled while a large tree is walked.
         let looked = tokio::task::spawn_blocking(move || inspect(&files, part.as_ref(), now)).await;
         Ok(looked.map_err(|error| CrawlError::Interrupted { why: error.to_string() })??)
     }
 
-    /// Tells what an inspection warns of, and keeps its document.
+    /// Reports the warnings of an inspection, and stores its document.
     ///
     /// # Errors
     ///
@@ -305,7 +305,7 @@ impl<'a> Pipeline<'a> {
         Ok(Inspected { inspection, artifact })
     }
 
-    /// Has a plan made, and judges it. One that is rejected is handed out with its violations.
+    /// Has a plan made, and judges it. A rejected plan is returned with its violations.
     ///
     /// # Errors
     ///
@@ -331,11 +331,11 @@ impl<'a> Pipeline<'a> {
         Ok(PlannedCrawl { planned, artifact, outcome, messages: self.messages.clone() })
     }
 
-    /// Makes the documents of an export and checks them as a whole; nothing is written yet.
+    /// Creates the documents of an export and checks them as a whole; writes nothing yet.
     ///
     /// # Errors
     ///
-    /// [`CrawlError::PlanRejected`] where the safety rules reject the plan, and see [`CrawlError`].
+    /// [`CrawlError::PlanRejected`] if the safety rules reject the plan, and see [`CrawlError`].
     pub fn prepare_export(&mut self, of: &ExportOf<'_>) -> Result<PreparedExport, CrawlError> {
         let PlannedCrawl { planned: Planned { plan, safety }, outcome, messages, .. } = of.planned;
         if !safety.valid() || !plan.safety_validated {
@@ -402,12 +402,12 @@ impl<'a> Pipeline<'a> {
         Ok(self.session.end(status)?)
     }
 
-    /// What the session is called in calls of models.
+    /// The label of the session in model calls.
     fn label(&self) -> String {
         if self.session.is_dry() { "crawl-dry".to_owned() } else { format!("crawl-{}", self.session.id()) }
     }
 
-    /// Checks a document against its schema, and keeps it.
+    /// Checks a document against its schema, and stores it.
     fn keep<T: Serialize>(&mut self, kind: ArtifactType, document: T) -> Result<Checked<T>, CrawlError> {
         let artifact = CheckedArtifact::new(kind, &document)?;
         self.session.store(&artifact)?;
@@ -416,13 +416,13 @@ impl<'a> Pipeline<'a> {
 }
 
 impl PreparedExport {
-    /// The manifest, which stands for the whole.
+    /// The manifest.
     #[must_use]
     pub fn manifest(&self) -> Option<&CheckedArtifact> {
         self.artifacts.last()
     }
 
-    /// The files that it consists of, below `dir`.
+    /// Its files, below `dir`.
     #[must_use]
     pub fn files(&self, dir: &Path) -> Vec<PathBuf> {
         let names = self.artifacts.iter().map(|artifact| export_filename(artifact.kind()));
@@ -446,7 +446,7 @@ struct TranscriptFile<'t> {
     messages: &'t [RedactedMessage],
 }
 
-/// Keeps a message in the session and for the export.
+/// Stores a message in the session and for the export.
 struct Both<'b> {
     session: &'b mut CrawlSession,
     messages: &'b mut Vec<RedactedMessage>,

@@ -1,8 +1,8 @@
-//! From what a debate settled to the plan that is handed out: hashes, warnings and the safety verdict are filled in here, by code.
+//! Assembles the plan from the result of a debate: code adds hashes, warnings and the safety verdict.
 //!
-//! What runs (commands, directories, variables) stays as it was proposed, to the byte, so that the verdict is about the
-//! very thing that would run. What is only read by people (names, notes, warnings, suggestions) is made plain: one line,
-//! nothing hidden, not too long; and where something was cut or left out, a warning says so.
+//! Everything that is executed (commands, directories, variables) keeps its exact bytes, so the verdict
+//! is about what would run. Texts for people (names, notes, warnings, suggestions) are sanitised: one
+//! line, no invisible characters, bounded; a warning says if something was cut or left out.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,33 +14,34 @@ use crate::debate::{DebateOutcome, prompt_hash};
 use crate::inspect::Inspection;
 use crate::safety::{PlanSafety, Workspace, validate_plan_safety};
 
-/// What a plan says when its inspection hit a cap (seed 000 §4.2).
+/// The warning of a plan whose inspection reached a cap (seed 000 §4.2).
 const TRUNCATED: &str = "Inspection data was truncated due to sampling caps. Plan may be incomplete.";
 
-/// Where a plan is judged. Its paths are relative and nobody knows where it is going to run, so this is no real directory.
+/// The root for judging a plan. Its paths are relative and its real location is unknown, so this is not a
+/// real directory.
 const NOTIONAL_ROOT: &str = "/workspace";
 
-/// Characters of a step's name.
+/// The most characters of a step's name.
 const NAME_CHARS: usize = 100;
-/// Characters of a program's name.
+/// The most characters of a program's name.
 const TOOL_CHARS: usize = 100;
-/// Characters of a note, a warning or a suggestion.
+/// The most characters of a note, a warning or a suggestion.
 const TEXT_CHARS: usize = 600;
-/// Characters of the notes on dependencies.
+/// The most characters of the notes on dependencies.
 const NOTES_CHARS: usize = 2000;
-/// Entries of a list.
+/// The most entries of a list.
 const LIST_ENTRIES: usize = 100;
 
-/// A plan with the verdict on it.
+/// A plan with its verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planned {
-    /// The plan; `safety_validated` is what the verdict says.
+    /// The plan; `safety_validated` follows the verdict.
     pub plan: PlanV1,
     /// The verdict.
     pub safety: PlanSafety,
 }
 
-/// Puts the plan together and judges it.
+/// Assembles the plan and judges it.
 #[must_use]
 pub fn assemble(outcome: &DebateOutcome, inspection: &Inspection, at: Timestamp) -> Planned {
     let artifact = &inspection.artifact;
@@ -86,7 +87,7 @@ pub fn assemble(outcome: &DebateOutcome, inspection: &Inspection, at: Timestamp)
     Planned { plan, safety }
 }
 
-/// Makes words for people plain, and counts what it had to leave out.
+/// Sanitises texts for people, and counts omissions.
 #[derive(Default)]
 struct Plain {
     cut: u64,
@@ -94,14 +95,14 @@ struct Plain {
 }
 
 impl Plain {
-    /// The step with plain words; what it runs is untouched. A step without a name is called by its number.
+    /// The step with sanitised texts; its command is unchanged. A step without a name gets its number.
     fn step(&mut self, number: usize, step: &PlanStep) -> PlanStep {
         let name = self.text(&step.name, NAME_CHARS);
         let name = if name.is_empty() { format!("step-{number}") } else { name };
         PlanStep { name, note: self.text(&step.note, TEXT_CHARS), ..step.clone() }
     }
 
-    /// Plain entries without empty ones, each once.
+    /// Sanitised entries without empty and repeated ones.
     fn list(&mut self, entries: &[String], longest: usize) -> Vec<String> {
         let mut seen = BTreeSet::new();
         let mut list: Vec<String> = entries
@@ -114,7 +115,7 @@ impl Plain {
         list
     }
 
-    /// One line, hidden characters taken out, at most so many characters with the `…` of what was cut.
+    /// One line without invisible characters, at most this many characters; a cut text ends in `…`.
     fn text(&mut self, text: &str, longest: usize) -> String {
         let shown: String = text.chars().filter(|c| !is_hidden(*c) || c.is_whitespace()).collect();
         let mut line = single_spaced(&shown);
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_filled_in_by_code_and_matches_its_schema() {
+    fn assembled_plan_matches_its_schema() {
         let inspection = fixture::inspection("cargo");
         let planned = assemble(&outcome(cargo_steps()), &inspection, at());
         let plan = &planned.plan;
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_plan_names_its_violations_and_still_matches_its_schema() {
+    fn rejected_plan_lists_violations() {
         let steps = vec![fixture::step("evil", "sudo make install")];
         let planned = assemble(&outcome(steps), &fixture::inspection("make"), at());
         assert!(!planned.plan.safety_validated && !planned.safety.valid());
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn no_step_at_all_is_refused_and_has_no_document() {
+    fn plan_without_steps_is_refused() {
         let planned = assemble(&outcome(Vec::new()), &fixture::inspection("cargo"), at());
         assert!(!planned.plan.safety_validated);
         let error = CheckedArtifact::new(ArtifactType::Plan, &planned.plan).unwrap_err().to_string();
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_truncated_is_said_in_these_words_and_once() {
+    fn truncation_warning_appears_once() {
         let mut inspection = fixture::inspection("cargo");
         inspection.artifact.sampling_truncated = true;
         let words = "Inspection data was truncated due to sampling caps. Plan may be incomplete.";
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_says_at_length_pushes_nothing_of_ours_out() {
+    fn long_model_texts_keep_our_warnings() {
         let inspection = fixture::inspection("cargo");
         let mut outcome = outcome(cargo_steps());
         outcome.warnings = vec!["our note".to_owned()];
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_just_the_longest_length_is_whole() {
+    fn text_of_maximum_length_is_kept() {
         let mut outcome = outcome(cargo_steps());
         outcome.warnings = vec!["ü".repeat(600), "ü".repeat(601)];
         let warnings = assemble(&outcome, &fixture::inspection("cargo"), at()).plan.warnings;
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn words_for_people_are_plain_and_what_runs_is_untouched() {
+    fn texts_are_sanitised_and_commands_unchanged() {
         let cmd = "cargo build\u{1b}[2J\n\u{202e}";
         let steps = vec![PlanStep {
             name: " bu\u{1b}ild\n now\u{202e} ".to_owned(),
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_without_a_name_is_called_by_its_number() {
+    fn unnamed_step_gets_its_number() {
         let steps = vec![fixture::step("a", "cargo build"), fixture::step("\u{200b}", "cargo test")];
         let plan = assemble(&outcome(steps), &fixture::inspection("cargo"), at()).plan;
         assert_eq!(plan.steps[1].name, "step-2");

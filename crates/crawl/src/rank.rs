@@ -1,11 +1,11 @@
-//! The order of search results: a formula, no opinion (seed 000 §2).
+//! Ranks search results by a formula (seed 000 §2).
 //!
-//! Everything is counted in whole ten-thousandths of a point, so a score has four decimals from the beginning, the
-//! contributions in a breakdown add up to the score before it is held to 0 and 1, and equal scores are equal. The one
-//! number that is not whole, the logarithm of the stars, is rounded to the nearest ten-thousandth, halves upwards.
+//! All values are whole ten-thousandths of a point: a score has four decimals, the parts add up to the
+//! score before it is clamped to 0 and 1, and equal scores are exactly equal. The logarithm of the stars
+//! is rounded to the nearest ten-thousandth, halves upwards.
 //!
-//! What always holds: the same repositories in any order, and named any number of times, with the same query and the
-//! same instant give the same bytes.
+//! Invariant: the same repositories, in any order and with repetitions, give the same bytes for the same
+//! query and time.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -28,19 +28,19 @@ const UNPROVEN: i32 = 1000;
 const ARCHIVED: i32 = 1500;
 const FORK: i32 = 1000;
 
-/// A whole score.
+/// A score of 1.
 const ONE: i32 = 10_000;
 
 const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
-/// A push that is at most this old is recent.
+/// The largest age in days of a recent push.
 const RECENT_DAYS: i64 = 90;
-/// A push that is older than this is stale.
+/// The age in days above which a push is stale.
 const STALE_DAYS: i64 = 730;
-/// Fewer stars than this, and no release: unproven.
+/// A repository with fewer stars and no release is unproven.
 const FEW_STARS: u64 = 50;
 
-/// Words of a description or a topic that name a build system. `make`, `go` and `node` are none of them: they are
-/// words of every day, and repositories that they build are told by their language.
+/// Words in a description or a topic that name a build system. `make`, `go` and `node` are missing: they
+/// are common words, and such repositories are recognised by their language.
 const BUILD_WORDS: [&str; 16] = [
     "autoconf",
     "automake",
@@ -60,15 +60,15 @@ const BUILD_WORDS: [&str; 16] = [
     "yarn",
 ];
 
-/// Languages, as GitHub names them, that one of the supported build systems builds.
+/// Languages, by GitHub's names, that a supported build system builds.
 const BUILT_LANGUAGES: [&str; 11] =
     ["C", "C++", "CMake", "Go", "JavaScript", "M4", "Makefile", "Meson", "Python", "Rust", "TypeScript"];
 
-/// Scores and orders `candidates`, each named once; the best first, ranks from 1.
+/// Scores and sorts `candidates` without duplicates; the best first, ranks from 1.
 ///
-/// Names are compared without regard to case. Of a repository that is named more than once, with different facts, the
-/// entry counts that knows of a release, then the one with the later push, then the one with more stars. An empty query
-/// matches no name.
+/// Names are compared without case. If a repository is listed more than once with different facts, the
+/// entry with a known release is used, then the one with the later push, then the one with more stars. An
+/// empty query matches no name.
 #[must_use]
 pub fn rank(candidates: &[FoundRepo], query: &str, now: Timestamp) -> Vec<SearchItem> {
     let query = query.to_lowercase();
@@ -92,7 +92,7 @@ pub fn rank(candidates: &[FoundRepo], query: &str, now: Timestamp) -> Vec<Search
         .collect()
 }
 
-/// Each repository once, whatever order the entries came in.
+/// Removes duplicates, independent of the input order.
 fn unique(candidates: &[FoundRepo]) -> Vec<&FoundRepo> {
     let mut by_name: BTreeMap<String, &FoundRepo> = BTreeMap::new();
     for candidate in candidates {
@@ -110,7 +110,8 @@ fn unique(candidates: &[FoundRepo]) -> Vec<&FoundRepo> {
     by_name.into_values().collect()
 }
 
-/// Orders entries of the same repository; entries with the same precedence are equal in every field.
+/// The precedence of entries of the same repository; entries with the same precedence are equal in every
+/// field.
 fn precedence(candidate: &FoundRepo) -> impl Ord + '_ {
     let FoundRepo {
         full_name,
@@ -132,7 +133,7 @@ fn precedence(candidate: &FoundRepo) -> impl Ord + '_ {
     (facts, words)
 }
 
-/// Contributions to one score, in ten-thousandths.
+/// The parts of one score, in ten-thousandths.
 struct Points {
     exact_name: i32,
     partial_name: i32,
@@ -263,7 +264,7 @@ mod tests {
         Timestamp::from_unix(Duration::from_millis(millis) - age)
     }
 
-    /// A repository that scores for its 50 stars alone and loses nothing.
+    /// A repository that scores only for its 50 stars and has no penalty.
     fn plain(full_name: &str) -> FoundRepo {
         FoundRepo {
             full_name: full_name.to_owned(),
@@ -302,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_name_counts_020_and_never_beside_the_whole() {
+    fn partial_name_counts_020_without_exact_match() {
         let item = one(plain("a/ripgrep-all"), "ripgrep");
         assert_eq!((item.score_breakdown.exact_name, item.score_breakdown.partial_name), (0.0, 0.20));
         let other = one(plain("ripgrep/x"), "ripgrep");
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn no_number_of_stars_is_so_close_to_a_half_that_machines_could_differ() {
+    fn star_rounding_is_unambiguous() {
         for stars in 1..=100_000_u32 {
             let points = 400.0 * f64::from(stars).log10();
             assert!((points.fract() - 0.5).abs() > 1e-9, "{stars}");
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_counts_005_and_an_unknown_one_is_none() {
+    fn release_counts_005_and_unknown_counts_zero() {
         let of = |has_releases| one(FoundRepo { has_releases, stars: 49, ..plain("a/b") }, "q");
         let released = of(Some(true));
         assert_eq!((released.score_breakdown.has_releases, released.score_breakdown.penalties), (0.05, 0.0));
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_system_is_told_by_a_whole_word_or_by_the_language() {
+    fn build_system_is_found_by_word_or_language() {
         let counts = |description: &str, topics: &[&str], language: Option<&str>| {
             let candidate = FoundRepo {
                 description: description.to_owned(),
@@ -407,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_score_is_held_to_0_and_1() {
+    fn score_is_clamped_to_0_and_1() {
         let worst =
             FoundRepo { archived: true, fork: true, stars: 0, pushed_at: days_ago(800), ..plain("a/b") };
         assert_eq!(one(worst, "q").score, 0.0);
@@ -444,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_that_differ_behind_the_fourth_decimal_are_a_tie_for_the_stars() {
+    fn scores_equal_to_four_decimals_tie() {
         let fewer = FoundRepo { stars: 90_001, ..plain("a/z") };
         let more = FoundRepo { stars: 90_002, ..plain("b/z") };
         let items = rank(&[fewer, more], "q", now());
@@ -453,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_counts_once_with_its_newest_facts() {
+    fn duplicate_repository_uses_newest_facts() {
         let old = FoundRepo { stars: 70, ..plain("Owner/Tool") };
         let new = FoundRepo { stars: 80, pushed_at: days_ago(3), ..plain("owner/tool") };
         let both = rank(&[old.clone(), new.clone(), old.clone()], "q", now());
@@ -518,7 +519,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn any_order_and_any_repetition_give_the_same_bytes(
+            fn ranking_ignores_order_and_duplicates(
                 (given, mut permuted, twice) in candidates().prop_flat_map(|given| {
                     (Just(given.clone()), Just(given.clone()).prop_shuffle(), proptest::sample::subsequence(given.clone(), 0..=given.len()))
                 }),

@@ -1,7 +1,7 @@
-//! What is to be inspected: a repository of GitHub or a local one, at a ref, perhaps a part of it.
+//! The target of an inspection: a GitHub or local repository, at a ref, optionally a sub-project.
 //!
-//! What passes here goes into addresses, into calls of `gh` and git and into file names; so nothing passes that GitHub or git
-//! would not have.
+//! The parsed values are used in addresses, in calls of `gh` and git and in file names; so only values
+//! that GitHub or git would accept are allowed.
 
 use std::path::PathBuf;
 
@@ -16,11 +16,11 @@ pub struct RepoName {
 }
 
 impl RepoName {
-    /// Reads `owner/repo`, with or without `.git` at its end.
+    /// Parses `owner/repo`, with or without `.git` at its end.
     ///
     /// # Errors
     ///
-    /// [`TargetError::Name`] where GitHub has no such names.
+    /// [`TargetError::Name`] if GitHub does not allow such names.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         let parts = text.split_once('/').map(|(owner, name)| (owner, without_git(name)));
         match parts {
@@ -50,17 +50,17 @@ impl RepoName {
     }
 }
 
-/// What is to be inspected.
+/// The target of an inspection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// A repository of GitHub.
+    /// A GitHub repository.
     GitHub(RepoName),
-    /// A repository of this machine.
+    /// A local repository.
     Local(PathBuf),
 }
 
 impl Target {
-    /// Reads the argument of a command: `owner/repo`, an address on GitHub, or a path that begins with `.` or `/`.
+    /// Parses the argument of a command: `owner/repo`, a GitHub address, or a path that begins with `.` or `/`.
     ///
     /// # Errors
     ///
@@ -79,22 +79,22 @@ impl Target {
     }
 }
 
-/// What `--ref` says.
+/// The value of `--ref`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RefChoice {
-    /// A tag, a branch or a whole commit id, checked against git's rules for names; none: the latest release, else the default branch.
+    /// A tag, a branch or a whole commit id, checked against git's rules for names; if absent, the latest
+    /// release, else the default branch.
     pub reference: Option<String>,
     /// The sub-project.
     pub subpath: Option<RepoPath>,
 }
 
 impl RefChoice {
-    /// Reads `REF`, `REF:PATH` or `:PATH`. No ref has a colon in it, so the first one ends it.
+    /// Parses `REF`, `REF:PATH` or `:PATH`. No ref contains a colon, so the first one ends it.
     ///
     /// # Errors
     ///
-    /// [`TargetError::Ref`] where git would not take it for a name, [`TargetError::Subpath`] for a path that leaves the
-    /// repository.
+    /// [`TargetError::Ref`] if git would refuse the name, [`TargetError::Subpath`] for a path that leaves the repository.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         let (name, path) = match text.split_once(':') {
             Some((name, path)) => (name, Some(path)),
@@ -118,33 +118,33 @@ impl RefChoice {
     }
 }
 
-/// Words that name nothing that could be inspected.
+/// Why a text is not a target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// No repository.
+    /// It is not a repository.
     #[error(
-        "{text:?} names no repository; write owner/repo, https://github.com/owner/repo, or ./path for a local one"
+        "{text:?} is not a repository; write owner/repo, https://github.com/owner/repo, or ./path for a local one"
     )]
     Name {
-        /// What was written.
+        /// The text.
         text: String,
     },
-    /// No ref.
+    /// It is not a ref.
     #[error(
-        "{text:?} names no ref: {why}; write a tag, a branch or a whole commit id, with :PATH for a sub-project"
+        "{text:?} is not a ref: {why}; write a tag, a branch or a whole commit id, with :PATH for a sub-project"
     )]
     Ref {
-        /// What was written.
+        /// The text.
         text: String,
         /// What is wrong with it.
         why: RefNameError,
     },
-    /// No place inside of the repository.
+    /// It is not a path inside the repository.
     #[error(
-        "{text:?} names no sub-project: {why}; write REF:PATH with its directory from the repository's top"
+        "{text:?} is not a sub-project: {why}; write REF:PATH with its directory relative to the repository's root"
     )]
     Subpath {
-        /// What was written.
+        /// The text.
         text: String,
         /// What is wrong with it.
         why: RepoPathError,
@@ -156,7 +156,7 @@ pub(crate) fn is_commit_id(text: &str) -> bool {
     text.len() == 40 && text.to_ascii_lowercase().parse::<Oid>().is_ok()
 }
 
-/// What follows `start`, in whatever case that is written.
+/// The text after `start`, ignoring its case.
 fn strip_start<'a>(text: &'a str, start: &str) -> Option<&'a str> {
     let (head, rest) = text.split_at_checked(start.len())?;
     head.eq_ignore_ascii_case(start).then_some(rest)
@@ -170,7 +170,7 @@ fn without_git(name: &str) -> &str {
     }
 }
 
-/// Letters, digits and single dashes inside; names that a company manages have an underscore, too.
+/// Letters, digits and single inner dashes; managed company accounts also have an underscore.
 fn is_owner(text: &str) -> bool {
     (1..=39).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_to_name_a_repository_is_read() {
+    fn every_repository_spelling_is_parsed() {
         let wanted = Target::GitHub(RepoName { owner: "Some-One".into(), name: "re.po_1-x".into() });
         for text in [
             "Some-One/re.po_1-x",
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_github_does_not_have_is_refused_with_what_to_write() {
+    fn invalid_repository_name_is_refused_with_hint() {
         let long = [format!("{}/n", "o".repeat(40)), format!("o/{}", "n".repeat(101))];
         let odd = [
             "",
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ref_may_have_a_path_and_a_path_may_stand_alone() {
+    fn ref_and_path_are_both_optional() {
         let choice = |reference: Option<&str>, path: Option<&str>| {
             let (reference, subpath) = (reference.map(str::to_owned), path.map(|path| path.parse().unwrap()));
             Ok(RefChoice { reference, subpath })
@@ -293,7 +293,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn no_target_holds_what_a_call_or_a_path_would_misread(text in "[-a-zA-Z./_:@~%\\\\ \u{e9}]{0,20}|[a-z-]{0,5}/[-.a-zGIT]{0,8}") {
+            fn parsed_target_is_safe_for_calls(text in "[-a-zA-Z./_:@~%\\\\ \u{e9}]{0,20}|[a-z-]{0,5}/[-.a-zGIT]{0,8}") {
                 if let Ok(Target::GitHub(repo)) = Target::parse(&text) {
                     for part in [repo.owner(), repo.name()] {
                         prop_assert!(!part.is_empty() && part != "." && part != "..");

@@ -1,15 +1,15 @@
-//! Who is told how a crawl goes on.
+//! The observer of a crawl.
 
 use std::time::Duration;
 
-/// Hears what happens while it happens; several may speak at once.
+/// Is notified of events as they happen; several calls may be concurrent.
 pub trait CrawlObserver: Send + Sync {
-    /// Work began that may take a while.
+    /// Work has begun that may take a while.
     fn progress(&self, what: &str);
 
-    /// Something the user should know: a limit that was hit, something that is missing.
+    /// A warning for the user: a limit that was reached, or something that is missing.
     fn warning(&self, what: &str);
 
-    /// Nothing can be done for this long; called about once a second.
+    /// The crawl waits for this long; called about once a second.
     fn waiting(&self, why: &str, left: Duration);
 }

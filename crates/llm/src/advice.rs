@@ -1,11 +1,12 @@
 //! Asks a model for advice within narrow limits (seed 004, *Sparkstation integration*: `generate`).
 //!
-//! Advice is never needed: whoever asks goes on without it. So the prompt is bounded, the time is short, and the two ways
-//! of getting none are told apart: nobody is there to ask ([`AdviceError::Unavailable`]), or somebody was and did not
-//! help ([`AdviceError::Failed`]).
+//! Advice is optional: the caller continues without it. So the prompt is bounded, the timeout is short,
+//! and two failures are distinguished: no model is available ([`AdviceError::Unavailable`]), or one is
+//! but gave no advice ([`AdviceError::Failed`]).
 //!
-//! What always holds: our own words are never cut, only the material is, the last of it first and before it is fenced;
-//! what was left out is counted in the answer and said in the prompt; an answer that is empty or cut short is no advice.
+//! Invariants: our own words are never cut, only the material is, last part first and before it is
+//! fenced. The omitted length is stated in the prompt and in the result. An empty or cut-off answer is an
+//! error.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,12 +18,12 @@ use crate::client::ModelClient;
 use crate::error::{CallError, LlmError};
 use crate::invocation::{CutShort, LlmInvocation, Message};
 
-/// What one piece of advice may take.
+/// The limits of one advice call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AdviceLimits {
     /// The most characters (Unicode scalar values) of the whole prompt.
     pub max_prompt_chars: usize,
-    /// The time for the answer, retries included.
+    /// The time limit of the answer, retries included.
     pub timeout: Duration,
 }
 
@@ -33,66 +34,66 @@ impl Default for AdviceLimits {
     }
 }
 
-/// What is asked.
+/// A request for advice.
 #[derive(Debug, Clone)]
 pub struct Question<'q> {
-    /// What the advice is for: a run id, a spec id, a skill's name.
+    /// The purpose: a run id, a spec id or a skill name.
     pub spec_id: &'q str,
-    /// Which step of it.
+    /// The step within it.
     pub phase_id: &'q str,
-    /// What the model is to do, in our own words.
+    /// The task for the model, in our own words.
     pub task: &'static str,
-    /// What it is to read, the most important first; each with a name.
+    /// The named material to read, the most important first.
     pub material: &'q [(&'q str, Untrusted)],
     /// As in [`LlmInvocation::metadata`].
     pub hints: BTreeMap<String, Value>,
 }
 
-/// What a model advises.
+/// A model's advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advice {
-    /// Its words; never empty.
+    /// The text; never empty.
     pub text: Untrusted,
-    /// The model that gave it, as its provider names it.
+    /// The model that answered, as its provider reports it.
     pub model: String,
-    /// How many characters of the material the limit kept out of the prompt.
+    /// Characters of the material that did not fit into the prompt.
     pub left_out_chars: usize,
 }
 
 /// Why there is no advice.
 #[derive(Debug, thiserror::Error)]
 pub enum AdviceError {
-    /// Nobody is there to ask: not set up, not reachable, or silent until the time was over.
-    #[error("no advice can be had: {0}")]
+    /// No model is available: not configured, not reachable, or no answer in time.
+    #[error("cannot ask for advice: {0}")]
     Unavailable(LlmError),
-    /// Somebody was there and gave none.
+    /// A model is available, but gave no advice.
     #[error("no advice was given: {0}")]
     Failed(AdviceFailure),
 }
 
-/// Why somebody who is there gave no advice.
+/// Why an available model gave no advice.
 #[derive(Debug, thiserror::Error)]
 pub enum AdviceFailure {
     /// The call was refused or failed, or its answer is empty.
     #[error(transparent)]
     Call(CallError),
-    /// The answer stops in the middle.
+    /// The answer was cut off.
     #[error(transparent)]
     CutShort(CutShort),
-    /// The task and the names of its material alone are over the limit; nothing was sent.
+    /// The task and the names of its material alone exceed the limit; nothing was sent.
     #[error(
-        "without any material the prompt has {chars} characters already, the limit is {limit}; raise max_prompt_chars"
+        "the prompt has {chars} characters even without material; the limit is {limit}; raise max_prompt_chars"
     )]
     TaskTooLong {
-        /// How many there are.
+        /// The prompt's length without material, in characters.
         chars: usize,
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
 }
 
 impl From<LlmError> for AdviceError {
-    /// For errors of making a backend ready as well as for those of a call.
+    /// Classifies errors of creating a backend as well as those of a call.
     fn from(error: LlmError) -> Self {
         match error {
             LlmError::Transport(_) | LlmError::Timeout { .. } | LlmError::Misconfiguration(_) => {
@@ -123,13 +124,13 @@ pub struct Advisor<'c> {
 }
 
 impl<'c> Advisor<'c> {
-    /// Asks through this client, within these limits.
+    /// Creates an advisor with this client and these limits.
     #[must_use]
     pub fn new(client: &'c ModelClient, limits: AdviceLimits) -> Self {
         Self { client, limits }
     }
 
-    /// Asks once.
+    /// Makes one call.
     ///
     /// # Errors
     ///
@@ -153,14 +154,15 @@ impl<'c> Advisor<'c> {
 
 const CUT: &str = "Not all of the material fits: what comes last is cut off at its end.\n";
 
-/// The prompt within the limit, and how many characters of the material it leaves out.
+/// Builds the prompt within the limit, and returns the omitted characters of the material.
 fn bounded(question: &Question<'_>, limit: usize) -> Result<(PromptText, usize), AdviceFailure> {
     let whole = prompt(question, "", usize::MAX);
     let chars = count(&whole);
     if chars <= limit {
         return Ok((whole, 0));
     }
-    // An empty piece takes the line break that a longer one may bring itself: nothing is longer than counted here.
+    // An empty piece needs the line break that a longer one may bring itself, so nothing is longer than
+    // counted here.
     let bare = count(&prompt(question, CUT, 0));
     let room = limit.checked_sub(bare).ok_or(AdviceFailure::TaskTooLong { chars: bare, limit })?;
     let material: usize = question.material.iter().map(|(_, text)| text.as_str().chars().count()).sum();
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_sent_whole_and_what_does_not_loses_its_end() {
+    fn oversized_material_loses_its_end() {
         let material =
             [("a", Untrusted::new("first".repeat(20))), ("b", Untrusted::new("second".repeat(20)))];
         let question = question(&material);
@@ -221,7 +223,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn no_prompt_is_longer_than_the_limit_and_what_is_left_out_is_counted(
+            fn prompt_stays_within_limit_and_counts_omissions(
                 texts in prop::collection::vec("(?s).{0,400}", 0..4),
                 limit in 300usize..2_000,
             ) {
@@ -233,7 +235,7 @@ mod tests {
                     let whole = count(&super::prompt(&question, "", usize::MAX));
                     prop_assert_eq!(left_out > 0, whole > limit);
                     prop_assert!(left_out <= all);
-                    // What is kept is there, in order, to the last character.
+                    // The kept text is a prefix of the material, in order.
                     let mut room = all - left_out;
                     for text in &texts {
                         let kept: String = text.chars().take(room).collect();

@@ -1,7 +1,7 @@
-//! The body of a 200, and what a server says in it of itself.
+//! Parses the body of a 200 response.
 //!
-//! What always holds: a body that is not what was asked for becomes an error in our own words, of which none comes from
-//! the body; a name that a server states is one short line before it gets anywhere.
+//! Invariants: an unexpected body becomes an error in our own words, without any text of the body. A
+//! model name from a server is shortened to one line before it is used.
 
 use crucible_model::is_hidden;
 use serde::de::DeserializeOwned;
@@ -9,34 +9,34 @@ use serde::de::DeserializeOwned;
 use crate::error::LlmError;
 use crate::http_fault::CallTarget;
 
-/// How much of a model's name, as a server states it, is believed.
+/// The most characters of a model's name from a server.
 const MAX_MODEL_NAME: usize = 200;
 
-/// How much of the reason for an answer's end is kept; those that are known have at most thirty characters.
+/// The most characters of a finish reason; known ones have at most thirty.
 const MAX_REASON: usize = 64;
 
-/// What a body should be.
+/// A description of the expected body.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Expected {
-    /// With its article: `a chat completion`.
+    /// A noun with its article: `a chat completion`.
     pub(crate) what: &'static str,
-    /// What to check when it is something else.
+    /// What to check if the body is something else.
     pub(crate) next: &'static str,
 }
 
-/// Reads a body as what it should be.
+/// Parses a body as the expected type.
 ///
 /// # Errors
 ///
-/// [`LlmError::ProviderOutage`] when it is not UTF-8, a web page, or other JSON or none; never transient, for the same
-/// request would meet the same server.
+/// [`LlmError::ProviderOutage`] if it is not UTF-8, a web page, not JSON or other JSON. It is never transient, because the same
+/// request would reach the same server.
 pub(crate) fn read<T: DeserializeOwned>(
     asked: CallTarget<'_>,
     body: &[u8],
     expected: Expected,
 ) -> Result<T, LlmError> {
     let text = std::str::from_utf8(body)
-        .map_err(|_| asked.unreadable("the answer is not UTF-8", "look at the server's log"))?;
+        .map_err(|_| asked.unreadable("the answer is not UTF-8", "check the server's log"))?;
     serde_json::from_str(text).map_err(|_| {
         let what = if text.trim_start().starts_with('<') {
             format!("the answer is a web page, not {}", expected.what)
@@ -47,8 +47,8 @@ pub(crate) fn read<T: DeserializeOwned>(
     })
 }
 
-/// A model's name as a server states it: one line of bounded length; local servers name the file they loaded,
-/// of which only the last part is kept.
+/// A model's name from a server as one bounded line. Local servers report the path of the loaded file, of
+/// which only the last part is kept.
 pub(crate) fn model_name(stated: Option<&str>, asked: &str) -> String {
     let stated = stated.unwrap_or_default();
     let name = if stated.starts_with('/') { stated.rsplit('/').next().unwrap_or(asked) } else { stated };
@@ -56,12 +56,13 @@ pub(crate) fn model_name(stated: Option<&str>, asked: &str) -> String {
     if name.is_empty() { asked.to_owned() } else { name }
 }
 
-/// What a server calls a model that it offers: as [`model_name`], but whole, for it has to be said back.
+/// A model's name in a server's list: as [`model_name`], but with the whole path, because requests must
+/// use it.
 pub(crate) fn model_id(stated: &str) -> String {
     plain(stated, MAX_MODEL_NAME)
 }
 
-/// Why an answer ended, as a server states it.
+/// The finish reason that a server reports.
 pub(crate) fn reason(stated: &str) -> String {
     plain(stated, MAX_REASON)
 }
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_model_is_one_short_line_without_directories() {
+    fn model_name_is_one_short_line() {
         let named = |stated: &str| model_name(Some(stated), "m");
         assert_eq!(named("/home/someone/models/q.gguf"), "q.gguf");
         assert_eq!(named("org/model:free"), "org/model:free");

@@ -1,40 +1,40 @@
-//! What a call can cost where one of several models may answer it: the one that is asked, and those that the service falls back
-//! to by itself.
+//! The cost of a call that one of several models may answer: the requested one, or the service's
+//! fallbacks.
 //!
-//! What always holds: the most that a call can cost is that of the dearest model, and where nobody tells which one answered it
-//! cost that much, too; one model without a price leaves the whole without one.
+//! Invariants: the maximum cost is that of the most expensive model, and so is the cost if the answering
+//! model is unknown. If one model has no price, the call has none.
 
 use crate::price::Price;
 
-/// The models that may answer a call, the one that is asked first, each with its price.
+/// The models that may answer a call, the requested one first, each with its price.
 pub(crate) struct AskedPrices(Vec<(String, Price)>);
 
 impl AskedPrices {
-    /// Of these models.
+    /// Creates the list for these models.
     pub(crate) fn new(models: impl IntoIterator<Item = (String, Price)>) -> Self {
         Self(models.into_iter().collect())
     }
 
-    /// The first model of which nobody said what it costs.
+    /// The first model without a price.
     pub(crate) fn without_price(&self) -> Option<&str> {
         self.0.iter().find(|(_, price)| *price == Price::Unknown).map(|(model, _)| model.as_str())
     }
 
-    /// What so many tokens cost at the most, in millionths of a dollar.
+    /// The maximum cost of this many tokens, in millionths of a dollar.
     pub(crate) fn most(&self, input_tokens: u64, output_tokens: u64) -> Option<u64> {
         self.dearest(input_tokens, output_tokens).map(|(_, cost)| cost)
     }
 
-    /// The model by whose price they are counted where this one answered, and what they cost by it, in millionths of a dollar.
+    /// The model whose price applies if this model answered, and the cost in millionths of a dollar.
     pub(crate) fn of(&self, answered: &str, input_tokens: u64, output_tokens: u64) -> Option<(&str, u64)> {
         match self.0.iter().find(|(model, _)| model == answered) {
             Some((model, price)) => Some((model, price.of(input_tokens, output_tokens)?)),
-            // Services may name a model in more detail than it was asked for.
+            // A service may report a more specific name than the requested one.
             None => self.dearest(input_tokens, output_tokens),
         }
     }
 
-    /// The model that is the dearest one for so many tokens, and what they cost there.
+    /// The most expensive model for this many tokens, and its cost.
     fn dearest(&self, input_tokens: u64, output_tokens: u64) -> Option<(&str, u64)> {
         let costs = self
             .0
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_costs_what_its_model_asks_and_the_most_where_that_one_is_not_known() {
+    fn unknown_answering_model_costs_the_most() {
         let both = prices(&[("cheap", price(1, 1)), ("dear", price(9, 9))]);
         assert_eq!(both.of("cheap", 1, 1), Some(("cheap", 2)));
         assert_eq!(both.of("dear", 1, 1), Some(("dear", 18)));

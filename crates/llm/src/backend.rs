@@ -1,4 +1,4 @@
-//! The one trait through which every model is asked, and a backend with what is known about it.
+//! The trait of all model backends, and a backend with its properties.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::price::PriceTable;
 use crate::template::PromptTemplate;
 use crate::watch::{CallWatch, InFlight};
 
-/// Something that answers for a model.
+/// A source of model answers.
 #[async_trait]
 pub trait LlmBackend: Send + Sync {
-    /// Makes one call, once: no retry, within `inv.timeout`.
+    /// Makes one call without retries, within `inv.timeout`.
     ///
     /// # Errors
     ///
@@ -25,19 +25,19 @@ pub trait LlmBackend: Send + Sync {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError>;
 }
 
-/// Where a backend's answers come from.
+/// The source of a backend's answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// A model, now.
     Live,
-    /// Somebody whose words cost nothing by themselves, now: a person, a command of the user's own, or a backend that asks others and
-    /// books each of those calls by itself, such as a council of a run.
+    /// A source that costs nothing itself: a person, the user's own command, or a backend that makes
+    /// other calls and accounts for each of them, such as a council.
     Unpaid,
     /// A recording of earlier answers.
     Recording,
 }
 
-/// Whose words a backend returns: for a recording, the provider and model that spoke when it was made.
+/// The provider and model whose answers a backend returns; for a recording, those of its calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Speaker {
     /// The provider.
@@ -46,55 +46,55 @@ pub struct Speaker {
     pub model: String,
 }
 
-/// What a client, or the service that it asks, does beyond the one request that it is asked for.
+/// What a client or a service does beyond the one requested call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientExtra {
-    /// The most tokens that it adds to a request by itself.
+    /// The most tokens that it adds to a request.
     pub added_tokens: u64,
-    /// The most requests that it makes for one call: some ask again without being told to.
+    /// The most requests that it makes for one call; some clients retry on their own.
     pub requests: u64,
-    /// Whether it asks other models where the one that is named cannot answer.
+    /// Whether it uses fallback models if the requested one cannot answer.
     pub fallbacks: FallbackList,
 }
 
 impl ClientExtra {
-    /// Nothing: one request to one model, as it is.
+    /// One unchanged request to one model.
     pub const NONE: Self = Self { added_tokens: 0, requests: 1, fallbacks: FallbackList::NotTaken };
 }
 
-/// What becomes of the hint `models`: the models to ask, in this order, where the one that is named cannot answer.
+/// How a backend handles the hint `models`, an ordered list of fallback models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FallbackList {
-    /// The result says that it was passed over.
+    /// The result notes that the list was ignored.
     NotTaken,
-    /// The service follows it by itself, and the answer says which model it is of.
+    /// The service applies it, and the answer names the model that was used.
     Taken,
 }
 
-/// What a provider states about the backend it makes.
+/// The parts of a backend that a provider constructs.
 pub struct BackendParts {
     /// The provider's name in the registry.
     pub provider: &'static str,
-    /// The model that is asked when a call names none.
+    /// The model for calls that name none.
     pub default_model: String,
-    /// The most tokens an answer takes when a call sets no `max_tokens`; what the budget reserves.
+    /// The most tokens of an answer if a call sets no `max_tokens`; the budget reserves them.
     pub max_output_tokens: u64,
-    /// What its client does beyond the one request that it is asked for; the budget reserves that, too.
+    /// What its client does beyond the one requested call; the budget reserves that, too.
     pub extra: ClientExtra,
-    /// What it is good at.
+    /// Its capabilities.
     pub capabilities: Capabilities,
-    /// Whose words it returns.
+    /// The provider and model whose answers it returns.
     pub speaker: Speaker,
-    /// Where they come from.
+    /// The source of its answers.
     pub origin: Origin,
-    /// The hints that a recording's first call was made with; none for a model that answers now.
+    /// The hints of a recording's first call; empty for a live model.
     pub parameters: BTreeMap<String, Value>,
-    /// What makes the calls.
+    /// The implementation.
     pub inner: Box<dyn LlmBackend>,
 }
 
 impl BackendParts {
-    /// The parts of a backend behind which a model answers now: it speaks for itself, and its client does nothing on its own.
+    /// The parts of a backend with a live model and a client without extra requests.
     pub(crate) fn live(
         provider: &'static str,
         capabilities: Capabilities,
@@ -116,7 +116,7 @@ impl BackendParts {
     }
 }
 
-/// A backend that a provider made, with what is known about it. A clone is the same backend, with the same connections.
+/// A backend from a provider, with its properties. Clones share the backend and its connections.
 #[derive(Clone)]
 pub struct Backend {
     parts: Arc<BackendParts>,
@@ -126,7 +126,7 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// A backend of these parts.
+    /// Creates a backend from these parts.
     #[must_use]
     pub fn new(parts: BackendParts) -> Self {
         Self {
@@ -137,26 +137,26 @@ impl Backend {
         }
     }
 
-    /// The same, with somebody who is told of each attempt. One that was told before is told no more.
+    /// Sets the observer of attempts. It replaces an earlier one.
     #[must_use]
     pub fn watched(self, watch: Arc<dyn CallWatch>) -> Self {
         Self { watch: Some(watch), ..self }
     }
 
-    /// The same, with these models for phases that have one of their own, by the phase's name.
+    /// Sets the models of phases, by phase name.
     #[must_use]
     pub fn with_phase_models(self, phase_models: BTreeMap<String, String>) -> Self {
         Self { phase_models, ..self }
     }
 
-    /// The same, with these templates for the questions of phases that name one, by the phase's name.
+    /// Sets the prompt templates of phases, by phase name.
     #[must_use]
     pub(crate) fn with_phase_templates(self, phase_templates: BTreeMap<String, PromptTemplate>) -> Self {
         Self { phase_templates, ..self }
     }
 
-    /// The same within this budget: each attempt takes its part of it before it is sent, beside whatever other budget its caller
-    /// keeps to.
+    /// Adds a budget: each attempt reserves its part before it is sent, in addition to the caller's own
+    /// budget.
     #[must_use]
     pub fn within(self, budget: Arc<CallBudget>, prices: Arc<PriceTable>) -> Self {
         let parts = BackendParts {
@@ -179,50 +179,50 @@ impl Backend {
         self.parts.provider
     }
 
-    /// The model that is asked when a call names none.
+    /// The model for calls that name none.
     #[must_use]
     pub fn default_model(&self) -> &str {
         &self.parts.default_model
     }
 
-    /// The models of phases that have one of their own, by the phase's name.
+    /// The models of phases, by phase name.
     #[must_use]
     pub fn phase_models(&self) -> &BTreeMap<String, String> {
         &self.phase_models
     }
 
-    /// The most tokens an answer takes when a call sets no `max_tokens`.
+    /// The most tokens of an answer if a call sets no `max_tokens`.
     #[must_use]
     pub fn max_output_tokens(&self) -> u64 {
         self.parts.max_output_tokens
     }
 
-    /// What its client does beyond the one request that it is asked for.
+    /// What its client does beyond the one requested call.
     #[must_use]
     pub fn extra(&self) -> ClientExtra {
         self.parts.extra
     }
 
-    /// What it is good at.
+    /// Its capabilities.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         self.parts.capabilities
     }
 
-    /// Whose words it returns.
+    /// The provider and model whose answers it returns.
     #[must_use]
     pub fn speaker(&self) -> &Speaker {
         &self.parts.speaker
     }
 
-    /// Where they come from.
+    /// The source of its answers.
     #[must_use]
     pub fn origin(&self) -> Origin {
         self.parts.origin
     }
 
-    /// The hints that a recording's first call was made with: whoever wants its answers asks with these. Empty for a model
-    /// that answers now.
+    /// The hints of a recording's first call, with which its answers must be requested. Empty for a live
+    /// model.
     #[must_use]
     pub fn parameters(&self) -> &BTreeMap<String, Value> {
         &self.parts.parameters

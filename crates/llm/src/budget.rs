@@ -1,17 +1,17 @@
-//! What calls may cost, reserved before they are made.
+//! The budget of calls, reserved before they are made.
 //!
-//! An attempt first reserves its worst case: one call, a token for each byte of the request (no tokenizer makes
-//! more) plus the most tokens its answer may take, and what those cost where the price is known. Only then is it
-//! sent. Afterwards the reservation is settled with what the provider reports. So parallel calls, retries,
-//! fallbacks and a resumed run, all sharing one [`CallBudget`], cannot pass a limit together that none would pass
-//! alone.
+//! An attempt first reserves its worst case. That is one call, one token per byte of the request (no
+//! tokenizer makes more) plus the maximum answer tokens, and their cost if the price is known. Only then
+//! is it sent. Afterwards the reservation is settled with the usage that the provider reports. So
+//! parallel calls, retries, fallbacks and resumed runs that share one [`CallBudget`] cannot exceed a
+//! limit together.
 //!
-//! Where reservations stand is a [`CallBook`]: in memory for one process, or in a database, where they outlive the
-//! process and bind every other one that goes on with the same work.
+//! Reservations are recorded in a [`CallBook`]: in memory for one process, or in a database that outlives
+//! the process and is shared with every process that continues the work.
 //!
-//! What always holds: the check against the limits and the reservation are one step; an attempt that failed or was
-//! abandoned keeps its slot; its tokens come back only when the provider certainly did nothing (it refused the key, the
-//! rate or the request); what cannot be reserved is not sent.
+//! Invariants: checking the limits and reserving is one step. A failed or abandoned attempt still counts.
+//! Its tokens are returned only if the provider certainly did no work (it refused the key, the rate or
+//! the request). Nothing is sent without a reservation.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -27,17 +27,17 @@ use crate::error::{Fault, LlmError, Resource};
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::price::{Price, PriceTable};
 
-/// The extension of a result that holds the cost a provider itself reports, in millionths of a dollar.
+/// The result extension with the cost that the provider reports, in millionths of a dollar.
 pub(crate) const REPORTED_COST: &str = "cost_micro_dollars";
 
-/// Tokens that a chat template may add around each message.
+/// The tokens that a chat template may add per message.
 const TEMPLATE_TOKENS: u64 = 16;
 
-/// How much there may be of something.
+/// A limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// As much as is asked for.
+    /// No limit.
     Unlimited,
     /// At most this much.
     At(u64),
@@ -62,7 +62,7 @@ impl BudgetLimits {
     }
 }
 
-/// An amount of everything a budget counts.
+/// An amount of each budgeted resource.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amount {
     /// Attempts to call a model.
@@ -76,24 +76,24 @@ pub struct Amount {
 /// An attempt that is about to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedCall {
-    /// The provider that would be asked.
+    /// The provider.
     pub provider: &'static str,
-    /// The model that would be asked.
+    /// The model.
     pub model: String,
-    /// The digest of the canonical request: equal for an attempt and its retries.
+    /// The digest of the canonical request: the same for an attempt and its retries.
     pub request: Digest,
-    /// The most it can use.
+    /// The worst-case usage.
     pub worst: Amount,
 }
 
-/// How an attempt ended. What it does not tell stays as it was reserved.
+/// The end of an attempt. Unknown values stay as reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallEnd {
-    /// `ok`, or the class of the error.
+    /// `ok`, or the error class.
     pub outcome: &'static str,
-    /// Tokens of the request and of the answer.
+    /// Input and output tokens.
     pub tokens: Option<(u64, u64)>,
-    /// What it cost, in millionths of a US dollar: reported, or estimated from a configured price.
+    /// The cost in millionths of a US dollar: reported, or estimated from a configured price.
     pub micro_dollars: Option<u64>,
 }
 
@@ -101,45 +101,46 @@ pub struct CallEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket(pub u64);
 
-/// Why a book did not take a reservation or its end.
+/// Why a book refused a reservation or a settlement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BookError {
-    /// A limit does not carry it.
-    #[error("this attempt would bring the use to {attempted} {resource}, the limit is {limit}")]
+    /// A limit would be exceeded.
+    #[error("this attempt would raise usage to {attempted} {resource}; the limit is {limit}")]
     Exhausted {
-        /// What ran out.
+        /// The exhausted resource.
         resource: Resource,
-        /// How much there may be.
+        /// The limit.
         limit: u64,
-        /// How much it would have been.
+        /// The usage that the attempt would have reached.
         attempted: u64,
     },
     /// The book cannot be read or written.
     #[error("{detail}")]
     Unavailable {
-        /// What the book said.
+        /// The error of the book.
         detail: String,
     },
 }
 
-/// Where reservations stand that outlive this process. What it does may block: it is called where that holds up nobody.
+/// A record of reservations that outlives the process. Its methods may block; they are called from
+/// blocking threads.
 pub trait CallBook: Send + Sync {
-    /// Sets the worst case of an attempt aside, in one step with the check that `limits` carry it. Nothing more
-    /// always fits, even over a limit that was lowered since.
+    /// Reserves the worst case of an attempt, atomically with the check against `limits`. An attempt that adds nothing always fits, even
+    /// over a limit that was lowered since.
     ///
     /// # Errors
     ///
-    /// See [`BookError`]; then nothing is set aside.
+    /// See [`BookError`]; then nothing is reserved.
     fn reserve(&self, call: &PlannedCall, limits: &BudgetLimits) -> Result<Ticket, BookError>;
 
-    /// Replaces what was held by what was really spent. The slot of the attempt stays used in any case.
+    /// Replaces a reservation by the actual usage. The attempt itself counts in any case.
     ///
     /// # Errors
     ///
-    /// [`BookError::Unavailable`]; then what was held stays used.
+    /// [`BookError::Unavailable`]; then the reservation stays.
     fn settle(&self, ticket: Ticket, end: &CallEnd) -> Result<(), BookError>;
 
-    /// What is used up or reserved at this moment.
+    /// The amount that is used or reserved now.
     ///
     /// # Errors
     ///
@@ -147,21 +148,21 @@ pub trait CallBook: Send + Sync {
     fn used(&self) -> Result<Amount, BookError>;
 }
 
-/// What calls may cost together. Shared by everything that calls models on behalf of one user action.
+/// A shared budget of calls, for everything that calls models on behalf of one user action.
 pub struct CallBudget {
     limits: BudgetLimits,
     book: Book,
 }
 
-/// Where the reservations of a budget stand.
+/// Where the reservations of a budget are recorded.
 enum Book {
-    /// In this process: what is used up or reserved.
+    /// In this process: the amount used or reserved.
     OfProcess(Mutex<Amount>),
-    /// In a book that outlives it.
+    /// In a persistent book.
     Kept(Arc<dyn CallBook>),
 }
 
-/// A part of a budget that is held for one attempt. Dropped without [`HeldAmount::settle`], all of it stays used.
+/// The reservation of one attempt. If it is dropped without [`HeldAmount::settle`], all of it stays used.
 #[must_use = "a reservation that is not settled stays used in full"]
 pub struct HeldAmount {
     budget: Arc<CallBudget>,
@@ -170,13 +171,13 @@ pub struct HeldAmount {
 }
 
 impl CallBudget {
-    /// A budget of which nothing is used, for this process.
+    /// Creates an unused budget for this process.
     #[must_use]
     pub fn new(limits: BudgetLimits) -> Arc<Self> {
         Arc::new(Self { limits, book: Book::OfProcess(Mutex::default()) })
     }
 
-    /// A budget whose reservations stand in `book`.
+    /// Creates a budget whose reservations are recorded in `book`.
     #[must_use]
     pub fn kept(limits: BudgetLimits, book: Arc<dyn CallBook>) -> Arc<Self> {
         Arc::new(Self { limits, book: Book::Kept(book) })
@@ -188,11 +189,11 @@ impl CallBudget {
         self.limits
     }
 
-    /// What is used up or reserved at this moment.
+    /// The amount that is used or reserved now.
     ///
     /// # Errors
     ///
-    /// [`BookError::Unavailable`] when the book cannot be read.
+    /// [`BookError::Unavailable`] if the book cannot be read.
     pub fn used(&self) -> Result<Amount, BookError> {
         match &self.book {
             Book::OfProcess(used) => Ok(*lock(used)),
@@ -200,11 +201,11 @@ impl CallBudget {
         }
     }
 
-    /// Sets the worst case of an attempt aside. Abandoned half way, it may stay set aside.
+    /// Reserves the worst case of an attempt. If the future is dropped, the reservation may stay.
     ///
     /// # Errors
     ///
-    /// [`BookError::Exhausted`] when a limit does not carry it; then nothing is set aside.
+    /// [`BookError::Exhausted`] if a limit would be exceeded; then nothing is reserved.
     pub async fn reserve(
         self: &Arc<Self>,
         provider: &'static str,
@@ -231,11 +232,11 @@ impl CallBudget {
 }
 
 impl HeldAmount {
-    /// Replaces what was held by what was really spent.
+    /// Replaces the reservation by the actual usage.
     ///
     /// # Errors
     ///
-    /// [`BookError::Unavailable`]; then what was held stays used.
+    /// [`BookError::Unavailable`]; then the reservation stays.
     pub async fn settle(self, end: CallEnd) -> Result<(), BookError> {
         match &self.budget.book {
             Book::OfProcess(used) => {
@@ -258,7 +259,7 @@ impl HeldAmount {
     }
 }
 
-/// Runs what blocks on a thread of its own, so that other calls go on meanwhile.
+/// Runs blocking work on a blocking thread, so that other calls continue.
 async fn elsewhere<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BookError> + Send + 'static,
 ) -> Result<T, BookError> {
@@ -266,13 +267,13 @@ async fn elsewhere<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(unavailable)?
 }
 
-/// The amounts are whole at every moment, so a panic elsewhere while they were locked does not spoil them.
+/// The amounts are always consistent, so a panic in another thread does not corrupt them.
 fn lock(used: &Mutex<Amount>) -> MutexGuard<'_, Amount> {
     used.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The use after adding `more`, where the limits carry it. Nothing more always fits, even over a limit that was lowered
-/// since.
+/// The usage after adding `more`, if the limits allow it. Adding nothing always fits, even over a limit
+/// that was lowered since.
 pub(crate) fn carried(used: Amount, more: Amount, limits: &BudgetLimits) -> Result<Amount, BookError> {
     let carry = |resource, limit, used: u64, more: u64| {
         let attempted = used.saturating_add(more);
@@ -303,22 +304,22 @@ pub struct Budgeted<B> {
     prices: Arc<PriceTable>,
 }
 
-/// What a budget has to know of who is asked.
+/// The properties of a backend that a budget needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Asks {
     /// The provider.
     pub provider: &'static str,
-    /// Tokens that an answer may take when a call does not say.
+    /// The most tokens of an answer if a call sets no limit.
     pub max_output_tokens: u64,
-    /// What the provider's client, or its service, does beyond the one request that it is asked for.
+    /// What the provider's client or service does beyond the one requested call.
     pub extra: ClientExtra,
-    /// Where its answers come from. A recording costs nothing, whatever its answers cost once; what nobody here pays for takes
-    /// nothing of a budget but its call.
+    /// The source of its answers. A recording costs nothing, whatever its answers cost originally; an
+    /// unpaid source uses only the call count.
     pub origin: Origin,
 }
 
 impl Asks {
-    /// What a backend tells of itself.
+    /// Reads the properties of a backend.
     #[must_use]
     pub fn of(backend: &Backend) -> Self {
         Self {
@@ -331,12 +332,12 @@ impl Asks {
 }
 
 impl<B> Budgeted<B> {
-    /// Puts `inner` under a budget.
+    /// Wraps `inner` with a budget.
     pub fn new(inner: B, asks: Asks, budget: Arc<CallBudget>, prices: Arc<PriceTable>) -> Self {
         Self { inner, asks, budget, prices }
     }
 
-    /// The models that may answer a call, and what their tokens cost here.
+    /// The models that may answer a call, and their prices.
     fn prices(&self, inv: &LlmInvocation) -> Result<AskedPrices, LlmError> {
         let Asks { provider, extra, origin, .. } = self.asks;
         let fallbacks = inv.fallback_models(provider, extra.fallbacks)?;
@@ -348,7 +349,8 @@ impl<B> Budgeted<B> {
         Ok(AskedPrices::new(models.map(|model| (model.to_owned(), price(model)))))
     }
 
-    /// What an answer cost in millionths of a dollar: what the provider reports, or else what the price makes of its tokens.
+    /// The cost of an answer in millionths of a dollar: as the provider reports it, or estimated from its
+    /// tokens.
     fn cost_of(&self, result: &LlmResult, prices: &AskedPrices) -> Option<u64> {
         let reported = match self.asks.origin {
             Origin::Live => result.extensions.get(REPORTED_COST).and_then(Value::as_u64),
@@ -369,7 +371,7 @@ impl<B> Budgeted<B> {
             return Err(LlmError::Misconfiguration(Fault::new(
                 self.asks.provider,
                 model,
-                "a limit in money is set, but no price is configured for this model",
+                "a cost limit is set, but no price is configured for this model",
                 format!(
                     "add a table llm.prices.\"{}/{model}\" to your own configuration, or limit calls and tokens instead",
                     self.asks.provider
@@ -377,7 +379,7 @@ impl<B> Budgeted<B> {
             )));
         }
         let ClientExtra { added_tokens, requests, .. } = self.asks.extra;
-        // A schema that the answer is held to is read by the model like the rest.
+        // The model also reads the schema of its answer.
         let hints: u64 = inv.metadata.values().map(|hint| hint.to_string().len() as u64).sum();
         let messages =
             inv.messages.iter().map(|message| message.content.as_str().len() as u64 + TEMPLATE_TOKENS);
@@ -400,8 +402,8 @@ impl<B> Budgeted<B> {
             BookError::Unavailable { detail } => LlmError::Misconfiguration(Fault::new(
                 self.asks.provider,
                 &inv.model,
-                format!("nothing was sent, for what it may cost cannot be reserved: {detail}"),
-                "mend that and go on",
+                format!("nothing was sent: cannot reserve its cost in the budget: {detail}"),
+                "fix that and try again",
             )),
         }
     }
@@ -420,19 +422,19 @@ impl<B: LlmBackend> LlmBackend for Budgeted<B> {
                 outcome: "ok",
                 tokens: match self.asks.origin {
                     Origin::Live | Origin::Recording => result.tokens(),
-                    // What it says of tokens was paid for elsewhere.
+                    // Its tokens were paid for elsewhere.
                     Origin::Unpaid => Some((0, 0)),
                 },
                 micro_dollars: self.cost_of(result, &prices),
             },
-            // A client that asks again by itself may have been answered before it was refused.
+            // A client that retries on its own may have had an answer before it was refused.
             Err(error) if error.did_no_work() && self.asks.extra.requests == 1 => {
                 CallEnd { outcome: error.class(), tokens: Some((0, 0)), micro_dollars: Some(0) }
             }
-            // It may have worked for nothing, and be paid for it.
+            // The provider may have worked in vain and charge for it.
             Err(error) => CallEnd { outcome: error.class(), tokens: None, micro_dollars: None },
         };
-        // What cannot be settled stays reserved: more than it cost, never less.
+        // A reservation that cannot be settled stays: it is at least the actual cost.
         let _stays_reserved = reserved.settle(end).await;
         outcome
     }

@@ -1,27 +1,28 @@
-//! What a backend is good at, so that callers ask instead of guessing.
+//! The capabilities of a backend, so that callers need not guess.
 
 use crucible_model::EditFormat;
 use serde::{Deserialize, Serialize};
 
-/// How far a backend can be held to a form of answer.
+/// How far a backend can enforce a form of answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StructuredOutput {
-    /// `metadata["response_format"]` may hold a JSON Schema that the answer then follows, in OpenAI's shape:
-    /// `{"type":"json_schema","json_schema":{"name","strict","schema"}}`. Every backend takes one that closes each object
-    /// (`additionalProperties: false`), requires all its properties, and bounds neither numbers nor texts. Properties go out in the
-    /// order in which they are required, which is the order in which the model writes them. Bounds of a list (`minItems`,
-    /// `maxItems`) are left out where the server is not known to take them. An answer at its token limit ends in the middle of
-    /// its JSON even so.
+    /// `metadata["response_format"]` may hold a JSON Schema for the answer, in OpenAI's shape:
+    /// `{"type":"json_schema","json_schema":{"name","strict","schema"}}`. Every backend accepts a schema
+    /// that closes each object (`additionalProperties: false`), requires all its properties, and bounds
+    /// neither numbers nor strings. Properties are sent in the order of `required`, which is the order in
+    /// which the model writes them. Bounds of a list (`minItems`, `maxItems`) are omitted unless the
+    /// server is known to accept them. An answer that reaches its token limit still ends in the middle of
+    /// its JSON.
     JsonSchema,
-    /// The answer can be held to be JSON, of any shape.
+    /// The answer can be forced to be JSON of any shape.
     JsonMode,
-    /// The form is up to the model.
+    /// The model chooses the form.
     None,
 }
 
 impl StructuredOutput {
-    /// Its name, as JSON has it.
+    /// The name, as in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -32,12 +33,12 @@ impl StructuredOutput {
     }
 }
 
-/// What a backend is good at.
+/// The capabilities of a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Capabilities {
-    /// How it best hands back a change of files.
+    /// The best form for file changes.
     pub edit_format: EditFormat,
-    /// How far its answers can be held to a form.
+    /// How far a form of answer can be enforced.
     pub structured_output: StructuredOutput,
 }
 

@@ -1,11 +1,11 @@
-//! `crucible-cassette-v1`: every call of a run as JSON lines (`docs/formats/cassette.md`).
+//! `crucible-cassette-v1`: the calls of a run as JSON lines (`docs/formats/cassette.md`).
 //!
-//! The first line names the format and whose words follow; each further line is one call with its request, its
-//! attempts and how it ended. A call is known by its key, the digest of its request in canonical form; the
-//! provider, the time limit and the step it was made for are no part of that.
+//! The first line names the format and the speaker; each further line is one call with its request, its
+//! attempts and its outcome. A call is identified by its key, the digest of its canonical request. The
+//! provider, the time limit and the step are not part of it.
 //!
-//! What always holds: a line whose key is not the digest of its own request is refused; an unfinished last line
-//! (the machine went down while it was written) is left out and said.
+//! Invariants: a line whose key is not the digest of its own request is refused. An unfinished last line,
+//! as after a crash, is ignored and reported.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,68 +22,68 @@ use crate::invocation::{LlmInvocation, LlmResult, Role};
 /// The name and version of the format.
 pub const CASSETTE_SCHEMA: &str = "crucible-cassette-v1";
 
-/// What every version of the format begins with.
+/// The prefix of every version of the format.
 const SCHEMA_FAMILY: &str = "crucible-cassette-v";
 
 /// Why a cassette cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum CassetteError {
-    /// The file system refuses.
+    /// A file system error.
     #[error("the recording cannot be used: {0}")]
     File(#[from] FsError),
-    /// A call cannot be expressed.
+    /// A call has no canonical form.
     #[error(transparent)]
     Canonical(#[from] CanonicalError),
-    /// The bytes are something else.
+    /// The bytes are not a cassette.
     #[error(
-        "this is no recording of model calls: its first line does not name {CASSETTE_SCHEMA}; name a run's cassette.jsonl"
+        "not a recording of model calls: the first line does not name {CASSETTE_SCHEMA}; name a run's cassette.jsonl"
     )]
     NotACassette,
-    /// It was written by a later version.
-    #[error("this recording has the format {found:?}, this version reads {CASSETTE_SCHEMA}; update Crucible")]
+    /// A later version wrote it.
+    #[error("this recording has format {found:?}, but this version reads {CASSETTE_SCHEMA}; update Crucible")]
     Newer {
-        /// The format it names.
+        /// Its format.
         found: String,
     },
     /// A line is not a recorded call.
-    #[error("line {line} of the recording is damaged: {why}; take a copy that is whole, or record anew")]
+    #[error("line {line} of the recording is damaged: {why}; use an intact copy, or record again")]
     BadLine {
-        /// Which line, counted from 1.
+        /// The line number, from 1.
         line: u64,
         /// What is wrong.
         why: String,
     },
-    /// The task that writes the recording was stopped.
+    /// The task that writes the recording was cancelled.
     #[error("the recording was not written: the program is shutting down")]
     Interrupted,
 }
 
-/// The first line: the format, and whose words follow.
+/// The first line: the format and the speaker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CassetteHeader {
     /// [`CASSETTE_SCHEMA`].
     pub schema_version: String,
-    /// The provider that spoke when the recording began.
+    /// The provider when the recording began.
     pub provider: String,
-    /// The model that spoke.
+    /// Its model.
     pub model: String,
-    /// What that backend was good at; a replay must be asked in the same way.
+    /// The capabilities of that backend; a replay must be called in the same way.
     pub capabilities: Capabilities,
 }
 
 /// A message as it was sent.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedMessage {
-    /// Who speaks.
+    /// The role.
     pub role: Role,
-    /// What is said.
+    /// The text.
     pub content: String,
 }
 
-/// What was asked: all that decides an answer, whoever gives it.
+/// A request: everything that determines an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedRequest {
-    /// The model that was asked for.
+    /// The requested model.
     pub model: String,
     /// The conversation.
     pub messages: Vec<RecordedMessage>,
@@ -91,7 +91,7 @@ pub struct RecordedRequest {
     pub metadata: BTreeMap<String, Value>,
 }
 
-/// How one attempt ended.
+/// The end of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Attempt {
@@ -101,13 +101,13 @@ pub enum Attempt {
     Failed(LlmError),
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallOutcome {
     /// With an answer.
     Answered(LlmResult),
-    /// With an error, after the last attempt. An answer that could not be taken is one, too, and says so
+    /// With an error, after the last attempt. An unusable answer is an error as well
     /// ([`LlmError::answer_fault`]).
     Failed(LlmError),
 }
@@ -117,26 +117,26 @@ pub enum CallOutcome {
 pub struct RecordedCall {
     /// The digest of `request` in canonical form.
     pub key: Digest,
-    /// What the call was made for.
+    /// The purpose of the call.
     pub spec_id: String,
-    /// Which step of it.
+    /// The step within it.
     pub phase_id: String,
-    /// What was asked.
+    /// The request.
     pub request: RecordedRequest,
-    /// Every attempt in order.
+    /// All attempts in order.
     pub attempts: Vec<Attempt>,
-    /// How it ended.
+    /// The outcome.
     pub outcome: CallOutcome,
-    /// How many secrets were taken out of the answer before it was written here or used.
+    /// The number of secrets that were removed from the answer before it was written or used.
     pub redactions: u64,
 }
 
 /// Whether the last line was unfinished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TornTail {
-    /// Every line is whole.
+    /// Every line is complete.
     No,
-    /// The last line is not, and was left out.
+    /// The last line was unfinished, and was ignored.
     LeftOut,
 }
 
@@ -145,16 +145,16 @@ pub enum TornTail {
 pub struct Cassette {
     /// Its first line.
     pub header: CassetteHeader,
-    /// Its calls, in the order in which they ended.
+    /// Its calls, in the order of completion.
     pub calls: Vec<RecordedCall>,
     /// The digest of each call's line, without its line break.
     pub lines: Vec<Digest>,
-    /// Whether something was left out at its end.
+    /// Whether an unfinished last line was ignored.
     pub tail: TornTail,
 }
 
 impl CassetteHeader {
-    /// The header of a new recording.
+    /// Creates the header of a new recording.
     #[must_use]
     pub fn new(provider: impl Into<String>, model: impl Into<String>, capabilities: Capabilities) -> Self {
         Self {
@@ -173,7 +173,7 @@ impl fmt::Debug for RecordedMessage {
 }
 
 impl RecordedRequest {
-    /// What an invocation asks, without what does not decide its answer.
+    /// The request of an invocation, without the parts that do not determine its answer.
     #[must_use]
     pub fn of(inv: &LlmInvocation) -> Self {
         let messages = inv.messages.iter();
@@ -189,22 +189,22 @@ impl RecordedRequest {
         }
     }
 
-    /// The digest by which the request is known.
+    /// The digest that identifies the request.
     ///
     /// # Errors
     ///
-    /// Fails when the metadata have no canonical form.
+    /// Fails if the metadata has no canonical form.
     pub fn key(&self) -> Result<Digest, CanonicalError> {
         Digest::of_canonical(self)
     }
 }
 
 impl Cassette {
-    /// Reads a recording.
+    /// Parses a recording.
     ///
     /// # Errors
     ///
-    /// See [`CassetteError`]; an unfinished last line is none.
+    /// See [`CassetteError`]; an unfinished last line is not an error.
     pub fn parse(bytes: &[u8]) -> Result<Self, CassetteError> {
         let whole = whole_lines(bytes);
         let tail = if whole.len() == bytes.len() { TornTail::No } else { TornTail::LeftOut };
@@ -220,7 +220,8 @@ impl Cassette {
 }
 
 impl CallOutcome {
-    /// Whether the model spoke, be it in an answer that could not be taken. Asking again would be a second question.
+    /// Whether the model answered, even if the answer was unusable. Calling again would be a second
+    /// question.
     #[must_use]
     pub fn is_answer(&self) -> bool {
         match self {
@@ -229,7 +230,7 @@ impl CallOutcome {
         }
     }
 
-    /// The outcome as the call gave it.
+    /// Converts the outcome into the result of the call.
     ///
     /// # Errors
     ///
@@ -248,7 +249,7 @@ pub(crate) fn whole_lines(bytes: &[u8]) -> &[u8] {
     &bytes[..end]
 }
 
-/// A value as one line.
+/// Formats a value as one line.
 pub(crate) fn to_line<T: Serialize>(value: &T) -> Result<Vec<u8>, CanonicalError> {
     let mut line = to_canonical_json(value)?;
     line.push(b'\n');
@@ -256,7 +257,7 @@ pub(crate) fn to_line<T: Serialize>(value: &T) -> Result<Vec<u8>, CanonicalError
 }
 
 fn parse_header(line: &[u8]) -> Result<CassetteHeader, CassetteError> {
-    // The version is judged before anything else: a later header may look different in all but this.
+    // The version is checked first: a later header may differ in everything else.
     let value: Value = serde_json::from_slice(line).map_err(|_| CassetteError::NotACassette)?;
     match value.get("schema_version").and_then(Value::as_str) {
         Some(CASSETTE_SCHEMA) => {}
@@ -274,17 +275,17 @@ fn parse_call(line: u64, bytes: &[u8]) -> Result<RecordedCall, CassetteError> {
     if call.request.key()? == call.key {
         Ok(call)
     } else {
-        Err(bad("its key is not the digest of its request, so one of them was changed".to_owned()))
+        Err(bad("its key does not match the digest of its request".to_owned()))
     }
 }
 
-/// What is wrong with a line, without quoting it.
+/// Describes a malformed line without quoting it.
 fn shape_of(error: &serde_json::Error) -> String {
     let class = match error.classify() {
-        serde_json::error::Category::Data => "it is JSON, but no recorded call",
+        serde_json::error::Category::Data => "it is JSON, but not a recorded call",
         serde_json::error::Category::Syntax
         | serde_json::error::Category::Eof
-        | serde_json::error::Category::Io => "it is no JSON",
+        | serde_json::error::Category::Io => "it is not JSON",
     };
     format!("{class} (column {})", error.column())
 }

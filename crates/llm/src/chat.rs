@@ -1,4 +1,5 @@
-//! The chat completions format that OpenAI defined and many servers speak: values in, values out, no I/O.
+//! The chat completions format, defined by OpenAI and supported by many servers: pure conversions, no
+//! I/O.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,8 @@ use crate::invocation::{LlmInvocation, LlmResult};
 use crate::price::micro_dollars;
 use crate::wire_json::ListBounds;
 
-/// The hints of `metadata` that this format has a field for, under the same name; `max_tokens` and `models` are read apart.
+/// Hints of `metadata` that this format sends under the same name; `max_tokens` and `models` are handled
+/// separately.
 const HINTS: [&str; 4] = ["temperature", "top_p", SEED, RESPONSE_FORMAT];
 
 const MAX_TOKENS: &str = "max_tokens";
@@ -23,23 +25,23 @@ const RESPONSE_FORMAT: &str = "response_format";
 
 const WRONG_SERVER: &str = "check that base_url names an OpenAI-compatible server";
 
-/// How one server's format differs from another's.
+/// The differences between servers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChatFormat {
-    /// The field that bounds the answer.
+    /// The field for the token limit.
     pub(crate) token_limit: TokenLimit,
-    /// How a request says that `response_format` must be followed.
+    /// How a request enforces `response_format`.
     pub(crate) form: Form,
-    /// Whether the usage holds what the call cost.
+    /// Whether the usage contains the cost.
     pub(crate) cost: CostReport,
-    /// Whether the server takes a list of models to fall back to.
+    /// Whether the server accepts a list of fallback models.
     pub(crate) fallbacks: FallbackList,
     /// Whether its schemas may bound a list.
     pub(crate) list_bounds: ListBounds,
 }
 
 impl ChatFormat {
-    /// What every compatible server speaks.
+    /// The format that every compatible server supports.
     pub(crate) const PLAIN: Self = Self {
         token_limit: TokenLimit::MaxTokens,
         form: Form::Stated,
@@ -49,42 +51,42 @@ impl ChatFormat {
     };
 }
 
-/// The field that bounds the answer.
+/// The field for the token limit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum TokenLimit {
-    /// The old name, which every compatible server knows.
+    /// The old name, which every compatible server supports.
     MaxTokens,
-    /// The name that OpenAI's newer models insist on.
+    /// The name that OpenAI's newer models require.
     MaxCompletionTokens,
 }
 
-/// How a request says that `response_format` must be followed.
+/// How a request enforces `response_format`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Form {
-    /// By the field itself.
+    /// By the field alone.
     Stated,
-    /// A router also has to be told to choose only servers that take every field given.
+    /// By the field, and an instruction to the router to use only servers that support every field.
     Routed,
 }
 
-/// Whether the usage holds what the call cost.
+/// Whether the usage contains the cost.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum CostReport {
-    /// It does not, or whoever says so is not who sends the bill.
+    /// It does not, or the reporting server is not the one that charges.
     Unstated,
     /// In dollars, as `cost`.
     Dollars,
 }
 
-/// What a provider sends where a call does not say otherwise.
+/// The defaults for calls.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChatDefaults {
     pub(crate) max_tokens: u64,
-    /// Where there is none, the server's own holds.
+    /// If absent, the server's own default applies.
     pub(crate) temperature: Option<f64>,
 }
 
-/// The body of a request, and the names of the hints that have no place in it.
+/// Builds the body of a request, and returns the names of the hints that it cannot contain.
 ///
 /// # Errors
 ///
@@ -127,14 +129,14 @@ pub(crate) fn request(
         }
     }
     if matches!(format.form, Form::Routed) && body.contains_key(RESPONSE_FORMAT) {
-        // Nobody would be left to route to: few servers say that they take a seed, and the form matters more.
+        // Few servers declare support for a seed, so the router would find none; the form matters more.
         ignored.extend(body.remove(SEED).map(|_| SEED.to_owned()));
         body.insert("provider".to_owned(), json!({"require_parameters": true}));
     }
     Ok((Value::Object(body), ignored))
 }
 
-/// Only what is used; servers add much else.
+/// Only the fields that are used.
 #[derive(Deserialize)]
 struct Completion {
     model: Option<String>,
@@ -162,7 +164,7 @@ struct Refusal {
 }
 
 impl Refusal {
-    /// Some servers answer 200 and put the status they mean into the body.
+    /// Some servers answer 200 and put the intended status into the body.
     fn meant(&self, asked: CallTarget<'_>) -> LlmError {
         let code = self.code.as_ref().and_then(|code| match code {
             Value::String(digits) => digits.parse().ok(),
@@ -171,13 +173,13 @@ impl Refusal {
         match code {
             Some(status) if status != 200 => asked.on_status(status, &BTreeMap::new()),
             Some(_) | None => {
-                asked.unreadable("the answer is an error without a status", "look at the server's log")
+                asked.unreadable("the answer is an error without a status", "check the server's log")
             }
         }
     }
 }
 
-/// An error that stands beside an answer: whatever status it means, the model had begun, and what it did is to be paid.
+/// An error next to an answer: whatever its status, the model had started, and its work is charged.
 fn broken_off(error: LlmError) -> LlmError {
     match error {
         LlmError::Transport(fault)
@@ -190,7 +192,7 @@ fn broken_off(error: LlmError) -> LlmError {
     }
 }
 
-/// Reads the body of a 200.
+/// Parses the body of a 200 response.
 pub(crate) fn response(
     asked: CallTarget<'_>,
     body: &[u8],
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_inside_a_200_is_taken_for_what_it_is() {
+    fn status_inside_200_body_is_used() {
         for (code, class) in [
             ("401", "provider_auth"),
             ("402", "provider_quota"),
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_beside_half_an_answer_keeps_its_status_and_gives_no_tokens_back() {
+    fn error_with_partial_answer_returns_no_tokens() {
         for (code, status) in [
             ("401", Some(401)),
             ("402", Some(402)),
@@ -314,14 +316,14 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_broke_off_in_an_error_is_none() {
+    fn answer_broken_off_by_error_is_refused() {
         let error =
             read(r#"{"choices":[{"message":{"content":"half"},"finish_reason":"error"}]}"#).unwrap_err();
         assert_eq!(error.class(), "provider_outage");
     }
 
     #[test]
-    fn no_words_are_told_apart_by_why_there_are_none() {
+    fn empty_answers_are_classified_by_reason() {
         for (choice, why) in [
             (r#"{"message":{"content":""},"finish_reason":"length"}"#, "token limit"),
             (r#"{"message":{"content":null,"refusal":"sk-secret"},"finish_reason":"stop"}"#, "refuses"),
@@ -336,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reported_cost_is_kept_where_it_can_be_one() {
+    fn plausible_reported_cost_is_kept() {
         let cost = |cost: &str| {
             let body =
                 format!(r#"{{"choices":[{{"message":{{"content":"x"}}}}],"usage":{{"cost":{cost}}}}}"#);
@@ -357,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_usage_of_no_use_does_not_spoil_the_answer() {
+    fn invalid_usage_does_not_fail_answer() {
         for usage in ["null", "[]", "\"x\"", r#"{"prompt_tokens":-1,"completion_tokens":1.5}"#] {
             let body = format!(r#"{{"choices":[{{"message":{{"content":"x"}}}}],"usage":{usage}}}"#);
             let result = read(&body).unwrap();

@@ -1,4 +1,4 @@
-//! A server that speaks chat completions, as a backend: what `gateway`, `openai` and `openrouter` share.
+//! A backend for chat completions servers, shared by `gateway`, `openai` and `openrouter`.
 
 use async_trait::async_trait;
 use crucible_host::http::Payload;
@@ -15,23 +15,23 @@ use crate::offered::Catalogue;
 use crate::registry::{Context, ProviderSettings, required};
 use crate::wire_json::to_wire;
 
-/// A kind of server that speaks chat completions.
+/// A kind of chat completions server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChatServer {
     /// The provider's name.
     pub(crate) provider: &'static str,
-    /// What its backends are good at.
+    /// The capabilities of its backends.
     pub(crate) capabilities: Capabilities,
-    /// How its format differs from others.
+    /// Its variant of the format.
     pub(crate) format: ChatFormat,
 }
 
 impl ChatServer {
-    /// Makes a backend ready that sends these headers. Nothing is sent.
+    /// Creates a backend with these headers. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`LlmError::Misconfiguration`] naming the setting that is missing or wrong.
+    /// [`LlmError::Misconfiguration`] naming the missing or invalid setting.
     pub(crate) fn backend(
         self,
         headers: Vec<(String, Secret)>,
@@ -52,11 +52,11 @@ impl ChatServer {
         Ok(Backend::new(BackendParts { extra, ..parts }))
     }
 
-    /// Where the server lists its models.
+    /// Creates the list of the server's models.
     ///
     /// # Errors
     ///
-    /// As [`ChatServer::backend`]; a model need not be set.
+    /// As [`ChatServer::backend`]; no model needs to be set.
     pub(crate) fn catalogue(
         self,
         headers: Vec<(String, Secret)>,
@@ -83,7 +83,7 @@ impl LlmBackend for ChatBackend {
         let time = self.endpoint.time(inv.timeout);
         let (body, ignored) = chat::request(asked, &inv, self.defaults, self.format)?;
         let payload = Payload::Json(to_wire(&body, self.format.list_bounds));
-        // While many calls wait for their models, each holds its question only as it is sent.
+        // While many calls wait for their models, each keeps only the encoded request.
         let LlmInvocation { model, messages, .. } = inv;
         drop((body, messages));
         let asked = CallTarget { provider: self.provider, model: &model };

@@ -1,4 +1,4 @@
-//! A backend in all its layers: the way in which models are asked everywhere.
+//! A backend with all its layers: the way every part of the program calls models.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,25 +22,25 @@ use crate::record::{Recorded, Recording};
 use crate::retry::{Retried, RetryAllowance, RetryPolicy};
 use crate::scan::SecretScanned;
 
-/// What surrounds a backend.
+/// The settings of a client's layers.
 pub struct ClientOptions {
-    /// Finds secrets in requests and answers.
+    /// The scanner for secrets in requests and answers.
     pub scanner: &'static Scanner,
-    /// Where calls are written down.
+    /// Where calls are recorded.
     pub recording: Recording,
-    /// When to try again. A recording is never asked twice for one call, whatever stands here.
+    /// The retry policy. It does not apply to recordings.
     pub retry: RetryPolicy,
-    /// How often all calls together may be tried again, shared with whoever else holds a copy.
+    /// The retries that all calls may use, shared between all copies.
     pub retries: RetryAllowance,
-    /// What calls may cost, shared with whoever else calls for the same purpose.
+    /// The budget, shared with other calls for the same purpose.
     pub budget: Arc<CallBudget>,
-    /// What tokens cost. A recording costs nothing, nor does what nobody here pays for, whatever stands here.
+    /// Prices. They do not apply to recordings and unpaid sources.
     pub prices: Arc<PriceTable>,
 }
 
 impl ClientOptions {
-    /// The usual ones within this budget: the built-in rules for secrets, nothing written down, the phases' retries, and no
-    /// prices. Name what differs and take the rest from here.
+    /// The default settings with this budget: the built-in secret rules, no recording, the retry policy
+    /// of phases, and no prices. Change what differs.
     #[must_use]
     pub fn new(budget: Arc<CallBudget>) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl ClientOptions {
     }
 }
 
-/// A backend in all its layers.
+/// A backend with all its layers.
 pub struct ModelClient {
     layers: SecretScanned<Recorded<Retried<Budgeted<Backend>>>>,
     provider: &'static str,
@@ -68,12 +68,12 @@ pub struct ModelClient {
 }
 
 impl ModelClient {
-    /// Wraps a backend into its layers.
+    /// Wraps a backend.
     #[must_use]
     pub fn new(backend: Backend, options: ClientOptions) -> Self {
         let ClientOptions { scanner, recording, retry, retries, budget, prices } = options;
         let origin = backend.origin();
-        // The recorded outcome already is what the last attempt gave.
+        // The recorded outcome is already that of the last attempt.
         let retry = match origin {
             Origin::Recording => RetryPolicy::NEVER,
             Origin::Live | Origin::Unpaid => retry,
@@ -101,7 +101,7 @@ impl ModelClient {
         }
     }
 
-    /// Makes a call; an empty model means that of its phase, or the default one.
+    /// Makes a call; an empty model selects the phase's model, or the default.
     ///
     /// # Errors
     ///
@@ -110,8 +110,8 @@ impl ModelClient {
         self.call_counted(inv).await.0
     }
 
-    /// The same, with the number of attempts that were sent, retries included: none where the call was refused before, or where its
-    /// answer comes out of the recording that it would be written to.
+    /// Makes a call, and also returns the number of attempts sent, retries included: zero if the call was
+    /// refused before, or answered from its own recording.
     pub async fn call_counted(&self, mut inv: LlmInvocation) -> (Result<LlmResult, CallError>, u64) {
         if inv.model.is_empty() {
             self.model_for(&inv.phase_id).clone_into(&mut inv.model);
@@ -121,17 +121,17 @@ impl ModelClient {
         (outcome, sent)
     }
 
-    /// The model that this phase asks when its call names none.
+    /// The model of this phase for calls that name none.
     #[must_use]
     pub fn model_for(&self, phase: &str) -> &str {
         self.phase_models.get(phase).unwrap_or(&self.default_model)
     }
 
-    /// The key under which a request is recorded; an empty model means that of its phase, or the default one.
+    /// The key of a request in recordings; an empty model selects the phase's model, or the default.
     ///
     /// # Errors
     ///
-    /// Fails when the metadata have no canonical form.
+    /// Fails if the metadata has no canonical form.
     pub fn key(&self, inv: &LlmInvocation) -> Result<Digest, CanonicalError> {
         let mut request = RecordedRequest::of(inv);
         if request.model.is_empty() {
@@ -140,32 +140,32 @@ impl ModelClient {
         request.key()
     }
 
-    /// The digest of the line, without its line break, that holds the last answer to the request of this key. Nothing
-    /// where calls are not recorded.
+    /// The digest of the line (without its line break) with the last answer to the request with this key.
+    /// None if calls are not recorded.
     #[must_use]
     pub fn recorded_line(&self, key: &Digest) -> Option<Digest> {
         self.layers.inner().writer()?.line_of(key)
     }
 
-    /// Whether the recording holds an answer to the request of this key that was not handed out yet: then the next such
-    /// call asks nobody. Never where calls are not recorded.
+    /// Whether the recording holds an unused answer to the request with this key, so that the next such
+    /// call sends nothing. False if calls are not recorded.
     #[must_use]
     pub fn holds_answer(&self, key: &Digest) -> bool {
         self.layers.inner().writer().is_some_and(|writer| writer.holds_answer(key))
     }
 
-    /// The models that may answer this call, the one that is asked first: what [`ModelClient::receipt`] has to know of it.
+    /// The models that may answer this call, the requested one first, for [`ModelClient::receipt`].
     #[must_use]
     pub fn may_answer(&self, inv: &LlmInvocation) -> Vec<String> {
         let asked = if inv.model.is_empty() { self.model_for(&inv.phase_id) } else { &inv.model };
-        // A list that cannot be read is refused by the call itself, which then has no answer.
+        // The call itself refuses an invalid list, and then has no answer.
         let fallbacks = inv.fallback_models(self.provider, self.fallbacks).unwrap_or_default();
         [asked].into_iter().chain(fallbacks).map(str::to_owned).collect()
     }
 
-    /// What a receipt says of an answer to a call that one of these models may have answered, the one that was asked first, and
-    /// which allowed itself this time. An estimate goes by the price of the one that answered, and where that is none of these
-    /// names by the dearest. What nobody here pays for has no cost, so nothing is said of one.
+    /// The receipt of an answer to a call with these possible models, the requested one first, and this
+    /// time limit. A cost estimate uses the price of the model that answered, or the most expensive one
+    /// if its name is unknown. Unpaid sources have no cost.
     #[must_use]
     pub fn receipt(&self, result: &LlmResult, models: &[impl AsRef<str>], allowed: Duration) -> LlmReceipt {
         let price = |model: &str| (model.to_owned(), self.prices.of(self.provider, model));
@@ -179,18 +179,18 @@ impl ModelClient {
         }
     }
 
-    /// Looks for secrets in what may become a part of a request: in each text and each key of it, by itself. A layout in which
-    /// it is sent later can hide one from the scan of the request: a line break that is written as `\n`, for example.
+    /// Scans each text and each key of a value that may become part of a request. A later encoding can hide a secret from the scan of
+    /// the request, for example a line break that is written as `\n`.
     ///
     /// # Errors
     ///
-    /// The first secret that is found, with its line in the text that holds it.
+    /// The first secret found, with its line in the text that contains it.
     pub fn refuse_secrets(&self, value: &Value) -> Result<(), SecretInRequest> {
         self.layers.refuse_secrets(value)
     }
 
-    /// An answer that is to be read as JSON, without the secrets that its texts hold once they are decoded, and how many those
-    /// were. What is no text stays as it came, byte for byte. Secrets that stand there plainly were taken out by the call.
+    /// Redacts the decoded strings of a JSON answer, and counts the secrets. Everything outside of
+    /// strings is unchanged. The call has already removed secrets in plain text.
     #[must_use]
     pub fn redact_json<'t>(&self, text: &'t str) -> (Cow<'t, str>, u64) {
         self.layers.redact_json(text)
@@ -202,25 +202,25 @@ impl ModelClient {
         self.provider
     }
 
-    /// The model that is asked when a call names none.
+    /// The model for calls that name none.
     #[must_use]
     pub fn default_model(&self) -> &str {
         &self.default_model
     }
 
-    /// What the backend is good at.
+    /// The capabilities of the backend.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
 
-    /// Whose words it returns.
+    /// The provider and model whose answers it returns.
     #[must_use]
     pub fn speaker(&self) -> &Speaker {
         &self.speaker
     }
 
-    /// Where they come from.
+    /// The source of its answers.
     #[must_use]
     pub fn origin(&self) -> Origin {
         self.origin

@@ -1,16 +1,17 @@
-//! Running a provider's own command line client: one process a call, held to text in and text out.
+//! Runs a provider's own command line client: one process per call, text in and text out.
 //!
-//! A call gets an empty working directory (clients send what instruction files they find in theirs), a directory for
-//! temporary files (one of them leaves its whole prompt there when a call fails), its prompt on
-//! standard input, and, unless the user's own login is asked for, an empty home. The environment is handed on as it is, keys
-//! included, less what the provider leaves out; what the provider sets comes before what stands there. Where the settings
-//! name a key, it goes alone: whatever other keys the program looks for stay here, for its server may be another's. The
-//! deadline ends the process and everything it started.
+//! A call gets its prompt on standard input, an empty working directory, a directory for temporary files,
+//! and an empty home unless the user's own login is used. Clients send instruction files from their
+//! working directory, and one leaves its whole prompt among its temporary files on failure. The
+//! environment is passed on, keys included, except for variables that the provider removes; variables
+//! that the provider sets take precedence. If the settings name a key, only that key is passed on,
+//! because the server may not belong to the owner of the other keys. The deadline kills the process and
+//! its children.
 //!
-//! What always holds: nothing of a call stays in these places, output is bounded, and of standard error at most the
-//! last 2 KiB are shown, without secrets, keys and the user's home, and nothing of it where the provider may have been asked
-//! already: from then on clients quote what the server answers. Whether the call succeeded is for the provider to read
-//! from the output: an exit code of 0 says little.
+//! Invariants: these directories are deleted after the call. Output is bounded. At most the last 2 KiB of
+//! standard error are shown, without secrets, keys and the user's home. Nothing of it is shown once the
+//! provider may have been called, because clients then quote the server. The provider, not the exit code,
+//! decides from the output whether the call succeeded.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -31,40 +32,42 @@ use crate::http_fault::{CallTarget, CallTime};
 use crate::invocation::{LlmInvocation, LlmResult, Role};
 use crate::registry::{Context, Login, ProviderSettings, named_key, required};
 
-/// The tokens that a client may add to a request by itself: the date, the system, its directory. Some hundred were seen.
+/// The tokens that a client may add to a request: date, system and directory. A few hundred were
+/// observed.
 pub(crate) const ADDED_TOKENS: u64 = 4096;
 
-/// What to do about an end that the program does not explain.
-pub(crate) const AGAIN: &str = "try again; if it stays, run the program by hand";
+/// The advice for a failure that the program does not explain.
+pub(crate) const AGAIN: &str = "try again; if it persists, run the program by hand";
 
-/// The system prompt of a call that brings none; without one, a client would use its own, made for tools.
+/// The system prompt for calls without one; a client would otherwise use its own, which is made for
+/// tools.
 const PLAIN_SYSTEM: &str = "Answer with text only.";
 
-/// How much longer than twice its cap a call's directory is left alone.
+/// How long a call's directory is kept beyond twice its time limit.
 const STALE: Duration = Duration::from_secs(3600);
 
-/// How much of standard error is kept.
+/// The bytes of standard error that are kept.
 const LAST_WORDS: usize = 2048;
 
 const MAX_STDOUT: ByteLimit = ByteLimit(32 << 20);
 const MAX_STDERR: ByteLimit = ByteLimit(64 << 10);
 
-/// The codes above it tell of a signal.
+/// Higher exit codes mean a signal.
 const LAST_OWN_CODE: i32 = 128;
 
 /// Variables that lead a client out of an isolated home.
 const NOT_PASSED_ISOLATED: [&str; 4] =
     ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
 
-/// A client program that was found, and what its calls run in.
+/// A client program that was found, and the environment of its calls.
 pub(crate) struct ClientProgram {
     provider: &'static str,
     program: PathBuf,
     login: Login,
     key: Option<Secret>,
-    /// The names under which the program looks for keys, where it is to find none but ours.
+    /// The variables in which the program looks for keys, if it must find only ours.
     closed_keys: &'static [&'static str],
-    /// Every key that the program may know, for taking them out of what it says.
+    /// Every key that the program may know, for redacting its output.
     known_keys: HandedKeys,
     env: Environment,
     sandbox: Arc<Sandbox>,
@@ -74,42 +77,43 @@ pub(crate) struct ClientProgram {
 
 /// The directories of one call.
 pub(crate) struct Places {
-    /// The working directory, empty but for what the provider puts there.
+    /// The working directory, empty except for the provider's files.
     pub(crate) work: PathBuf,
-    /// The home directory of an isolated call, likewise; with the user's own login only a place for files.
+    /// The home directory of an isolated call, likewise; with the user's own login only a directory for
+    /// files.
     pub(crate) home: PathBuf,
     temporary: PathBuf,
 }
 
-/// What a provider wants of one call.
+/// The provider's part of one call.
 pub(crate) struct ProgramCall {
-    /// The arguments behind the program's name.
+    /// The arguments after the program's name.
     pub(crate) args: Vec<OsString>,
-    /// Variables to set, over whatever the environment holds.
+    /// Variables to set, overriding the environment.
     pub(crate) set: Vec<(OsString, OsString)>,
-    /// Variables not to hand on.
+    /// Variables to remove.
     pub(crate) left_out: &'static [&'static str],
-    /// Files to make in the places of the call, and what they hold.
+    /// Files to create in the directories of the call, with their content.
     pub(crate) files: Vec<(PathBuf, Vec<u8>)>,
-    /// What the program reads.
+    /// The standard input.
     pub(crate) stdin: Vec<u8>,
 }
 
-/// How a program ended by itself.
+/// The result of a program that ended by itself.
 pub(crate) struct Ended {
     /// Its exit code.
     pub(crate) code: i32,
-    /// All it printed.
+    /// Its complete standard output.
     pub(crate) stdout: Vec<u8>,
-    /// The end of what it wrote to standard error, to be read and never to be shown.
+    /// The end of standard error, for parsing only; never shown.
     pub(crate) complaint: String,
-    /// The same for showing: redacted, at most 2 KiB.
+    /// The end of standard error for display: redacted, at most 2 KiB.
     last_words: String,
 }
 
 impl Ended {
-    /// Adds what the program complained about, where it failed and printed nothing else: what it says after an answer came,
-    /// or until something ended it in the middle of one, may quote that.
+    /// Adds the end of standard error to an error, if the program failed without other output. Text after
+    /// an answer, or of an interrupted one, may quote that answer.
     pub(crate) fn explain(&self, error: LlmError) -> LlmError {
         let failed = (1..=LAST_OWN_CODE).contains(&self.code);
         if failed && self.stdout.trim_ascii().is_empty() {
@@ -121,13 +125,11 @@ impl Ended {
 }
 
 impl ClientProgram {
-    /// Finds the program that the settings name, and the key. `key_variables` are the names under which the program looks
-    /// for keys.
+    /// Finds the program in the settings, and the key. `key_variables` are the names under which the program looks for keys.
     ///
     /// # Errors
     ///
-    /// [`LlmError::Misconfiguration`] with where it was looked for and how to install it, or with the variable that
-    /// holds no key.
+    /// [`LlmError::Misconfiguration`] with the searched places and how to install it, or with the variable without a key.
     pub(crate) fn find(
         provider: &'static str,
         install: &str,
@@ -149,7 +151,7 @@ impl ClientProgram {
             (Login::Isolated, None) | (Login::User, _) => None,
         };
         let closed_keys = if key.is_some() { key_variables } else { &[] };
-        // The program inherits the keys of others, too, and may show them.
+        // The program inherits other keys as well, and may print them.
         let inherited = context.env.pairs().filter(|(name, _)| names_a_secret(name));
         let inherited = inherited.filter_map(|(_, value)| value.to_str());
         let known: Vec<Secret> =
@@ -168,27 +170,26 @@ impl ClientProgram {
         })
     }
 
-    /// The key that the settings name; none with the user's own login.
+    /// The key in the settings; none with the user's own login.
     pub(crate) fn key(&self) -> Option<&Secret> {
         self.key.as_ref()
     }
 
-    /// Whose login the program uses.
+    /// The login that the program uses.
     pub(crate) fn login(&self) -> Login {
         self.login
     }
 
-    /// The time that a call has.
+    /// The time limit of a call.
     pub(crate) fn time(&self, inv: &LlmInvocation) -> CallTime {
         CallTime { call: inv.timeout, cap: self.cap }
     }
 
-    /// Makes one call and waits for the program to end by itself.
+    /// Makes one call, and waits for the program to end by itself.
     ///
     /// # Errors
     ///
-    /// The error that a program means which ran out of time, was ended by a signal, printed too much, or did not
-    /// start.
+    /// The error of a program that timed out, was killed by a signal, printed too much, or did not start.
     pub(crate) async fn run(
         &self,
         asked: CallTarget<'_>,
@@ -201,7 +202,7 @@ impl ClientProgram {
         };
         let prefix = format!("crucible-{}-", self.provider);
         fs::create_dir_all(&self.temporary).map_err(no_place)?;
-        // What a killed process left: no call lasts longer than its cap.
+        // Left by a killed process: no call lasts longer than its cap.
         fs::remove_stale_directories(&self.temporary, &prefix, self.cap.saturating_mul(2) + STALE);
         let private = fs::temp_dir_in(&self.temporary, &prefix).map_err(no_place)?;
         let [work, home, temporary] = ["work", "home", "tmp"].map(|name| private.path().join(name));
@@ -238,15 +239,15 @@ impl ClientProgram {
             End::TimedOut => return Err(asked.timeout(time)),
             End::OutputLimit if completed.stdout.extent == Extent::Cut => return Err(too_long(asked)),
             End::OutputLimit => {
-                return Err(asked.unreadable("the program complains without end", AGAIN));
+                return Err(asked.unreadable("the program wrote too much to standard error", AGAIN));
             }
             End::DiskLimit => {
-                return Err(asked.unreadable("the program wrote more to the disk than it may", "try again"));
+                return Err(asked.unreadable("the program exceeded its disk limit", "try again"));
             }
             end @ (End::Signalled(_) | End::Forbidden) => {
                 let signal = if let End::Signalled(signal) = end { signal } else { FORBIDDEN_SIGNAL };
                 return Err(
-                    asked.unreadable(format!("the program was ended by signal {signal}"), "try again")
+                    asked.unreadable(format!("the program was killed by signal {signal}"), "try again")
                 );
             }
             End::Exited(code) => code,
@@ -257,7 +258,7 @@ impl ClientProgram {
         Ok(Ended { code, stdout: completed.stdout.bytes, complaint, last_words })
     }
 
-    /// What stands in the environment, less what is left out, and what is set.
+    /// The environment without removed variables, and with set ones.
     fn environment(
         &self,
         mut set: Vec<(OsString, OsString)>,
@@ -283,7 +284,7 @@ impl ClientProgram {
             asked.fault(self.env.without_home(&error.to_string()), format!("check [llm.{provider}] binary"));
         match error {
             SandboxError::BadArgument { .. } => {
-                LlmError::Unsupported(asked.fault(error.to_string(), "take the NUL byte out of the request"))
+                LlmError::Unsupported(asked.fault(error.to_string(), "remove the NUL byte from the request"))
             }
             SandboxError::NotFound { .. }
             | SandboxError::NotExecutable { .. }
@@ -302,8 +303,9 @@ impl ClientProgram {
     }
 }
 
-/// The system prompts as one text, which is never blank, and everything else as another: a single message as it is, several
-/// under their roles. So is one that begins with a slash: clients take such a prompt for a command of theirs.
+/// The system prompts as one text, which is never blank, and all other messages as another: a single
+/// message as it is, several with their roles. A message that begins with a slash also gets its role,
+/// because clients would take it for a command.
 pub(crate) fn conversation(inv: &LlmInvocation) -> (String, String) {
     let of = |wanted: fn(Role) -> bool| inv.messages.iter().filter(move |message| wanted(message.role));
     let system: Vec<&str> = of(|role| role == Role::System).map(|message| message.content.as_str()).collect();
@@ -321,11 +323,11 @@ pub(crate) fn conversation(inv: &LlmInvocation) -> (String, String) {
     (if system.trim().is_empty() { PLAIN_SYSTEM.to_owned() } else { system }, prompt)
 }
 
-/// Refuses what a program does not take.
+/// Refuses input that is too large for a program.
 ///
 /// # Errors
 ///
-/// [`LlmError::Unsupported`] when `what` has more bytes than the limit.
+/// [`LlmError::Unsupported`] if `what` has more bytes than the limit.
 pub(crate) fn check_size(
     asked: CallTarget<'_>,
     what: &str,
@@ -336,20 +338,20 @@ pub(crate) fn check_size(
         return Ok(());
     }
     Err(LlmError::Unsupported(asked.fault(
-        format!("the {what} has {size} bytes, the program takes at most {limit}"),
+        format!("the {what} has {size} bytes; the program accepts at most {limit}"),
         "lower the context budget, or use a provider over HTTP",
     )))
 }
 
-/// The error of a program that says that its connection failed.
+/// The error of a program that reports a failed connection.
 pub(crate) fn broken_connection(asked: CallTarget<'_>) -> LlmError {
     LlmError::Transport(asked.fault(
-        "the connection cannot be made, or broke",
+        "the connection failed",
         format!("check the network and [llm.{}] base_url, and try again", asked.provider),
     ))
 }
 
-/// The error of a program that says that it has no key; `log_in` is its command for a login.
+/// The error of a program that reports a missing key; `log_in` is its login command.
 pub(crate) fn no_key(asked: CallTarget<'_>, log_in: &str) -> LlmError {
     let variable = format!("[llm.{}] api_key_env", asked.provider);
     LlmError::ProviderAuth(asked.fault(
@@ -358,7 +360,7 @@ pub(crate) fn no_key(asked: CallTarget<'_>, log_in: &str) -> LlmError {
     ))
 }
 
-/// The hints of a call that a program cannot be told, for the result's extension of that name.
+/// Adds the hints that a program cannot follow to the result's extension.
 pub(crate) fn note_ignored(result: &mut LlmResult, inv: &LlmInvocation, followed: &[&str]) {
     let names = inv.metadata.keys().map(String::as_str);
     let ignored: Vec<&str> = names.filter(|name| !followed.contains(name)).collect();
@@ -367,9 +369,9 @@ pub(crate) fn note_ignored(result: &mut LlmResult, inv: &LlmInvocation, followed
     }
 }
 
-/// The end of what a program wrote to standard error: secrets, keys and the user's home taken out, at most 2 KiB.
+/// The end of a program's standard error: without secrets, keys and the user's home, at most 2 KiB.
 fn last_words(stderr: &str, known_keys: &HandedKeys, env: &Environment) -> String {
-    // What is known goes first, whole, before any rule could take a part of it.
+    // Known values are removed first, before a rule could remove a part of one.
     let text = known_keys.out_of_text(stderr);
     let text = env.without_home(&Scanner::builtin().redact(&text).text);
     let text = text.trim();
@@ -377,7 +379,7 @@ fn last_words(stderr: &str, known_keys: &HandedKeys, env: &Environment) -> Strin
     text[start..].to_owned()
 }
 
-/// Whether the name of a variable says that its value is nobody's business.
+/// Whether the name of a variable suggests a secret.
 fn names_a_secret(name: &OsStr) -> bool {
     const SIGNS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
     let name = name.to_string_lossy().to_uppercase();

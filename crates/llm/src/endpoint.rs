@@ -1,7 +1,8 @@
-//! One address of a provider that speaks HTTP: what is sent there, and what a bad answer means.
+//! One address of an HTTP provider: sends requests, and classifies bad answers.
 //!
-//! Requests are not streamed, and bounded in time and size. The key leaves only in the header its provider wants
-//! it in. What a server says in an error is never read: it may quote the request or the key.
+//! Requests are not streamed, and bounded in time and size. The key is sent only in the header that its
+//! provider expects. The text of a server's error is never read, because it may quote the request or the
+//! key.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::registry::{Context, checked_url};
 /// The longest answer that is read. A million tokens are about four megabytes.
 const MAX_BODY: ByteLimit = ByteLimit(16 * 1024 * 1024);
 
-/// An address below a provider's base, and the headers it wants.
+/// An address below a provider's base address, with its headers.
 pub(crate) struct Endpoint {
     http: Arc<HttpClient>,
     url: String,
@@ -25,12 +26,11 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// The address `path` below `base_url`. Nothing is sent.
+    /// Creates the address `path` below `base_url`. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`LlmError::Misconfiguration`] when the base is no address that a path can be put behind, or a header cannot be
-    /// sent.
+    /// [`LlmError::Misconfiguration`] if no path can be appended to the base address, or a header is invalid.
     pub(crate) fn new(
         provider: &'static str,
         base_url: &str,
@@ -42,8 +42,8 @@ impl Endpoint {
         let asked = CallTarget { provider, model: "" };
         if base.contains(['?', '#']) {
             return Err(LlmError::Misconfiguration(asked.fault(
-                "the address cannot be used: it holds a query or a fragment",
-                format!("end [llm.{provider}] base_url with its path"),
+                "the address cannot be used: it contains a query or a fragment",
+                format!("remove it, so that [llm.{provider}] base_url ends with the path"),
             )));
         }
         if let Some((name, _)) = headers.iter().find(|(_, value)| !can_be_sent(value)) {
@@ -53,16 +53,16 @@ impl Endpoint {
         Ok(Self { http: Arc::clone(&context.http), url, headers, cap: context.http_cap })
     }
 
-    /// The time of a call that allows itself this much.
+    /// The time limit of a call with this own limit.
     pub(crate) fn time(&self, allowed: Duration) -> CallTime {
         CallTime { call: allowed, cap: self.cap }
     }
 
-    /// Sends one request and reads the body of its 200.
+    /// Sends one request, and reads the body of a 200 response.
     ///
     /// # Errors
     ///
-    /// What the wire or any other status means.
+    /// The error for a failed connection or another status.
     pub(crate) async fn send(
         &self,
         asked: CallTarget<'_>,
@@ -84,12 +84,12 @@ impl Endpoint {
     }
 }
 
-/// The header that most providers want their key in.
+/// The header in which most providers expect the key.
 pub(crate) fn bearer(key: &Secret) -> (String, Secret) {
     ("authorization".to_owned(), Secret::new(format!("Bearer {}", key.expose())))
 }
 
-/// Whether a header can hold this value: visible ASCII and blanks.
+/// Whether a header can contain this value: visible ASCII and spaces.
 fn can_be_sent(value: &Secret) -> bool {
     value.expose().bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
 }

@@ -1,10 +1,10 @@
 //! Why a call has no answer.
 //!
-//! [`LlmError`] has the eight variants of seed 002. Each text names the provider, the model, what class of
-//! thing went wrong and what to do next; none is made from a request, a response, a header or a key, so none can
-//! hold one. One exception is meant: a request that a recording does not hold is shown against the nearest one that it
-//! holds, for that is what its user has to compare. [`CallError`] adds what the layers around a backend can refuse: a secret in the request, a record
-//! that cannot be written.
+//! [`LlmError`] has the eight variants of seed 002. Each message names the provider, the model, the class
+//! of failure and what to do next. No message contains text of a request, a response, a header or a key.
+//! There is one deliberate exception: a request that is missing in a recording is shown as a diff to the
+//! nearest one, because the user needs to compare them. [`CallError`] adds the errors of the layers
+//! around a backend: a secret in the request, and a record that cannot be written.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -15,55 +15,54 @@ use serde::{Deserialize, Serialize};
 use crate::cassette::CassetteError;
 use crate::registry::{ProviderClass, provider};
 
-/// What is wrong with an answer that came and cannot be taken: the model spoke, and said nothing or far too much. Nothing of it
-/// is kept.
+/// What is wrong with an unusable answer. Nothing of the answer is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerFault {
-    /// It holds no text.
+    /// It contains no text.
     Empty,
-    /// It is longer than what is read of an answer; the rest was never read.
+    /// It exceeds the size limit; the rest was not read.
     TooLarge,
 }
 
-/// Why nothing was sent, where what was to be sent is the reason.
+/// Why a request was refused before sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestFault {
-    /// It holds a secret.
+    /// It contains a secret.
     Secret,
 }
 
-/// What happened at a provider, in our own words.
+/// A failure at a provider, in our own words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// The provider that was asked.
+    /// The provider.
     pub provider: String,
-    /// The model that was asked for.
+    /// The requested model.
     pub model: String,
     /// What happened.
     pub what: String,
     /// What the user can do next.
     pub next: String,
-    /// The HTTP status, where there was one.
+    /// The HTTP status, if any.
     #[serde(default)]
     pub status: Option<u16>,
-    /// How long the provider asks to wait, in seconds, where it does.
+    /// The time that the provider asks to wait, in seconds.
     #[serde(default)]
     pub retry_after_seconds: Option<u64>,
-    /// The end of what a client program wrote to its standard error: redacted, at most 2 KiB.
+    /// The end of a client program's standard error: redacted, at most 2 KiB.
     #[serde(default)]
     pub stderr: Option<String>,
-    /// What is wrong with the answer, where one came that cannot be taken; absent where the provider itself failed.
+    /// What is wrong with an unusable answer; absent if the provider itself failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<AnswerFault>,
-    /// What is wrong with the request, where a backend that asks others refused to hand it on; absent where it was sent.
+    /// What is wrong with the request, if a backend that makes other calls refused to pass it on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<RequestFault>,
 }
 
 impl Fault {
-    /// A fault without status or further detail, boxed as the errors hold it.
+    /// Creates a fault without status or details, boxed as in the errors.
     pub fn new(
         provider: impl Into<String>,
         model: impl Into<String>,
@@ -92,7 +91,7 @@ impl fmt::Display for Fault {
         }
         write!(f, ": {}; {}", self.what, self.next)?;
         if let Some(stderr) = self.stderr.as_deref().filter(|text| !text.is_empty()) {
-            write!(f, "\nits last words were:\n{stderr}")?;
+            write!(f, "\nits standard error ended with:\n{stderr}")?;
         }
         Ok(())
     }
@@ -124,62 +123,62 @@ impl fmt::Display for Resource {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LlmError {
-    /// The provider cannot be reached or the connection broke, as the system or a client program says; or the sandbox
-    /// failed around that program.
+    /// The provider cannot be reached or the connection broke, according to the system or a client
+    /// program; or the sandbox around that program failed.
     #[error("{0}")]
     Transport(Box<Fault>),
-    /// The provider refuses the key: 401, 403.
+    /// The provider refused the key: 401, 403.
     #[error("{0}")]
     ProviderAuth(Box<Fault>),
-    /// The provider limits the rate or the quota is used up: 429.
+    /// A rate limit or quota is exhausted: 429.
     #[error("{0}")]
     ProviderQuota(Box<Fault>),
-    /// The provider fails (5xx), breaks off while the model answers, or answers with something that cannot be read as an
+    /// The provider failed (5xx), broke off during the answer, or sent something that is not a valid
     /// answer.
     #[error("{0}")]
     ProviderOutage(Box<Fault>),
-    /// No answer in time.
+    /// No answer within the time limit.
     #[error(
         "{provider} ({model}): no answer within {duration:?} (the call allows {call:?}, the provider at most \
          {cap:?}); raise {}, ask for less, or choose a faster model", settings_of_time(.provider, .call, .cap)
     )]
     Timeout {
-        /// Who was asked.
+        /// The provider.
         provider: String,
-        /// Which model.
+        /// The model.
         model: String,
-        /// The time that was given: the smaller of the next two.
+        /// The limit that applied: the smaller of the next two.
         duration: Duration,
-        /// The time the call allowed.
+        /// The limit of the call.
         call: Duration,
-        /// The most any call of this provider gets.
+        /// The cap for calls of this provider.
         cap: Duration,
     },
-    /// The budget does not carry this attempt; nothing was sent.
+    /// The budget does not cover this attempt; nothing was sent.
     #[error(
-        "LLM budget exhausted: this attempt would bring the use to {attempted} {resource}, the limit is {limit}; \
+        "LLM budget exhausted: this attempt would raise usage to {attempted} {resource}; the limit is {limit}; \
          raise the budget or split the work"
     )]
     BudgetExceeded {
-        /// What ran out.
+        /// The exhausted resource.
         resource: Resource,
-        /// How much there may be.
+        /// The limit.
         limit: u64,
-        /// How much it would have been.
+        /// The usage that the attempt would have reached.
         attempted: u64,
     },
-    /// The settings cannot work.
+    /// A setting is missing or invalid.
     #[error("{0}")]
     Misconfiguration(Box<Fault>),
-    /// The provider cannot do what was asked.
+    /// The provider does not support the request.
     #[error("{0}")]
     Unsupported(Box<Fault>),
 }
 
-/// The setting that ended a call: the smaller of the two, or both where they are the same.
+/// The setting that ended a call: the smaller of the two, or both if they are equal.
 fn settings_of_time(name: &str, call: &Duration, cap: &Duration) -> String {
     const CALL: &str = "llm.timeout_s";
-    // A command that serves a role is no provider: it has a time of its own.
+    // A command that serves a role is not a provider and has its own time limit.
     const COMMAND: (&str, &str) = ("api_agent", "dispatch.agent_timeout_s");
     if name == COMMAND.0 {
         return COMMAND.1.to_owned();
@@ -197,7 +196,8 @@ fn settings_of_time(name: &str, call: &Duration, cap: &Duration) -> String {
 }
 
 impl LlmError {
-    /// Whether the same call may well succeed a moment later: the network, or a status of 500 to 599.
+    /// Whether the same call may succeed shortly afterwards: after network errors and statuses 500 to
+    /// 599.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
@@ -212,7 +212,7 @@ impl LlmError {
         }
     }
 
-    /// What happened at the provider, where that is what the error holds.
+    /// The fault in this error, if any.
     #[must_use]
     pub fn fault(&self) -> Option<&Fault> {
         match self {
@@ -226,7 +226,7 @@ impl LlmError {
         }
     }
 
-    /// The same, to be changed.
+    /// The fault in this error, mutable.
     pub(crate) fn fault_mut(&mut self) -> Option<&mut Fault> {
         match self {
             Self::Transport(fault)
@@ -239,8 +239,8 @@ impl LlmError {
         }
     }
 
-    /// What is wrong with the answer, where the provider did its work and the model's answer cannot be taken. Who asked may
-    /// refuse such an answer like any other bad one.
+    /// What is wrong with an unusable answer, if the provider did its work. The caller may refuse such an
+    /// answer like any other invalid one.
     #[must_use]
     pub fn answer_fault(&self) -> Option<AnswerFault> {
         match self {
@@ -255,7 +255,7 @@ impl LlmError {
         }
     }
 
-    /// Whether a secret was found in what was to be sent.
+    /// Whether a secret was found in the request.
     #[must_use]
     pub fn holds_secret(&self) -> bool {
         self.fault().is_some_and(|fault| fault.request == Some(RequestFault::Secret))
@@ -276,8 +276,8 @@ impl LlmError {
         }
     }
 
-    /// Whether the attempt reached a provider, or may have: the budget did not refuse it, and neither did a setting or the request
-    /// itself before anything was sent.
+    /// Whether the attempt reached a provider, or may have: it was not refused by the budget, a setting
+    /// or the request itself.
     #[must_use]
     pub fn was_sent(&self) -> bool {
         match self {
@@ -291,7 +291,7 @@ impl LlmError {
         }
     }
 
-    /// Whether the provider certainly did no work for this attempt, so that its tokens can be given back.
+    /// Whether the provider certainly did no work for this attempt, so that its tokens can be returned.
     #[must_use]
     pub(crate) fn did_no_work(&self) -> bool {
         matches!(
@@ -305,10 +305,10 @@ impl LlmError {
     }
 }
 
-/// Where in a request a secret stands.
+/// The place of a secret in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretPlace {
-    /// In this message, counted from 0.
+    /// In this message, numbered from 0.
     Message(usize),
     /// In the name of the model.
     Model,
@@ -326,16 +326,16 @@ impl fmt::Display for SecretPlace {
     }
 }
 
-/// A request holds a secret and was not sent. The value itself is nowhere in here.
+/// A request contains a secret and was not sent. This error does not contain the secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "nothing was sent: {place} of the request holds a secret (rule {rule}, line {line}); remove it from the \
      source it came from, or exclude that file"
 )]
 pub struct SecretInRequest {
-    /// The rule that found it.
+    /// The rule that matched.
     pub rule: String,
-    /// Where it stands.
+    /// The place of the secret.
     pub place: SecretPlace,
     /// The line within that place, counted from 1.
     pub line: u64,
@@ -344,13 +344,13 @@ pub struct SecretInRequest {
 /// Why a call through a [`crate::ModelClient`] has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The request holds a secret; nothing was sent.
+    /// The request contains a secret; nothing was sent.
     #[error(transparent)]
     Secret(#[from] SecretInRequest),
     /// The backend has no answer.
     #[error(transparent)]
     Llm(#[from] LlmError),
-    /// The call was made, but its record cannot be written; so its answer is not used.
+    /// The call was made, but its record cannot be written, so its answer is not used.
     #[error(transparent)]
     Record(#[from] CassetteError),
 }

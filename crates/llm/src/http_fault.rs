@@ -1,6 +1,6 @@
-//! From what happened on the wire to the error it means; shared by every provider that speaks HTTP.
+//! Maps HTTP failures to errors, for every HTTP provider.
 //!
-//! Nothing here reads a response's body: what a server writes into its errors may quote the request or the key.
+//! Nothing here reads a response's body: a server's error text may quote the request or the key.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,37 +9,37 @@ use crucible_host::http::HttpError;
 
 use crate::error::{AnswerFault, Fault, LlmError};
 
-/// Who was asked, for the text of an error.
+/// The provider and model of a call, for errors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallTarget<'a> {
     pub(crate) provider: &'static str,
     pub(crate) model: &'a str,
 }
 
-/// The time of one call.
+/// The time limits of one call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallTime {
-    /// What the call allows.
+    /// The limit of the call.
     pub(crate) call: Duration,
-    /// What any call of this provider gets at most.
+    /// The cap for calls of this provider.
     pub(crate) cap: Duration,
 }
 
 impl CallTime {
-    /// The time that the call really has.
+    /// The limit that applies.
     pub(crate) fn effective(self) -> Duration {
         self.call.min(self.cap)
     }
 }
 
-/// Why an answer holds no words.
+/// Why an answer contains no text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Silence {
-    /// The token limit was reached before the first one.
+    /// The token limit was reached before any text.
     TokenLimit,
-    /// The model says that it will not answer.
+    /// The model refuses to answer.
     Refusal,
-    /// Nobody says.
+    /// Unknown.
     Unexplained,
 }
 
@@ -58,12 +58,13 @@ impl CallTarget<'_> {
         }
     }
 
-    /// An answer that came, but cannot be read as one. Not transient: the same request would meet the same server.
+    /// The error for an answer that cannot be parsed. It is not transient: the same request would reach
+    /// the same server.
     pub(crate) fn unreadable(self, what: impl Into<String>, next: &'static str) -> LlmError {
         LlmError::ProviderOutage(self.fault(what, next))
     }
 
-    /// An answer that came and cannot be taken: the model's doing, not the provider's.
+    /// The error for an unusable answer, caused by the model and not by the provider.
     pub(crate) fn unusable(
         self,
         answer: AnswerFault,
@@ -73,12 +74,14 @@ impl CallTarget<'_> {
         LlmError::ProviderOutage(Box::new(Fault { answer: Some(answer), ..*self.fault(what, next) }))
     }
 
-    /// An answer without words.
+    /// The error for an answer without text.
     pub(crate) fn wordless(self, why: Silence) -> LlmError {
         let (what, next) = match why {
-            Silence::TokenLimit => ("the token limit was used up before the first word", "raise max_tokens"),
-            Silence::Refusal => ("the model refuses to answer", "ask in another way or choose another model"),
-            Silence::Unexplained => ("the answer holds no text", "try again or choose another model"),
+            Silence::TokenLimit => ("the token limit was reached before any text", "raise max_tokens"),
+            Silence::Refusal => {
+                ("the model refuses to answer", "rephrase the request or choose another model")
+            }
+            Silence::Unexplained => ("the answer contains no text", "try again or choose another model"),
         };
         self.unusable(AnswerFault::Empty, what, next)
     }
@@ -89,7 +92,7 @@ impl CallTarget<'_> {
                 self.fault(error.to_string(), "check that the server runs and that base_url names it"),
             ),
             HttpError::Broken { .. } => LlmError::Transport(
-                self.fault(error.to_string(), "try again; if it stays, look at the server's log"),
+                self.fault(error.to_string(), "try again; if it persists, check the server's log"),
             ),
             HttpError::Timeout { .. } => self.timeout(time),
             HttpError::TooLarge { .. } => self.unusable(
@@ -102,21 +105,21 @@ impl CallTarget<'_> {
             }
             HttpError::BadHeader { .. } => self.unsendable(error),
             HttpError::Setup { .. } => LlmError::Misconfiguration(
-                self.fault(error.to_string(), "check that this machine has certificates installed"),
+                self.fault(error.to_string(), "install TLS certificates on this machine"),
             ),
         }
     }
 
-    /// A header that cannot be sent.
+    /// The error for a header that cannot be sent.
     pub(crate) fn unsendable(self, error: &HttpError) -> LlmError {
         LlmError::Misconfiguration(self.fault(
             error.to_string(),
-            "look for line breaks and for other than plain ASCII in the variable that holds the key, and in the \
-             settings that are sent as headers",
+            "remove line breaks and non-ASCII characters from the variable that holds the key, and from the \
+            settings that are sent as headers",
         ))
     }
 
-    /// The error that a status means; every status that is not 200 is one.
+    /// The error for a status; every status except 200 is one.
     pub(crate) fn on_status(self, status: u16, headers: &BTreeMap<String, String>) -> LlmError {
         let fault = |what: &str, next: &str| {
             Box::new(Fault { status: Some(status), ..*self.fault(format!("{what} (HTTP {status})"), next) })
@@ -124,19 +127,19 @@ impl CallTarget<'_> {
         match status {
             401 | 403 => LlmError::ProviderAuth(fault(
                 "the provider refuses the key",
-                "check the variable that api_key_env names, and what the key may do",
+                "check the variable that api_key_env names, and the key's permissions",
             )),
             402 => LlmError::ProviderQuota(fault(
                 "the provider's credit is used up",
                 "add credit at the provider, or choose a cheaper model",
             )),
             429 => {
-                // The form with a date would need a clock.
+                // A date instead of seconds would need a clock.
                 let seconds: Option<u64> =
                     headers.get("retry-after").and_then(|value| value.trim().parse().ok());
                 let wait =
                     seconds.filter(|seconds| *seconds > 0).map(|seconds| format!(" {}", span(seconds)));
-                let what = "the provider limits the rate, or the quota is used up";
+                let what = "the provider's rate limit or quota is exhausted";
                 let next = format!("wait{} and try again, or raise it", wait.unwrap_or_default());
                 LlmError::ProviderQuota(Box::new(Fault {
                     retry_after_seconds: seconds,
@@ -145,19 +148,19 @@ impl CallTarget<'_> {
             }
             300..=399 => LlmError::Misconfiguration(fault(
                 "the server points to another address, and redirects are not followed",
-                "set base_url to the address itself",
+                "set base_url to the final address",
             )),
             404 => LlmError::Misconfiguration(fault(
                 "the server does not know this address or this model",
-                "check base_url, which ends before what the provider's API adds to it (/chat/completions, /messages), \
-                 and the model's name; a router answers so, too, when nobody takes every hint given",
+                "check the model's name, and that base_url omits the API path (/chat/completions, /messages); \
+                a router also answers so when no server supports every hint",
             )),
             408 => LlmError::ProviderOutage(fault(
                 "the provider gave up before the model had answered",
                 "try again, ask for less, or choose a faster model",
             )),
             400..=499 => LlmError::Unsupported(fault(
-                "the provider refuses this request as it stands",
+                "the provider rejects this request",
                 "check that the prompt fits into the model's context and that the model takes the hints given",
             )),
             500..=599 => LlmError::ProviderOutage(fault(
@@ -165,14 +168,14 @@ impl CallTarget<'_> {
                 "try again later, or look at the provider's status page",
             )),
             _ => LlmError::ProviderOutage(fault(
-                "the server answers with a status that means nothing here",
+                "the server answered with an unexpected status",
                 "check that base_url names a model server",
             )),
         }
     }
 }
 
-/// A time in the unit in which people wait, rounded up.
+/// A time rounded up to a convenient unit.
 fn span(seconds: u64) -> String {
     const MINUTE: u64 = 60;
     const HOUR: u64 = 60 * MINUTE;
@@ -219,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_is_read_where_it_is_a_number_of_seconds() {
+    fn retry_after_in_seconds_is_parsed() {
         for (value, seconds) in
             [("7", Some(7)), (" 31536000 ", Some(31_536_000)), ("soon", None), ("-1", None)]
         {

@@ -1,8 +1,8 @@
-//! What is asked of a model and what it answers: the types of seed 002, *Core Types*.
+//! Requests and answers: the types of seed 002, *Core Types*.
 //!
-//! Requests carry [`PromptText`], so text of others can only be in them behind its fence. Answers are text of
-//! others again: [`LlmResult::answer`] and [`LlmResult::whole_answer`] hand them out as [`Untrusted`]. The
-//! `Debug` output of every type here tells lengths, never words.
+//! Requests consist of [`PromptText`], so foreign text is always fenced in them. Answers are foreign
+//! text: [`LlmResult::answer`] and [`LlmResult::whole_answer`] return [`Untrusted`]. The `Debug` output
+//! of all types here shows lengths, never text.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,20 +15,20 @@ use serde_json::Value;
 use crate::backend::FallbackList;
 use crate::error::{Fault, LlmError};
 
-/// Who speaks in a message.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The standing instructions.
+    /// The system instructions.
     System,
-    /// The one who asks.
+    /// The user.
     User,
     /// The model, in an earlier turn.
     Assistant,
 }
 
 impl Role {
-    /// The role as every provider spells it.
+    /// The role in every provider's spelling.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -42,20 +42,20 @@ impl Role {
 /// One message of a conversation; plain text only.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Who speaks.
+    /// The author.
     pub role: Role,
-    /// What is said.
+    /// The text.
     pub content: PromptText,
 }
 
 impl Message {
-    /// The standing instructions.
+    /// Creates a message with system instructions.
     #[must_use]
     pub fn system(content: PromptText) -> Self {
         Self { role: Role::System, content }
     }
 
-    /// What is asked.
+    /// Creates a message of the user.
     #[must_use]
     pub fn user(content: PromptText) -> Self {
         Self { role: Role::User, content }
@@ -68,22 +68,22 @@ impl fmt::Debug for Message {
     }
 }
 
-/// One call of a model.
+/// One call to a model.
 #[derive(Clone, PartialEq)]
 pub struct LlmInvocation {
-    /// What the call is made for: a run id or a spec id.
+    /// The purpose of the call: a run id or a spec id.
     pub spec_id: String,
-    /// Which step of it.
+    /// The step within it.
     pub phase_id: String,
-    /// The model; empty means the backend's own default.
+    /// The model; empty selects the backend's default.
     pub model: String,
-    /// The time for the whole call, its retries included.
+    /// The time limit of the whole call, retries included.
     pub timeout: Duration,
     /// The conversation.
     pub messages: Vec<Message>,
     /// Hints that override the backend's defaults: `max_tokens`, `temperature`, `top_p`, `seed`,
-    /// `response_format`, `models` (names of models to ask, in this order, where `model` cannot answer). A hint that a backend cannot follow is named in the result's extension
-    /// `ignored_metadata`.
+    /// `response_format`, `models` (fallback models, in order). A hint that a backend cannot follow is
+    /// listed in the result's extension `ignored_metadata`.
     pub metadata: BTreeMap<String, Value>,
 }
 
@@ -101,14 +101,14 @@ impl fmt::Debug for LlmInvocation {
 }
 
 impl LlmInvocation {
-    /// The name of the hint that lists the models to ask, in this order, where `model` cannot answer.
+    /// The hint with the fallback models, in order.
     pub const FALLBACK_MODELS: &'static str = "models";
 
-    /// Those models, where the service takes such a list.
+    /// Those models, if the service supports the list.
     ///
     /// # Errors
     ///
-    /// [`LlmError::Unsupported`] where the hint is no list of names: nobody could say what the answer may cost.
+    /// [`LlmError::Unsupported`] if the hint is not a list of names: the cost of the answer would be unknown.
     pub(crate) fn fallback_models(&self, provider: &str, list: FallbackList) -> Result<Vec<&str>, LlmError> {
         let hint = match list {
             FallbackList::Taken => self.metadata.get(Self::FALLBACK_MODELS),
@@ -120,87 +120,99 @@ impl LlmInvocation {
         let names: Option<Vec<&str>> =
             hint.as_array().and_then(|list| list.iter().map(Value::as_str).collect());
         names.filter(|names| names.iter().all(|name| !name.is_empty())).ok_or_else(|| {
-            let what = "the hint models is no list of names of models";
-            LlmError::Unsupported(Fault::new(provider, &self.model, what, "name each model, or leave it out"))
+            let what = "the hint models is not a list of model names";
+            LlmError::Unsupported(Fault::new(
+                provider,
+                &self.model,
+                what,
+                "name each model, or omit the hint",
+            ))
         })
     }
 
-    /// The most tokens that the answer may take: the hint `max_tokens`, or else `default`.
+    /// The most tokens of the answer: the hint `max_tokens`, or else `default`.
     ///
     /// # Errors
     ///
-    /// [`LlmError::Unsupported`] where the hint is no whole number from 1: what is reserved and what is sent would differ.
+    /// [`LlmError::Unsupported`] if the hint is not a whole number of at least 1: the reservation and the request would differ.
     pub(crate) fn max_tokens(&self, provider: &str, default: u64) -> Result<u64, LlmError> {
         let Some(hint) = self.metadata.get("max_tokens") else {
             return Ok(default);
         };
         hint.as_u64().filter(|tokens| *tokens > 0).ok_or_else(|| {
-            let what = "the hint max_tokens is no whole number from 1";
-            LlmError::Unsupported(Fault::new(provider, &self.model, what, "give it one, or leave it out"))
+            let what = "the hint max_tokens is not a whole number of at least 1";
+            LlmError::Unsupported(Fault::new(
+                provider,
+                &self.model,
+                what,
+                "set a whole number, or omit the hint",
+            ))
         })
     }
 }
 
-/// The largest whole number that every reader of JSON gets back as it was.
+/// The largest whole number that every JSON parser preserves.
 const MOST_EXACT: u64 = (1 << 53) - 1;
 
-/// What a model answered.
+/// A model's answer.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct LlmResult {
-    /// The answer's text. Judge it through [`LlmResult::whole_answer`].
+    /// The text. Use [`LlmResult::whole_answer`] to judge it.
     pub raw_response: String,
-    /// The provider that was asked.
+    /// The provider.
     pub provider: String,
-    /// The model that answered, as the provider names it.
+    /// The model that answered, as the provider reports it.
     pub model_used: String,
-    /// Tokens of the request, in the provider's own counting; absent when it does not say.
+    /// Input tokens, as the provider counts them, if it reports them.
     pub tokens_input: Option<u64>,
-    /// Tokens of the answer, likewise.
+    /// Output tokens, likewise.
     pub tokens_output: Option<u64>,
-    /// Whether the call ran out of time; absent when unknown.
+    /// Whether the call timed out, if known.
     pub timed_out: Option<bool>,
-    /// What else the provider told, for debugging: `finish_reason`, `ignored_metadata`, cost and the like.
+    /// Other data from the provider, for debugging: `finish_reason`, `ignored_metadata`, cost and the
+    /// like.
     #[serde(default)]
     pub extensions: BTreeMap<String, Value>,
 }
 
-/// How an answer came to its end.
+/// How an answer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finish {
-    /// The model had said what it wanted to say.
+    /// The model finished its answer.
     Complete,
-    /// The token limit or a filter of the provider cut it off.
+    /// A token limit or a provider filter cut it off.
     CutShort,
-    /// The provider gave another reason.
+    /// Another reason from the provider.
     Other(String),
-    /// The provider does not say.
+    /// The provider gives no reason.
     Unknown,
 }
 
-/// The answer stops in the middle: the token limit was reached, or a filter of the provider stopped it.
+/// The answer was cut off by a token limit or a provider filter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the answer of {provider} ({model}) was cut off, at its token limit or by a filter; raise max_tokens or ask for less at once"
+    "the answer of {provider} ({model}) was cut off by its token limit or a filter; raise max_tokens or ask \
+    for less at once"
 )]
 pub struct CutShort {
-    /// Who was asked.
+    /// The provider.
     pub provider: String,
-    /// Which model answered.
+    /// The model that answered.
     pub model: String,
 }
 
 impl LlmResult {
-    /// The name of the extension that says why the answer ended.
+    /// The extension with the finish reason.
     pub const FINISH_REASON: &'static str = "finish_reason";
 
-    /// The name of the extension that lists the hints the backend could not follow.
+    /// The extension with the hints that the backend could not follow.
     pub const IGNORED_METADATA: &'static str = "ignored_metadata";
 
-    /// The name of the extension that counts the secrets which the client took out of the answer; absent where there were none.
+    /// The extension with the number of secrets that the client removed from the answer, if any.
     pub const REDACTIONS: &'static str = "redactions";
 
-    /// The same without numbers that JSON does not carry unchanged, and without zeros for a text that is not empty: what a provider
-    /// states so is no count of anything, and no budget may take it for one.
+    /// Removes numbers that JSON does not preserve, and zero tokens for a non-empty text: they are not
+    /// valid counts, and a budget must not use them.
     #[must_use]
     pub(crate) fn with_plain_numbers(self) -> Self {
         let plain = |count: &u64| *count <= MOST_EXACT;
@@ -210,7 +222,7 @@ impl LlmResult {
             Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => true,
         };
         Self {
-            // Every request has an instruction, so there is none without tokens.
+            // Every request contains instructions, so zero tokens is invalid.
             tokens_input: self.tokens_input.filter(plain).filter(|count| *count > 0),
             tokens_output: self.tokens_output.filter(plain).filter(|count| *count > 0 || is_empty),
             extensions: self.extensions.into_iter().filter(|(_, value)| carried(value)).collect(),
@@ -218,23 +230,23 @@ impl LlmResult {
         }
     }
 
-    /// Tokens of the request and of the answer, where the provider told both.
+    /// Input and output tokens, if the provider reported both.
     #[must_use]
     pub fn tokens(&self) -> Option<(u64, u64)> {
         self.tokens_input.zip(self.tokens_output)
     }
 
-    /// The answer as far as it goes.
+    /// The answer, possibly cut off.
     #[must_use]
     pub fn answer(&self) -> Untrusted {
         Untrusted::new(self.raw_response.clone())
     }
 
-    /// The answer, where it is not known to be cut off.
+    /// The answer, if it is not known to be cut off.
     ///
     /// # Errors
     ///
-    /// [`CutShort`] when a limit or a filter ended it: half a file must not be taken for a file.
+    /// [`CutShort`] if a limit or a filter ended it: half a file must not pass for a whole one.
     pub fn whole_answer(&self) -> Result<Untrusted, CutShort> {
         match self.finish() {
             Finish::CutShort => {
@@ -244,7 +256,7 @@ impl LlmResult {
         }
     }
 
-    /// How the answer came to its end.
+    /// How the answer ended.
     #[must_use]
     pub fn finish(&self) -> Finish {
         match self.extensions.get(Self::FINISH_REASON).and_then(Value::as_str) {
@@ -291,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_answer_is_never_handed_out_as_a_whole_one() {
+    fn cut_answer_is_not_whole() {
         assert!(result(Some("length")).whole_answer().is_err());
         assert!(result(Some("max_tokens")).whole_answer().is_err());
         assert!(result(Some("content_filter")).whole_answer().is_err());
@@ -302,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_tokens_for_a_text_that_is_not_empty_count_as_not_told() {
+    fn zero_tokens_for_text_are_unknown() {
         let mut answer = result(None);
         (answer.tokens_input, answer.tokens_output) = (Some(0), Some(0));
         let plain = answer.clone().with_plain_numbers();

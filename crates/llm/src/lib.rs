@@ -1,14 +1,15 @@
-//! Model providers behind one trait, bounded, recorded and repeatable.
+//! Model providers behind one trait: bounded, recorded and repeatable.
 //!
-//! A provider is a [`ProviderKind`] in the [`registry`]; it makes a [`Backend`], which speaks through
-//! [`LlmBackend::invoke`] (seed 002, *Core Types*). Nobody calls a backend bare: a [`ModelClient`] wraps it,
-//! from the outside in, into `SecretScanned` → `Recorded` → [`Retried`] → [`Budgeted`]. So a secret stops a
-//! call before anything else sees it, the record holds a call together with its attempts, and every attempt
-//! takes a slot of the budget before it is sent.
+//! A provider is a [`ProviderKind`] in the [`registry`]. It constructs a [`Backend`], which answers
+//! through [`LlmBackend::invoke`] (seed 002, *Core Types*). A backend is never called directly: a
+//! [`ModelClient`] wraps it, from the outside in, in `SecretScanned` → `Recorded` → [`Retried`] →
+//! [`Budgeted`]. So a secret stops a call before any other layer sees it, a recorded call includes its
+//! attempts, and every attempt is budgeted before it is sent.
 //!
-//! What always holds: a model gets text and returns text, nothing it says is acted on here; no error, log or
-//! `Debug` output holds a key, a header, a request or a response, but for a recording that lacks a request: it shows on purpose
-//! how that differs from the nearest one it holds; every call is bounded in time and bytes.
+//! Invariants: a model gets text and returns text; nothing here acts on an answer. No error, log or
+//! `Debug` output contains a key, a header, a request or a response. There is one deliberate exception: a
+//! request missing in a recording is shown as a diff to the nearest one. Every call is bounded in time
+//! and bytes.
 
 mod advice;
 mod answer_body;

@@ -1,8 +1,8 @@
-//! Anthropic's messages format: values in, values out, no I/O.
+//! Anthropic's messages format: pure conversions, no I/O.
 //!
-//! System messages become the one `system` field, wherever they stand. Turns of the same speaker that follow each other
-//! become one, and none is sent empty: the API refuses both. Of an answer, the text blocks are joined in
-//! their order; a model's thinking is no part of it.
+//! All system messages are joined into the one `system` field. Consecutive turns of the same role are
+//! joined, and empty ones are omitted, because the API refuses both. The text blocks of an answer are
+//! joined in order; a model's thinking is not part of the answer.
 
 use std::collections::BTreeMap;
 
@@ -16,28 +16,28 @@ use crate::invocation::{LlmInvocation, LlmResult, Role};
 
 const WRONG_SERVER: &str = "check that base_url names a server that speaks Anthropic's messages";
 
-/// The hints of `metadata` that this format has a field for, under the same name; `max_tokens` is read apart.
+/// Hints of `metadata` that this format sends under the same name; `max_tokens` is handled separately.
 const HINTS: [&str; 2] = [TEMPERATURE, "top_p"];
 
 const MAX_TOKENS: &str = "max_tokens";
 const TEMPERATURE: &str = "temperature";
 
-/// What stands between texts that become one.
+/// The separator of joined texts.
 const GAP: &str = "\n\n";
 
-/// What a provider sends where a call does not say otherwise.
+/// The defaults for calls.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MessageDefaults {
     pub(crate) max_tokens: u64,
-    /// Where there is none, the model's own holds. Newer models refuse any.
+    /// If absent, the model's own default applies. Newer models refuse any value.
     pub(crate) temperature: Option<f64>,
 }
 
-/// The body of a request, and the names of the hints that have no place in it.
+/// Builds the body of a request, and returns the names of the hints that it cannot contain.
 ///
 /// # Errors
 ///
-/// [`LlmError::Unsupported`] when nobody says anything but the system, and as [`LlmInvocation::max_tokens`].
+/// [`LlmError::Unsupported`] if there is no user message, and as [`LlmInvocation::max_tokens`].
 pub(crate) fn request(
     asked: CallTarget<'_>,
     inv: &LlmInvocation,
@@ -59,7 +59,7 @@ pub(crate) fn request(
     }
     if turns.is_empty() {
         return Err(LlmError::Unsupported(
-            asked.fault("the request holds no words of a user", "ask something, besides the instructions"),
+            asked.fault("the request contains no user message", "add a question to the instructions"),
         ));
     }
     let turns = turns.iter().map(|(role, text)| json!({"role": role.as_str(), "content": text})).collect();
@@ -71,7 +71,7 @@ pub(crate) fn request(
     if !system.is_empty() {
         body.insert("system".to_owned(), json!(system.join(GAP)));
     }
-    // The API takes one of the two.
+    // The API accepts only one of the two.
     let temperature = defaults.temperature.filter(|_| !inv.metadata.contains_key("top_p"));
     body.extend(temperature.map(|temperature| (TEMPERATURE.to_owned(), json!(temperature))));
     let mut ignored = Vec::new();
@@ -89,15 +89,14 @@ pub(crate) fn request(
     Ok((Value::Object(body), ignored))
 }
 
-/// The schema that a hint asks for, in the shape in which callers ask for one (OpenAI's). JSON of any shape is nothing that
-/// this API can be held to.
+/// The schema in a hint of OpenAI's shape, as callers send it. This API cannot enforce JSON of any shape.
 fn schema<'a>(name: &str, value: &'a Value) -> Option<&'a Value> {
     (name == "response_format" && value["type"] == "json_schema")
         .then(|| value.pointer("/json_schema/schema"))
         .flatten()
 }
 
-/// Only what is used.
+/// Only the fields that are used.
 #[derive(Deserialize)]
 struct Answer {
     model: Option<String>,
@@ -121,7 +120,7 @@ struct Refusal {
 }
 
 impl Refusal {
-    /// A proxy may answer 200 around the error that its server gave.
+    /// A proxy may answer 200 around its server's error.
     fn meant(&self, asked: CallTarget<'_>) -> LlmError {
         let status = match self.kind.as_deref() {
             Some("invalid_request_error") => 400,
@@ -136,14 +135,14 @@ impl Refusal {
             Some("overloaded_error") => 529,
             Some(_) | None => {
                 return asked
-                    .unreadable("the answer is an error of no known type", "look at the server's log");
+                    .unreadable("the answer is an error of an unknown type", "check the server's log");
             }
         };
         asked.on_status(status, &BTreeMap::new())
     }
 }
 
-/// Reads the body of a 200.
+/// Parses the body of a 200 response.
 pub(crate) fn response(
     asked: CallTarget<'_>,
     body: &[u8],
@@ -167,7 +166,7 @@ pub(crate) fn response(
     }
     let mut extensions = BTreeMap::new();
     if let Some(reason) = answer.stop_reason {
-        // Both limits cut the answer short, and only one of them is known by name everywhere.
+        // Both limits cut off the answer, but only one has a widely known name.
         let reason = if reason == CONTEXT_FULL { "length" } else { &reason };
         extensions.insert(LlmResult::FINISH_REASON.to_owned(), Value::from(answer_body::reason(reason)));
     }
@@ -186,10 +185,10 @@ pub(crate) fn response(
     })
 }
 
-/// The answer filled what was left of the model's context.
+/// The finish reason of an answer that filled the model's context.
 const CONTEXT_FULL: &str = "model_context_window_exceeded";
 
-/// All tokens of the request: the API counts apart what it wrote into a cache and what it read from one.
+/// All input tokens: the API counts cache writes and cache reads separately.
 fn tokens_input(usage: &Value) -> Option<u64> {
     let cached = ["cache_creation_input_tokens", "cache_read_input_tokens"];
     let cached = cached.iter().filter_map(|field| usage[*field].as_u64()).fold(0, u64::saturating_add);
@@ -284,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_that_cannot_be_held_to_is_named_as_ignored() {
+    fn unsupported_response_format_is_reported_ignored() {
         for format in [json!({"type": "json_object"}), json!({"type": "json_schema"}), json!("json_schema")] {
             let (body, ignored) = body(&[(Role::User, "a")], &[("response_format", format)]);
             assert_eq!(ignored, ["response_format"]);
@@ -297,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn text_blocks_are_joined_in_order_and_nothing_else_is() {
+    fn only_text_blocks_are_joined() {
         let result = read(json!({
             "model": "m-20250101", "stop_reason": "end_turn",
             "content": [
@@ -333,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn no_words_are_told_apart_by_why_there_are_none() {
+    fn empty_answers_are_classified_by_reason() {
         for (reason, why) in [
             (json!("max_tokens"), "token limit"),
             (json!("refusal"), "refuses"),
@@ -347,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_inside_a_200_is_taken_for_what_it_is() {
+    fn error_inside_200_body_is_used() {
         for (kind, class) in [
             ("authentication_error", "provider_auth"),
             ("rate_limit_error", "provider_quota"),

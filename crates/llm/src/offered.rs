@@ -1,10 +1,11 @@
-//! What a provider's server offers: its models, how much they take in, and what they cost.
+//! Lists the models of a provider's server, with their context sizes and prices.
 //!
-//! One `GET`, and no question to a model. The lists of OpenAI, OpenRouter, Anthropic and local servers have the same
-//! outline (`data`, each with an `id`); what else they tell differs, and what is not told is not guessed.
+//! It takes one `GET` and no model call. The lists of OpenAI, OpenRouter, Anthropic and local servers
+//! have the same outline (`data`, each with an `id`). Other fields differ, and missing ones are not
+//! guessed.
 //!
-//! What always holds: nothing here is asked for unless somebody wants the list or wants to know whether anybody is there;
-//! at most [`Offered::MOST`] models are kept, and that there were more is said.
+//! Invariants: nothing here is requested unless the caller needs the list or the availability. At most
+//! [`Offered::MOST`] models are kept, and a longer list is reported as cut.
 
 use std::time::Duration;
 
@@ -19,66 +20,66 @@ use crate::http_fault::CallTarget;
 use crate::price::{Price, micro_dollars};
 use crate::registry::{Context, ProviderSettings, check_address, provider};
 
-/// What a server offers.
+/// The models of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offered {
     /// The models, in the server's order.
     pub models: Vec<OfferedModel>,
-    /// Whether these are all.
+    /// Whether the list is complete.
     pub extent: ListExtent,
 }
 
-/// Whether a list is whole.
+/// Whether a list is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListExtent {
-    /// There are no more.
+    /// It is.
     Whole,
-    /// The server has more than these.
+    /// The server has more models.
     Cut,
 }
 
-/// A model that a server offers.
+/// A model of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfferedModel {
-    /// What `model` has to be set to: one line of at most 200 characters.
+    /// The value for `model`: one line of at most 200 characters.
     pub id: String,
-    /// The most tokens of a request; absent where the server does not say.
+    /// The context size in tokens, if the server states it.
     pub context_tokens: Option<u64>,
-    /// What the server asks for it.
+    /// The price, if the server states it.
     pub price: Price,
 }
 
-/// Whether anybody answers at a provider's address.
+/// Whether a provider's server is available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Availability {
-    /// A server that can name its models.
+    /// It answers with a list of models.
     Available,
-    /// Nobody, or somebody who does not help.
+    /// It does not answer, or with something else.
     Unavailable(LlmError),
 }
 
-/// Where a server lists its models.
+/// The model list of a server.
 pub struct Catalogue {
     provider: &'static str,
     endpoint: Endpoint,
 }
 
 impl Offered {
-    /// The most models that are kept of a list.
+    /// The most models that are kept.
     pub const MOST: usize = 2_000;
 }
 
 impl Catalogue {
-    /// A list at this address.
+    /// Creates the list at this address.
     pub(crate) fn new(provider: &'static str, endpoint: Endpoint) -> Self {
         Self { provider, endpoint }
     }
 
-    /// Asks for the list.
+    /// Requests the list.
     ///
     /// # Errors
     ///
-    /// What the wire or the status means; [`LlmError::ProviderOutage`] when what comes is no list of models.
+    /// The error for the connection or the status; [`LlmError::ProviderOutage`] if the answer is not a list of models.
     pub async fn models(&self, timeout: Duration) -> Result<Offered, LlmError> {
         let asked = CallTarget { provider: self.provider, model: "list of models" };
         let body = self.endpoint.send(asked, self.endpoint.time(timeout), Payload::Nothing).await?;
@@ -90,11 +91,11 @@ impl Catalogue {
     }
 }
 
-/// Asks a provider's server what it offers, whatever model is set.
+/// Requests the models of a provider's server, whatever model is configured.
 ///
 /// # Errors
 ///
-/// [`LlmError::Unsupported`] for a provider that has no list; otherwise as for a call.
+/// [`LlmError::Unsupported`] for a provider without a list; otherwise as for a call.
 pub async fn offered(
     name: &str,
     settings: &ProviderSettings,
@@ -106,7 +107,7 @@ pub async fn offered(
     kind.catalogue(settings, context)?.models(timeout).await
 }
 
-/// Asks a provider's server whether it is there (seed 004, `is_available`), by asking for its models.
+/// Checks whether a provider's server is available (seed 004, `is_available`), by requesting its models.
 pub async fn availability(
     name: &str,
     settings: &ProviderSettings,
@@ -122,16 +123,16 @@ pub async fn availability(
 #[derive(Deserialize)]
 struct Listing {
     data: Vec<Entry>,
-    /// Anthropic's word for a further page.
+    /// Anthropic's field for further pages.
     #[serde(default)]
     has_more: Value,
 }
 
-/// Only what is used; each server adds its own.
+/// Only the fields that are used.
 #[derive(Deserialize)]
 struct Entry {
     id: String,
-    /// OpenRouter, vLLM and Anthropic, in this order.
+    /// The fields of OpenRouter, vLLM and Anthropic, in this order.
     #[serde(default)]
     context_length: Value,
     #[serde(default)]
@@ -163,7 +164,7 @@ impl Entry {
     }
 }
 
-/// A price as OpenRouter states it, in dollars for one token. It says -1 where the price depends on the request.
+/// A price in OpenRouter's form, in dollars per token. It is -1 if the price depends on the request.
 fn price(pricing: &Value) -> Price {
     let of = |name: &str| micro_dollars_per_million(pricing[name].as_str()?);
     match of("prompt").zip(of("completion")) {
@@ -174,7 +175,7 @@ fn price(pricing: &Value) -> Price {
 
 fn micro_dollars_per_million(dollars_per_token: &str) -> Option<u64> {
     let dollars: f64 = dollars_per_token.parse().ok()?;
-    // A dollar a token is a thousand times what the dearest model costs.
+    // A dollar per token is a thousand times the price of the most expensive model.
     micro_dollars(dollars * 1e6).filter(|_| dollars <= 1.0)
 }
 
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_cut_at_the_limit_and_says_so() {
+    fn model_list_is_cut_at_limit() {
         let entries = |count: usize| json!({"data": vec![json!({"id": "m"}); count]});
         let whole = listing(entries(Offered::MOST));
         assert_eq!((whole.models.len(), whole.extent), (Offered::MOST, ListExtent::Whole));
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_one_short_line_and_stay_what_they_are() {
+    fn model_ids_stay_whole_on_one_line() {
         let id = |id: &str| listing(json!({"data": [{"id": id}]})).models.remove(0).id;
         assert_eq!(id("/models/q.gguf"), "/models/q.gguf");
         assert_eq!(id("a\u{1b}[2J\nb\u{202e}"), "a[2Jb");

@@ -1,25 +1,25 @@
-//! Named choices of a model, and which phase makes which. Pure. Seed 002 has them for
-//! one client (*Gemini CLI specifics*); here every provider that asks a model has them.
+//! Named model profiles, and the profile of each phase: pure functions. Seed 002 has profiles for one
+//! client (*Gemini CLI specifics*); here every provider that calls a model supports them.
 //!
-//! A phase names a profile, a profile names a model. What does not exist is refused when the backend is made, before
-//! any phase starts.
+//! A phase names a profile, and a profile names a model. An unknown profile is refused when the backend
+//! is created, before any phase starts.
 
 use std::collections::BTreeMap;
 
 use crate::error::{Fault, LlmError};
 use crate::registry::ProviderSettings;
 
-/// The models of phases that have one of their own, by the phase's name.
+/// The models of phases with a profile, by phase name.
 ///
 /// # Errors
 ///
-/// [`LlmError::Misconfiguration`] when a phase names a profile that does not exist, with those that do, or one
-/// without a model.
+/// [`LlmError::Misconfiguration`] if a phase names a profile that does not exist, with the existing ones, or one without a model.
 pub(crate) fn phase_models(
     provider: &str,
     settings: &ProviderSettings,
 ) -> Result<BTreeMap<String, String>, LlmError> {
-    // A provider that has none at all is asked with its one model: the phases' profiles are those of another one.
+    // A provider without profiles uses its one model: the profiles of the phases belong to another
+    // provider.
     if settings.profiles.is_empty() {
         return Ok(BTreeMap::new());
     }

@@ -1,9 +1,10 @@
-//! A pool: what several budgets may spend together.
+//! A pool: a common limit for several budgets.
 //!
-//! Each of them keeps its own book and its own limits; a reservation stands in both, the pool's first. The pool lives as long as the
-//! process.
+//! Each budget has its own book and its own limits; a reservation is made in both, in the pool first. The
+//! pool lives as long as the process.
 //!
-//! What always holds: an attempt that the pool does not carry is not sent, and [`CallPool::has_refused`] tells that one was refused.
+//! Invariant: an attempt that exceeds the pool's limits is not sent, and [`CallPool::has_refused`]
+//! reports that.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +14,7 @@ use crate::budget::{
     Amount, BookError, BudgetLimits, CallBook, CallBudget, CallEnd, PlannedCall, Ticket, carried,
 };
 
-/// What several budgets may spend together.
+/// A common limit for several budgets.
 pub struct CallPool {
     limits: BudgetLimits,
     used: Mutex<Amount>,
@@ -21,7 +22,7 @@ pub struct CallPool {
 }
 
 impl CallPool {
-    /// A pool of which `used` is spent already.
+    /// Creates a pool of which `used` is already spent.
     #[must_use]
     pub fn new(limits: BudgetLimits, used: Amount) -> Arc<Self> {
         Arc::new(Self { limits, used: Mutex::new(used), refused: AtomicBool::new(false) })
@@ -33,13 +34,13 @@ impl CallPool {
         self.refused.load(Ordering::SeqCst)
     }
 
-    /// The book of one of the budgets, within this pool.
+    /// Wraps the book of one budget with this pool.
     #[must_use]
     pub fn share(self: &Arc<Self>, own: Arc<dyn CallBook>) -> Arc<dyn CallBook> {
         Arc::new(SharedBook { own, pool: Arc::clone(self), held: Mutex::default() })
     }
 
-    /// A budget with the pool's own limits and no others.
+    /// Creates a budget with only the pool's limits.
     #[must_use]
     pub fn budget(self: &Arc<Self>) -> Arc<CallBudget> {
         CallBudget::kept(self.limits, self.share(Arc::<OpenBook>::default()))
@@ -55,7 +56,7 @@ impl CallPool {
         Ok(())
     }
 
-    /// Replaces what was held by what was spent.
+    /// Replaces a reservation by the actual usage.
     fn replace(&self, held: Amount, spent: Amount) {
         let mut used = lock(&self.used);
         let replaced = |used: u64, held: u64, spent: u64| used.saturating_sub(held).saturating_add(spent);
@@ -65,7 +66,7 @@ impl CallPool {
     }
 }
 
-/// A book that sets no limit and outlives nothing.
+/// A book in memory without limits.
 #[derive(Default)]
 struct OpenBook(Mutex<Amount>);
 
@@ -85,7 +86,7 @@ impl CallBook for OpenBook {
     }
 }
 
-/// One budget's book within a pool.
+/// The book of one budget within a pool.
 struct SharedBook {
     own: Arc<dyn CallBook>,
     pool: Arc<CallPool>,
@@ -119,7 +120,7 @@ impl CallBook for SharedBook {
     }
 }
 
-/// A panic elsewhere leaves whole values behind.
+/// A panic in another thread leaves consistent values.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -144,7 +145,7 @@ mod tests {
         let ticket = first.reserve(&call(80), &limits).unwrap();
         assert!(matches!(second.reserve(&call(30), &limits), Err(BookError::Exhausted { limit: 100, .. })));
         assert!(pool.has_refused());
-        // What was not needed is free again; the call stays used.
+        // The surplus is released; the call itself counts.
         first.settle(ticket, &CallEnd { outcome: "ok", tokens: Some((5, 5)), micro_dollars: None }).unwrap();
         second.reserve(&call(30), &limits).unwrap();
         assert!(matches!(first.reserve(&call(1), &limits), Err(BookError::Exhausted { limit: 3, .. })));

@@ -1,23 +1,23 @@
-//! What tokens cost, from the configuration: a table whose every line has a date and a source.
+//! Token prices from the configuration, each with a date and a source.
 //!
-//! Nothing is guessed: a model that the table does not name has no price, and a limit in money then refuses it. A cost
-//! computed from a price is an estimate; what a provider itself reports comes first (D17).
+//! Nothing is guessed: a model that is not in the table has no price, and a cost limit then refuses it. A
+//! cost computed from a price is an estimate; a cost that the provider reports takes precedence (D17).
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a model's tokens cost.
+/// The price of a model's tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Price {
-    /// Nobody said.
+    /// Not configured.
     Unknown,
-    /// Millionths of a US dollar for a million tokens.
+    /// Millionths of a US dollar per million tokens.
     PerMillionTokens {
-        /// Of requests.
+        /// Input tokens.
         input: u64,
-        /// Of answers.
+        /// Output tokens.
         output: u64,
     },
 }
@@ -26,7 +26,7 @@ impl Price {
     /// Free of charge.
     pub const NOTHING: Self = Self::PerMillionTokens { input: 0, output: 0 };
 
-    /// The cost in millionths of a dollar, rounded up; nothing where the price is not known.
+    /// The cost in millionths of a dollar, rounded up; none if the price is unknown.
     #[must_use]
     pub fn of(self, input_tokens: u64, output_tokens: u64) -> Option<u64> {
         match self {
@@ -40,18 +40,18 @@ impl Price {
     }
 }
 
-/// Dollars as everything here counts them: millionths, rounded up, so that no sum above nothing becomes nothing. Given what a
-/// million tokens cost in dollars, it is a part of [`Price::PerMillionTokens`].
+/// Converts dollars to millionths, rounded up, so that no positive amount becomes zero. For a price in
+/// dollars per million tokens, the result is a value of [`Price::PerMillionTokens`].
 ///
-/// Nothing where it is no sum that anybody asks: negative, no number, or from a thousand million dollars on.
+/// None if it is not a plausible amount: negative, not a number, or at least a thousand million dollars.
 #[must_use]
 pub fn micro_dollars(dollars: f64) -> Option<u64> {
-    // What a decimal fraction gains by becoming binary must not round it up by one.
+    // The error of a binary fraction must not round the value up by one.
     let millionths = (dollars * 1e6 * (1.0 - 4.0 * f64::EPSILON)).ceil();
     (dollars >= 0.0 && millionths < 1e15).then_some(millionths as u64)
 }
 
-/// A price with where it comes from.
+/// A price with its source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListedPrice {
     /// The price.
@@ -62,25 +62,25 @@ pub struct ListedPrice {
     pub source: String,
 }
 
-/// The prices of models, by `provider/model`. A name that ends in `*` stands for every one that begins so; the longest
-/// that fits counts.
+/// The prices of models, by `provider/model`. A name that ends in `*` matches every name with this
+/// prefix; the longest match applies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PriceTable(BTreeMap<String, ListedPrice>);
 
 impl PriceTable {
-    /// A table of these lines.
+    /// Creates a table with these lines.
     #[must_use]
     pub fn new(lines: BTreeMap<String, ListedPrice>) -> Self {
         Self(lines)
     }
 
-    /// What the tokens of a model cost.
+    /// The price of a model.
     #[must_use]
     pub fn of(&self, provider: &str, model: &str) -> Price {
         self.line(provider, model).map_or(Price::Unknown, |line| line.price)
     }
 
-    /// The line that tells the price of a model.
+    /// The table line for a model.
     #[must_use]
     pub fn line(&self, provider: &str, model: &str) -> Option<&ListedPrice> {
         let name = format!("{provider}/{model}");
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exact_name_comes_first_then_the_longest_beginning_then_nothing() {
+    fn price_lookup_prefers_exact_then_longest_prefix() {
         let table = PriceTable::new(BTreeMap::from([
             ("openai/gpt-4.1".to_owned(), line(1)),
             ("openai/gpt-4*".to_owned(), line(2)),
@@ -147,7 +147,7 @@ mod tests {
         use super::*;
 
         proptest! {
-            /// Every sum of whole millionths survives being written as dollars.
+            /// Every amount of whole millionths survives being written as dollars.
             #[test]
             fn a_written_sum_is_read_as_it_was_meant(micro in 0u64..1_000_000_000_000) {
                 let written = format!("{}.{:06}", micro / 1_000_000, micro % 1_000_000);

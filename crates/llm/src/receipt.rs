@@ -1,7 +1,7 @@
-//! What a receipt says of model calls (seed 002, *Receipt Extensions*).
+//! The receipt of model calls (seed 002, *Receipt Extensions*).
 //!
-//! A field that is not known is left out; a reader takes a missing field as unknown and passes over fields that it does not
-//! know. Nothing here can hold a request, an answer or a key.
+//! Unknown fields are omitted. A reader treats a missing field as unknown and ignores fields that it does
+//! not know. No field can contain a request, an answer or a key.
 
 use std::time::Duration;
 
@@ -17,61 +17,61 @@ use crate::strategy::ExecutionStrategy;
 /// The `llm` block of a phase.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LlmReceipt {
-    /// The provider that was asked.
+    /// The provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The model that answered, as the provider names it; for a call that failed, the one that was asked for.
+    /// The model that answered, as the provider reports it; for a failed call, the requested one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_used: Option<String>,
-    /// Tokens of the request.
+    /// Input tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_input: Option<u64>,
-    /// Tokens of the answer.
+    /// Output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_output: Option<u64>,
-    /// Whether the call ran out of time.
+    /// Whether the call timed out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timed_out: Option<bool>,
-    /// Seconds the call was allowed.
+    /// The time limit in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
     /// Whether the budget refused it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_exhausted: Option<bool>,
-    /// What it cost.
+    /// The cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// The class of the error, where the call failed.
+    /// The error class of a failed call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// What a call cost, and who says so.
+/// The cost of a call, and its basis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
     /// Millionths of a US dollar.
     pub micro_dollars: u64,
-    /// Who says so.
+    /// The basis.
     pub basis: CostBasis,
-    /// The day of the price that an estimate is made from.
+    /// The date of the price that an estimate uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_date: Option<String>,
 }
 
-/// Who says what a call cost.
+/// The basis of a cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CostBasis {
-    /// The provider.
+    /// The provider reported it.
     Reported,
-    /// A configured price and the tokens: an estimate.
+    /// Estimated from a configured price and the tokens.
     Estimated,
 }
 
-/// Something a receipt warns of.
+/// A warning in a receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiptWarning {
-    /// What kind of warning: `llm_fallback` or `llm_budget_exhausted`, for one.
+    /// The kind of warning, such as `llm_fallback` or `llm_budget_exhausted`.
     #[serde(rename = "type")]
     pub kind: String,
     /// The warning.
@@ -81,12 +81,12 @@ pub struct ReceiptWarning {
 /// How the work was done; in every receipt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PipelineReceipt {
-    /// Who may act on what a model says.
+    /// Who may act on a model's answer.
     pub execution_strategy: ExecutionStrategy,
 }
 
 impl LlmReceipt {
-    /// Of a call that was answered.
+    /// Creates the receipt of an answered call.
     #[must_use]
     pub fn of_answer(result: &LlmResult, allowed: Duration, price: Option<&ListedPrice>) -> Self {
         Self {
@@ -102,7 +102,7 @@ impl LlmReceipt {
         }
     }
 
-    /// Of a call to this provider and model that failed.
+    /// Creates the receipt of a failed call to this provider and model.
     #[must_use]
     pub fn of_failure(provider: &str, model: &str, error: &LlmError, allowed: Duration) -> Self {
         Self {
@@ -118,18 +118,18 @@ impl LlmReceipt {
 }
 
 impl ReceiptWarning {
-    /// That a fallback is used.
+    /// The warning that a fallback is used.
     #[must_use]
     pub fn fallback(fell_back: &FellBack) -> Self {
         Self { kind: "llm_fallback".to_owned(), message: fell_back.warning() }
     }
 
-    /// That a budget allowed no further call, where that ended these calls.
+    /// The warning that the budget ended these calls, if it did.
     #[must_use]
     pub fn exhausted_budget(calls: &LlmReceipt) -> Option<Self> {
         (calls.budget_exhausted == Some(true)).then(|| Self {
             kind: "llm_budget_exhausted".to_owned(),
-            message: "a budget allowed no further call; `[llm.budget]` holds the limits".to_owned(),
+            message: "the budget is exhausted; `[llm.budget]` sets the limits".to_owned(),
         })
     }
 }

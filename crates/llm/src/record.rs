@@ -1,11 +1,11 @@
-//! Recording calls while they are made.
+//! Records calls while they are made.
 //!
-//! `Recorded` takes secrets out of an answer, writes the call to its cassette durably, and only then hands
-//! the answer on. So what a caller works with is what a replay will return, byte for byte, and a secret that a
-//! model made up or quoted reaches no file.
+//! `Recorded` removes secrets from an answer, writes the call durably to its cassette, and only then
+//! returns the answer. So the caller gets exactly what a replay will return, and a secret in an answer
+//! reaches no file.
 //!
-//! A run that was killed after a call was recorded and before its answer was used does not pay for it again:
-//! the writer can be opened to hand such answers out once more ([`Reuse`]).
+//! If a process was killed after a call was recorded and before its answer was used, the call is not paid
+//! for again: the writer can return such answers once more ([`Reuse`]).
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -28,26 +28,26 @@ use crate::retry::{Attempted, Retried};
 /// The largest recording that is read.
 pub const MAX_CASSETTE: ByteLimit = ByteLimit(512 * 1024 * 1024);
 
-/// Whether calls are written down.
+/// Whether calls are recorded.
 #[derive(Clone)]
 pub enum Recording {
     /// They are not.
     Off,
-    /// They are, here.
+    /// They are recorded here.
     To(Arc<CassetteWriter>),
 }
 
-/// Which answers already in a recording may be handed out again instead of asking the model again.
+/// Which recorded answers may be returned instead of calling the model again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reuse {
     /// None: every call is made.
     Nothing,
-    /// The answers after the first so many: the caller knows it used those, and not these. Calls that failed are not
-    /// counted, for nothing was there to be used; an answer that could not be taken is.
+    /// The answers after this many: the caller used those, and not these. Failed calls do not count,
+    /// because they had no answer; unusable answers do.
     After(u64),
 }
 
-/// Appends calls to a cassette file. Shared by whatever records into the same file.
+/// Appends calls to a cassette file. Everything that records into the same file shares it.
 pub struct CassetteWriter {
     path: PathBuf,
     state: Mutex<WriterState>,
@@ -56,13 +56,13 @@ pub struct CassetteWriter {
 struct WriterState {
     calls: u64,
     name: Name,
-    /// Outcomes in which the model spoke, each with the digest of its line.
+    /// Unused outcomes with an answer, each with the digest of its line.
     reusable: HashMap<Digest, VecDeque<(CallOutcome, Digest)>>,
-    /// The digest of the line from which each request was answered last.
+    /// The digest of the line that last answered each request.
     lines: HashMap<Digest, Digest>,
 }
 
-/// Whether the file's name is known to be on the disk.
+/// Whether the file's name is known to be on disk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Name {
     Flushed,
@@ -70,12 +70,12 @@ enum Name {
 }
 
 impl CassetteWriter {
-    /// Opens a cassette for appending, or begins one. An unfinished last line is taken away first; the header of a
-    /// cassette that exists stays as it is, for each answer names its own provider and model anyway.
+    /// Opens a cassette for appending, or creates one. An unfinished last line is removed first. The header of an existing cassette is
+    /// kept, because each answer names its own provider and model anyway.
     ///
     /// # Errors
     ///
-    /// Fails when the file cannot be read or written, or holds something else.
+    /// Fails if the file cannot be read or written, or is not a cassette.
     pub fn open(path: &Path, header: &CassetteHeader, reuse: Reuse) -> Result<Self, CassetteError> {
         let bytes = match fs::read_regular_up_to(path, MAX_CASSETTE) {
             Ok(bytes) => bytes,
@@ -84,7 +84,7 @@ impl CassetteWriter {
         };
         let whole = whole_lines(&bytes);
         let (calls, lines) = if whole.is_empty() {
-            // It is flushed with the first call: without one nobody needs it.
+            // The first call flushes it; without a call it is not needed.
             fs::write_unflushed(path, &to_line(header)?, 0o644)?;
             (Vec::new(), Vec::new())
         } else {
@@ -101,19 +101,19 @@ impl CassetteWriter {
         Ok(Self { path: path.to_owned(), state: Mutex::new(state) })
     }
 
-    /// How many calls the cassette holds.
+    /// The number of calls in the cassette.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.lock().calls
     }
 
-    /// Whether an answer to this request lies here that was not handed out yet, so that nobody will be asked for it.
+    /// Whether an unused answer to this request is available, so that no call will be sent.
     #[must_use]
     pub fn holds_answer(&self, key: &Digest) -> bool {
         self.lock().reusable.get(key).is_some_and(|answers| !answers.is_empty())
     }
 
-    /// The digest of the line, without its line break, from which a request was answered last.
+    /// The digest of the line (without its line break) that last answered a request.
     #[must_use]
     pub fn line_of(&self, key: &Digest) -> Option<Digest> {
         self.lock().lines.get(key).copied()
@@ -129,7 +129,7 @@ impl CassetteWriter {
     fn append(&self, entry: &Entry) -> Result<(), CassetteError> {
         let line = entry.to_line()?;
         let digest = Digest::of(line.trim_ascii_end());
-        // Held while writing: lines of parallel calls come one after the other, each of them whole.
+        // Held while writing, so that the lines of parallel calls are complete and separate.
         let mut state = self.lock();
         fs::append_durable(&self.path, &line)?;
         if state.name == Name::Unflushed {
@@ -146,8 +146,8 @@ impl CassetteWriter {
     }
 }
 
-/// A [`RecordedCall`] that is about to be written. Its request, which can be hundreds of kilobytes, is already in the
-/// canonical form that its key was made from: finding that form costs as much as all else in a line together.
+/// A [`RecordedCall`] to be written. Its request, up to hundreds of kilobytes, is already in the
+/// canonical form for its key: computing that form again would cost as much as the rest of the line.
 struct Entry {
     key: Digest,
     spec_id: String,
@@ -159,7 +159,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// The line: the canonical form of the call, which is its members in the order of their names.
+    /// The line: the canonical form of the call, with its members in name order.
     fn to_line(&self) -> Result<Vec<u8>, CanonicalError> {
         let mut line = Vec::with_capacity(self.request.len() + 4096);
         let mut member = |lead: &str, value: &[u8]| {
@@ -193,7 +193,7 @@ fn reusable(
     answers
 }
 
-/// How many of these attempts were sent.
+/// The number of these attempts that were sent.
 fn sent_of(attempts: &[Attempt]) -> u64 {
     let was_sent = |attempt: &&Attempt| match attempt {
         Attempt::Answered => true,
@@ -202,7 +202,7 @@ fn sent_of(attempts: &[Attempt]) -> u64 {
     attempts.iter().filter(was_sent).count() as u64
 }
 
-/// Writes each call down before its answer is used.
+/// Records each call before its answer is used.
 pub(crate) struct Recorded<B> {
     inner: B,
     scanner: &'static Scanner,
@@ -210,14 +210,15 @@ pub(crate) struct Recorded<B> {
 }
 
 impl<B> Recorded<B> {
-    /// Records the calls of `inner`; secrets that `scanner` finds in answers are taken out, recorded or not.
+    /// Records the calls of `inner`. Secrets that `scanner` finds in answers are removed, even if calls
+    /// are not recorded.
     pub(crate) fn new(inner: B, scanner: &'static Scanner, recording: Recording) -> Self {
         Self { inner, scanner, recording }
     }
 }
 
 impl<B> Recorded<B> {
-    /// Where calls are written down, if they are.
+    /// The writer, if calls are recorded.
     pub(crate) fn writer(&self) -> Option<&CassetteWriter> {
         match &self.recording {
             Recording::To(writer) => Some(writer),
@@ -227,11 +228,11 @@ impl<B> Recorded<B> {
 }
 
 impl<B: LlmBackend> Recorded<Retried<B>> {
-    /// Makes a call and writes it down. How many attempts were sent is added to `sent`.
+    /// Makes a call and records it. Adds the number of attempts sent to `sent`.
     ///
     /// # Errors
     ///
-    /// [`CallError::Llm`] when the backend has no answer, [`CallError::Record`] when the call cannot be written down.
+    /// [`CallError::Llm`] if the backend has no answer, [`CallError::Record`] if the call cannot be recorded.
     pub(crate) async fn call(&self, inv: LlmInvocation, sent: &mut u64) -> Result<LlmResult, CallError> {
         let Recording::To(writer) = &self.recording else {
             let Attempted { outcome, attempts } = self.inner.attempt(inv).await;
@@ -241,7 +242,7 @@ impl<B: LlmBackend> Recorded<Retried<B>> {
         let request = to_canonical_json(&RecordedRequest::of(&inv)).map_err(CassetteError::from)?;
         let key = Digest::of(&request);
         if let Some(outcome) = writer.take_reusable(&key) {
-            // It was cleaned before it was written; what found fewer secrets then, or did not write it, may be another program.
+            // It was redacted before it was written, but maybe by an older program with fewer rules.
             return Ok(self.cleaned(outcome.into_result()).0?);
         }
         let (spec_id, phase_id) = (inv.spec_id.clone(), inv.phase_id.clone());
@@ -255,13 +256,13 @@ impl<B: LlmBackend> Recorded<Retried<B>> {
         };
         let entry = Entry { key, spec_id, phase_id, request, attempts, outcome: recorded, redactions };
         let writer = Arc::clone(writer);
-        // Flushing to the disk blocks; the runtime's threads are for calls that wait on the network.
+        // Flushing to disk blocks; the runtime's threads are for network calls.
         let written = tokio::task::spawn_blocking(move || writer.append(&entry)).await;
         written.unwrap_or(Err(CassetteError::Interrupted))?;
         Ok(outcome?)
     }
 
-    /// The outcome without secrets, and how many there were.
+    /// The outcome without secrets, and their number.
     fn cleaned(&self, outcome: Result<LlmResult, LlmError>) -> (Result<LlmResult, LlmError>, u64) {
         let mut redactions = 0;
         let outcome = match outcome {

@@ -1,8 +1,8 @@
-//! Which providers there are, and how one is made ready from settings.
+//! The list of providers, and their construction from settings.
 //!
-//! A provider is one file under `providers/` and one line in [`registry`]. Making one ready sends nothing: it
-//! finds what must be there (a program, a key, a recording, an address that is one) and says what is missing, so
-//! that a wrong configuration fails before any run starts and a fallback can be tried.
+//! A provider is one file under `providers/` and one line in [`registry`]. Construction sends nothing. It
+//! checks the requirements (a program, a key, a recording, a valid address) and reports missing ones. So
+//! an invalid configuration fails before any run starts, and a fallback can be tried.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,42 +35,42 @@ use crate::providers::{
 use crate::record::MAX_CASSETTE;
 use crate::template::phase_templates;
 
-/// A kind of backend: what it is called, what it can do, and how it is made ready.
+/// A kind of provider: its name, its capabilities and its construction.
 pub trait ProviderKind: Sync {
-    /// The name that configuration uses.
+    /// The name in the configuration.
     fn name(&self) -> &'static str;
 
-    /// What it is, in one line for a user who chooses.
+    /// A one-line description for users.
     fn summary(&self) -> &'static str;
 
     /// How it reaches its models, and what it needs for that.
     fn class(&self) -> ProviderClass;
 
-    /// What its backends are good at, unless a backend knows better.
+    /// The default capabilities of its backends.
     fn capabilities(&self) -> Capabilities;
 
-    /// Why the edit format and the structured output of [`ProviderKind::capabilities`] are the default, in a sentence or two:
-    /// what was measured, or that nothing was.
+    /// The evidence for the edit format and the structured output in [`ProviderKind::capabilities`], in
+    /// one or two sentences: measurements, or that there are none.
     fn evidence(&self) -> &'static str;
 
-    /// Makes a backend ready, without sending anything.
+    /// Creates a backend. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`LlmError::Misconfiguration`] with what is missing and where it was looked for.
+    /// [`LlmError::Misconfiguration`] with what is missing and where it was searched.
     fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError>;
 
-    /// Where its server lists the models that it offers, without sending anything. A model need not be set for that.
+    /// Creates the model list of its server. Sends nothing, and needs no configured model.
     ///
     /// # Errors
     ///
-    /// [`LlmError::Unsupported`] where there is no such list; [`LlmError::Misconfiguration`] with what is missing.
+    /// [`LlmError::Unsupported`] if it has no such list; [`LlmError::Misconfiguration`] with what is missing.
     fn catalogue(&self, _settings: &ProviderSettings, _context: &Context) -> Result<Catalogue, LlmError> {
         Err(LlmError::Unsupported(Fault::new(
             self.name(),
             "",
-            "it has no list of the models it offers",
-            "look into its documentation for their names",
+            "this provider does not list its models",
+            "see its documentation for model names",
         )))
     }
 }
@@ -78,113 +78,113 @@ pub trait ProviderKind: Sync {
 /// How a provider reaches its models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProviderClass {
-    /// By a client program of its own (`binary`), which may hold a login of the user.
+    /// Through its own client program (`binary`), which may have the user's login.
     Program {
         /// The command that installs it.
         install: &'static str,
     },
-    /// By HTTP, at `base_url`.
+    /// Over HTTP, at `base_url`.
     Http {
-        /// Whether it wants a key.
+        /// Whether it needs a key.
         key: KeyUse,
     },
-    /// Not at all: it plays a recording.
+    /// Not at all: it replays a recording.
     Recording,
 }
 
-/// Whether a provider wants a key.
+/// Whether a provider needs a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyUse {
-    /// Nothing goes without one.
+    /// It is required.
     Required,
-    /// Where `api_key_env` names a variable, its key is sent.
+    /// It is sent if `api_key_env` names a variable.
     Optional,
 }
 
-/// Every provider.
+/// All providers.
 #[must_use]
 pub fn registry() -> &'static [&'static dyn ProviderKind] {
     &[&Anthropic, &ClaudeCli, &CodexCli, &Gateway, &GeminiCli, &OpenAi, &OpenRouter, &Replay]
 }
 
-/// What a configuration says about one provider (`[llm.<provider>]`). There are no defaults behind it: whoever makes a
-/// provider ready says what it needs, and what is missing is refused by name.
+/// The configuration of one provider (`[llm.<provider>]`). There are no built-in defaults: a missing
+/// required setting is an error that names it.
 #[derive(Clone, Default)]
 pub struct ProviderSettings {
-    /// Where the provider is: `gateway` needs it, a client program uses its own where it is absent.
+    /// The address: required for `gateway`; a client program uses its own if absent.
     pub base_url: Option<String>,
     /// Who set `base_url`.
     pub address: AddressOrigin,
-    /// The name of the variable that holds the key. Not used with the user's own login.
+    /// The variable with the key. Not used with the user's own login.
     pub api_key_env: Option<String>,
     /// The model.
     pub model: Option<String>,
-    /// The most tokens an answer may take.
+    /// The most tokens of an answer.
     pub max_tokens: Option<u64>,
-    /// How freely the model chooses its words; absent: as the server does.
+    /// The sampling temperature; if absent, the server's default.
     pub temperature: Option<f64>,
-    /// Named choices of a model, for phases that ask for one: `[llm.<provider>.profiles.<name>]`.
+    /// Named model profiles for phases: `[llm.<provider>.profiles.<name>]`.
     pub profiles: BTreeMap<String, ModelProfile>,
-    /// Which profile a phase uses, by the phase's name: `[phases.<name>] llm_profile`.
+    /// The profile of each phase, by phase name: `[phases.<name>] llm_profile`.
     pub phase_profiles: BTreeMap<String, String>,
-    /// Which prompt template a phase uses, by the phase's name: `[phases.<name>] prompt_template`.
+    /// The prompt template of each phase, by phase name: `[phases.<name>] prompt_template`.
     pub phase_templates: BTreeMap<String, String>,
-    /// The address that `openrouter` is told the requests come from.
+    /// The referring address that `openrouter` gets.
     pub referer: Option<String>,
-    /// The name that `openrouter` is told the requests come from.
+    /// The program title that `openrouter` gets.
     pub title: Option<String>,
     /// The client program, by path or by name.
     pub binary: Option<PathBuf>,
-    /// Whose login a client program uses.
+    /// The login that a client program uses.
     pub login: Login,
-    /// What `replay` plays.
+    /// The recording that `replay` uses.
     pub cassette: Option<CassetteSource>,
-    /// The run's own recording so far: `replay` takes those calls as played already.
+    /// The run's own recording so far: `replay` treats those calls as already replayed.
     pub already_played: Option<PathBuf>,
 }
 
-/// Who says where a provider is.
+/// Who set the address of a provider.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AddressOrigin {
-    /// The user, or nobody.
+    /// The user, or it is the default.
     #[default]
     User,
-    /// A file of the project, which may come from somebody else: no key and no login of the user is sent there.
+    /// A file of the project, which may be untrusted: no key and no login of the user is sent there.
     Project,
 }
 
-/// A named choice of a model.
+/// A named model profile.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelProfile {
     /// The model.
     pub model: Option<String>,
 }
 
-/// Whose login and settings a client program uses.
+/// The login and settings that a client program uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Login {
-    /// Nobody's: it gets an empty home directory, and its key from the environment.
+    /// None: it gets an empty home directory, and its key from the environment.
     #[default]
     Isolated,
-    /// The user's own: it sees the home directory and with it the user's login, settings and extensions.
+    /// The user's own: it sees the home directory with the user's login, settings and extensions.
     User,
 }
 
-/// Where a recording is.
+/// The source of a recording.
 #[derive(Clone)]
 pub enum CassetteSource {
     /// In this file.
     File(PathBuf),
-    /// Here.
+    /// These bytes.
     Bytes(Arc<[u8]>),
 }
 
 impl CassetteSource {
-    /// The recording's bytes, so that whoever needs them more than once reads them once.
+    /// Reads the recording, for callers that need its bytes more than once.
     ///
     /// # Errors
     ///
-    /// [`LlmError::Misconfiguration`] when the file cannot be read, or is larger than any recording.
+    /// [`LlmError::Misconfiguration`] if the file cannot be read, or is too large for a recording.
     pub fn bytes(&self) -> Result<Arc<[u8]>, LlmError> {
         match self {
             Self::Bytes(bytes) => Ok(Arc::clone(bytes)),
@@ -201,20 +201,20 @@ impl From<PathBuf> for CassetteSource {
     }
 }
 
-/// The outside world, as providers need it.
+/// The environment that providers need.
 #[derive(Clone)]
 pub struct Context {
-    /// The environment of the command.
+    /// The environment variables.
     pub env: Environment,
-    /// The connections of the process.
+    /// The HTTP connections of the process.
     pub http: Arc<HttpClient>,
-    /// What starts client programs.
+    /// The sandbox for client programs.
     pub sandbox: Arc<Sandbox>,
-    /// Where client programs get their private directories; made where it is not there.
+    /// The parent of client programs' private directories; created if missing.
     pub temporary: PathBuf,
-    /// The most time any call of a client program gets.
+    /// The time cap of a client program's call.
     pub cli_cap: Duration,
-    /// The most time any HTTP request gets.
+    /// The time cap of an HTTP request.
     pub http_cap: Duration,
 }
 
@@ -225,12 +225,12 @@ impl Context {
     /// The cap of seed 002 for HTTP requests.
     pub const HTTP_CAP: Duration = Duration::from_secs(300);
 
-    /// A world of HTTP alone, for whoever embeds a provider in a program: these variables and no others. There is no `PATH`
-    /// among them unless it is given, so a client program is not found by its name.
+    /// Creates a context for HTTP only, to embed a provider in a program: with these variables and no others. `PATH` is not included
+    /// unless given, so client programs are not found by name.
     ///
     /// # Errors
     ///
-    /// [`LlmError::Misconfiguration`] where the HTTP client cannot be made ready.
+    /// [`LlmError::Misconfiguration`] if the HTTP client cannot be created.
     pub fn http_only(keys: impl IntoIterator<Item = (String, Secret)>) -> Result<Self, LlmError> {
         let pairs = keys.into_iter().map(|(name, key)| (name, key.expose().to_owned()));
         let env = Environment::from_pairs(pairs, "/");
@@ -239,7 +239,7 @@ impl Context {
                 "llm",
                 "",
                 error.to_string(),
-                "look at the system's TLS certificates",
+                "check the system's TLS certificates",
             ))
         })?;
         Ok(Self {
@@ -253,14 +253,14 @@ impl Context {
     }
 }
 
-/// What is said wherever a model is to be asked and no provider is named.
+/// The error if a model is needed but no provider is named.
 pub const UNSPECIFIED: &str = "LLM provider must be specified";
 
-/// The provider of this name.
+/// Returns the provider of this name.
 ///
 /// # Errors
 ///
-/// [`LlmError::Misconfiguration`] when no name is given, [`LlmError::Unsupported`] when there is none such.
+/// [`LlmError::Misconfiguration`] if the name is empty, [`LlmError::Unsupported`] if it is unknown.
 pub fn provider(name: &str) -> Result<&'static dyn ProviderKind, LlmError> {
     let known = || registry().iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
     if name.is_empty() {
@@ -276,16 +276,11 @@ pub fn provider(name: &str) -> Result<&'static dyn ProviderKind, LlmError> {
     }
     registry().iter().find(|kind| kind.name() == name).copied().ok_or_else(|| {
         let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
-        LlmError::Unsupported(Fault::new(
-            shown,
-            "",
-            "there is no such provider",
-            format!("choose one of {}", known()),
-        ))
+        LlmError::Unsupported(Fault::new(shown, "", "unknown provider", format!("choose one of {}", known())))
     })
 }
 
-/// Makes the backend of a provider ready, without sending anything.
+/// Creates the backend of a provider. Sends nothing.
 ///
 /// # Errors
 ///
@@ -295,7 +290,7 @@ pub fn construct(name: &str, settings: &ProviderSettings, context: &Context) -> 
     check_address(kind, settings)?;
     let backend = kind.construct(settings, context)?;
     match kind.class() {
-        // A recording is asked as it was.
+        // A recording is replayed without templates.
         ProviderClass::Recording => Ok(backend),
         ProviderClass::Program { .. } | ProviderClass::Http { .. } => {
             let templates = phase_templates(name, settings)?;
@@ -304,7 +299,7 @@ pub fn construct(name: &str, settings: &ProviderSettings, context: &Context) -> 
     }
 }
 
-/// Refuses to send what only the user's own addresses may get to one that a project's file names.
+/// Refuses to send the user's credentials to an address that a project's file sets.
 pub(crate) fn check_address(kind: &dyn ProviderKind, settings: &ProviderSettings) -> Result<(), LlmError> {
     let sends = match kind.class() {
         ProviderClass::Program { .. } => "the login or key of its program",
@@ -320,15 +315,16 @@ pub(crate) fn check_address(kind: &dyn ProviderKind, settings: &ProviderSettings
         provider,
         "",
         format!(
-            "its address is set by the project's file, which may come from somebody else: {sends} is not sent there"
+            "its address is set by the project's file, which may be untrusted: {sends} is not sent there"
         ),
         format!(
-            "take [llm.{provider}] base_url out of the project's file, or set it yourself: in your own configuration, or by a variable"
+            "remove [llm.{provider}] base_url from the project's file, or set it in your own configuration or \
+            environment"
         ),
     )))
 }
 
-/// A setting without which a provider cannot be made ready.
+/// Returns a required setting, or the error that it is missing.
 pub(crate) fn required<T>(provider: &str, key: &str, value: Option<T>) -> Result<T, LlmError> {
     value.ok_or_else(|| {
         LlmError::Misconfiguration(Fault::new(
@@ -340,7 +336,7 @@ pub(crate) fn required<T>(provider: &str, key: &str, value: Option<T>) -> Result
     })
 }
 
-/// An address from the settings, where it is one.
+/// Checks an address from the settings.
 pub(crate) fn checked_url(provider: &str, url: &str) -> Result<String, LlmError> {
     check_url(url).map(|()| url.to_owned()).map_err(|error| {
         let next = format!("correct [llm.{provider}] base_url");
@@ -348,10 +344,10 @@ pub(crate) fn checked_url(provider: &str, url: &str) -> Result<String, LlmError>
     })
 }
 
-/// The key in the variable that the settings name.
+/// Reads the key from the variable that the settings name.
 pub(crate) fn named_key(provider: &str, variable: &str, env: &Environment) -> Result<Secret, LlmError> {
     let key = env.get(variable).filter(|key| !key.trim().is_empty());
-    // Somebody may have put the key itself where its variable's name belongs.
+    // A user may have put the key itself in place of its variable's name.
     let variable = Scanner::builtin().redact(variable).text;
     let bad = |what: &str| {
         LlmError::Misconfiguration(Fault::new(
@@ -363,14 +359,14 @@ pub(crate) fn named_key(provider: &str, variable: &str, env: &Environment) -> Re
     };
     match key {
         Some(key) if key.trim().contains(char::is_control) => {
-            Err(bad("holds a line break or another character that no key has"))
+            Err(bad("contains a line break or another character that no key contains"))
         }
         Some(key) => Ok(Secret::new(key.to_owned())),
-        None => Err(bad("is not set, empty, or no text")),
+        None => Err(bad("is not set, empty, or not UTF-8")),
     }
 }
 
-/// The key of a provider that answers nobody without one.
+/// The key of a provider that requires one.
 pub(crate) fn required_key(
     provider: &str,
     settings: &ProviderSettings,

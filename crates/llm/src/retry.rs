@@ -1,11 +1,12 @@
-//! Trying again, where that can help and there is time left.
+//! Retries failed calls if that can help and time is left.
 //!
-//! The policy is the caller's (DESIGN, *Retry*): phases retry what is transient at most twice, after one second
-//! and two; the council three times, and it also waits where a provider limits the rate. All attempts and the pauses
-//! between them share the call's own time. The attempts are handed on with the outcome, so that the record shows every one.
+//! The caller chooses the policy (DESIGN, *Retry*): phases retry transient errors at most twice, after
+//! one second and two. The council retries three times, and also waits for rate limits. All attempts and
+//! pauses share the call's time limit. The attempts are returned with the outcome, so that the record
+//! shows each of them.
 //!
-//! Calls of one purpose that share a budget can share a [`RetryAllowance`] as well, so that the retries of one call do not use up
-//! what the others need for their first attempt.
+//! Calls that share a budget can also share a [`RetryAllowance`], so that the retries of one call do not
+//! use up the first attempts of others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,33 +22,33 @@ use crate::cassette::Attempt;
 use crate::error::LlmError;
 use crate::invocation::{LlmInvocation, LlmResult};
 
-/// How often to try again, and when.
+/// How often and when to retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// At most this many more attempts after the first.
+    /// The most attempts after the first.
     pub max_retries: u32,
-    /// The pause before the first retry; each later one is twice as long.
+    /// The pause before the first retry; it doubles for each later one.
     pub first_pause: Duration,
-    /// What happens where the provider limits the rate (429).
+    /// How to handle a rate limit (429).
     pub on_rate_limit: OnRateLimit,
 }
 
-/// What happens where a provider limits the rate (429).
+/// How to handle a rate limit (429).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnRateLimit {
-    /// It is reported at once.
+    /// Report it at once.
     Report,
-    /// It is tried again after as long as the provider asks (`Retry-After`), or after the usual pause where it does not say.
-    /// Where that is longer than what is left of the call's time, it is reported at once.
+    /// Retry after the time that the provider asks for (`Retry-After`), or else after the usual pause. If
+    /// that exceeds the call's remaining time, report it at once.
     Wait,
 }
 
 impl RetryPolicy {
-    /// For phases and roles: twice, after 1 s and 2 s; 429 is reported.
+    /// For phases and roles: two retries, after 1 s and 2 s; 429 is reported.
     pub const PHASES: Self =
         Self { max_retries: 2, first_pause: Duration::from_secs(1), on_rate_limit: OnRateLimit::Report };
 
-    /// For the council, whose seats ask all at once and so meet limits of the rate: three times, after 1 s, 2 s and 4 s;
+    /// For the council, whose concurrent seats hit rate limits: three retries, after 1 s, 2 s and 4 s;
     /// after a 429 as long as the provider asks.
     pub const COUNCIL: Self =
         Self { max_retries: 3, first_pause: Duration::from_secs(1), on_rate_limit: OnRateLimit::Wait };
@@ -61,15 +62,15 @@ impl RetryPolicy {
         ExponentialBuilder::new().with_min_delay(self.first_pause).with_max_times(retries).build()
     }
 
-    /// How long to wait after this error, given the usual pause; nothing where another attempt makes no sense.
+    /// The pause after this error, given the usual one; none if a retry makes no sense.
     fn pause_after(&self, error: &LlmError, usual: Duration) -> Option<Duration> {
         if error.is_transient() {
             return Some(usual);
         }
         match (self.on_rate_limit, error) {
-            // A quota that is used up (402) does not come back by waiting.
+            // An exhausted quota (402) does not come back by waiting.
             (OnRateLimit::Wait, LlmError::ProviderQuota(fault)) if fault.status == Some(429) => {
-                // To wait no time at all would only hammer.
+                // Retrying without a pause would overload the server.
                 let asked = fault.retry_after_seconds.filter(|seconds| *seconds > 0);
                 Some(asked.map_or(usual, Duration::from_secs))
             }
@@ -78,21 +79,21 @@ impl RetryPolicy {
     }
 }
 
-/// How many retries there may be, over all calls that share it. Its copies count together.
+/// The number of retries that several calls share. Copies share the same counter.
 #[derive(Debug, Clone)]
 pub struct RetryAllowance(Arc<AtomicU64>);
 
 impl RetryAllowance {
-    /// Stands for no limit; so many are never taken.
+    /// The value for no limit; it is never used up.
     const UNLIMITED: u64 = u64::MAX;
 
-    /// As many as each call's policy allows.
+    /// Creates an allowance without a limit.
     #[must_use]
     pub fn unlimited() -> Self {
         Self(Arc::new(AtomicU64::new(Self::UNLIMITED)))
     }
 
-    /// So many from now on, whatever was taken before.
+    /// Sets the number of remaining retries.
     pub fn set(&self, retries: Limit) {
         let left = match retries {
             Limit::Unlimited => Self::UNLIMITED,
@@ -101,7 +102,7 @@ impl RetryAllowance {
         self.0.store(left, Ordering::SeqCst);
     }
 
-    /// Takes one, where one is left. Whoever asks once more on other grounds than a policy may take one, too.
+    /// Takes one retry, if any is left. Callers may also use it for repeated calls for other reasons.
     #[must_use]
     pub fn take(&self) -> bool {
         let less = |left| match left {
@@ -119,16 +120,16 @@ impl Default for RetryAllowance {
     }
 }
 
-/// How a call went, attempt by attempt.
+/// A call with its attempts.
 #[derive(Debug)]
 pub struct Attempted {
-    /// How it ended: the last attempt's outcome.
+    /// The outcome of the last attempt.
     pub outcome: Result<LlmResult, LlmError>,
-    /// Every attempt in order, the last one included.
+    /// All attempts in order, including the last.
     pub attempts: Vec<Attempt>,
 }
 
-/// Tries again by a policy.
+/// Retries by a policy.
 pub struct Retried<B> {
     inner: B,
     policy: RetryPolicy,
@@ -136,25 +137,25 @@ pub struct Retried<B> {
 }
 
 impl<B: LlmBackend> Retried<B> {
-    /// Retries `inner` by `policy`.
+    /// Wraps `inner` with `policy`.
     pub fn new(inner: B, policy: RetryPolicy) -> Self {
         Self { inner, policy, allowance: RetryAllowance::unlimited() }
     }
 
-    /// The same, with no more retries than this leaves. Where none is left, an attempt that failed ends its call.
+    /// Limits the retries by an allowance. If none is left, a failed attempt ends its call.
     #[must_use]
     pub fn within(self, allowance: RetryAllowance) -> Self {
         Self { allowance, ..self }
     }
 
-    /// Makes a call, with as many attempts as the policy, the allowance and the call's time allow.
+    /// Makes a call with as many attempts as the policy, the allowance and the time limit allow.
     pub async fn attempt(&self, mut inv: LlmInvocation) -> Attempted {
         let begun = Instant::now();
         let allowed = inv.timeout;
         let mut pauses = self.policy.pauses();
         let mut attempts = Vec::new();
         loop {
-            // A request can be hundreds of kilobytes: it is copied only where another attempt may need it.
+            // A request can be hundreds of kilobytes: copy it only if another attempt is possible.
             let again = pauses.next().map(|pause| (pause, inv.clone()));
             let left = allowed.saturating_sub(begun.elapsed());
             let outcome = self.inner.invoke(LlmInvocation { timeout: left, ..inv }).await;
@@ -190,7 +191,7 @@ impl<B: LlmBackend> LlmBackend for Retried<B> {
     }
 }
 
-/// A late attempt only had what was left; its error names the time of the whole call.
+/// A late attempt had only the remaining time; its error names the limit of the whole call.
 fn with_whole_time(mut error: LlmError, allowed: Duration) -> LlmError {
     if let LlmError::Timeout { call, duration, cap, .. } = &mut error {
         *call = allowed;
@@ -210,7 +211,7 @@ mod tests {
     use crate::error::Fault;
     use crate::invocation::Message;
 
-    /// Fails each time, and notes where the words of the question lie.
+    /// Fails each time, and records the address of the request's text.
     #[derive(Default)]
     struct Places(Mutex<Vec<usize>>);
 
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_attempts_that_others_may_follow_work_on_a_copy() {
+    async fn last_attempt_moves_the_request() {
         for (policy, attempts) in [(RetryPolicy::NEVER, 1), (RetryPolicy::PHASES, 3)] {
             let inv = LlmInvocation {
                 spec_id: String::new(),

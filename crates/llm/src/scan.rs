@@ -1,7 +1,7 @@
-//! The outermost layer: a request that holds a secret is never sent, recorded or shown.
+//! The outermost layer: a request that contains a secret is never sent, recorded or shown.
 //!
-//! Whoever makes requests of values, or reads answers as JSON, has the same scanner: a text is another one when it is encoded, and
-//! a secret in it is found in one of the two forms alone.
+//! Code that builds requests from values, or parses answers as JSON, uses the same scanner: encoding
+//! changes a text, and a secret may be visible in only one of the two forms.
 
 use std::borrow::Cow;
 
@@ -15,22 +15,22 @@ use crate::invocation::{LlmInvocation, LlmResult};
 use crate::record::Recorded;
 use crate::retry::Retried;
 
-/// From this many bytes on, scanning takes longer than going to another thread.
+/// The bytes from which scanning takes longer than switching to another thread.
 const LONG: usize = 16 * 1024;
 
-/// Looks for secrets in each request before anything else happens with it.
+/// Scans each request for secrets before anything else happens.
 pub(crate) struct SecretScanned<B> {
     inner: B,
     scanner: &'static Scanner,
 }
 
 impl<B> SecretScanned<B> {
-    /// Scans the requests to `inner`.
+    /// Wraps `inner`.
     pub(crate) fn new(inner: B, scanner: &'static Scanner) -> Self {
         Self { inner, scanner }
     }
 
-    /// What lies within.
+    /// The wrapped layer.
     pub(crate) fn inner(&self) -> &B {
         &self.inner
     }
@@ -40,12 +40,13 @@ impl<B> SecretScanned<B> {
         scan_value(self.scanner, value)
     }
 
-    /// A text of JSON without the secrets in its decoded strings, and how many there were.
+    /// Redacts the decoded strings of a JSON text, and counts the secrets.
     pub(crate) fn redact_json<'t>(&self, text: &'t str) -> (Cow<'t, str>, u64) {
         redact_json(self.scanner, text)
     }
 
-    /// Scans a request; a long one on a thread of its own, so that calls which wait together do not wait for each other's scan.
+    /// Scans a request, a long one on a blocking thread, so that concurrent calls do not wait for each
+    /// other's scan.
     async fn scanned(&self, inv: LlmInvocation) -> Result<LlmInvocation, CallError> {
         let scanner = self.scanner;
         let bytes: usize = inv.messages.iter().map(|message| message.content.as_str().len()).sum();
@@ -54,7 +55,7 @@ impl<B> SecretScanned<B> {
             return Ok(inv);
         }
         let scanned = tokio::task::spawn_blocking(move || scan(scanner, &inv).map(|()| inv)).await;
-        // Only a program that is ending does not come to this.
+        // The task fails only while the program shuts down.
         Ok(scanned.map_err(|_ended| CassetteError::Interrupted)??)
     }
 }
@@ -92,7 +93,7 @@ fn scan_text(scanner: &Scanner, text: &str, place: SecretPlace) -> Result<(), Se
 fn redact_json<'t>(scanner: &Scanner, text: &'t str) -> (Cow<'t, str>, u64) {
     let mut redactions = 0;
     let mut clean = String::new();
-    // Up to here the text stands in `clean`.
+    // The text up to here is in `clean`.
     let mut taken = 0;
     let mut from = 0;
     while let Some(begin) = text.get(from..).and_then(|rest| rest.find('"')).map(|found| from + found) {
@@ -100,7 +101,7 @@ fn redact_json<'t>(scanner: &Scanner, text: &'t str) -> (Cow<'t, str>, u64) {
         let literal = string_end(text, inside);
         from = literal.unwrap_or_else(|no_string| no_string);
         let Some(string) = literal.ok().and_then(|end| text.get(begin..end)) else { continue };
-        // Without an escape it is what it says, and was scanned as that.
+        // A string without escapes was already scanned as plain text.
         let decoded = string.contains('\\').then(|| serde_json::from_str::<String>(string).ok()).flatten();
         let Some(decoded) = decoded else { continue };
         let redacted = scanner.redact(&decoded);
@@ -118,8 +119,8 @@ fn redact_json<'t>(scanner: &Scanner, text: &'t str) -> (Cow<'t, str>, u64) {
     (Cow::Owned(clean), redactions)
 }
 
-/// Where a string of JSON ends whose inside begins here, behind its closing quotation mark; or, where it is none because it holds
-/// a line break or has no end, where to go on.
+/// The end of a JSON string whose content begins here, after its closing quotation mark. If it contains a
+/// line break or has no end, where to continue.
 fn string_end(text: &str, inside: usize) -> Result<usize, usize> {
     let mut escaped = false;
     for (place, byte) in (inside..).zip(text.bytes().skip(inside)) {
@@ -135,11 +136,11 @@ fn string_end(text: &str, inside: usize) -> Result<usize, usize> {
 }
 
 impl<B: LlmBackend> SecretScanned<Recorded<Retried<B>>> {
-    /// Makes a call whose request holds no secret. How many attempts were sent is added to `sent`.
+    /// Makes a call whose request contains no secret. Adds the number of attempts sent to `sent`.
     ///
     /// # Errors
     ///
-    /// [`CallError::Secret`] when it holds one; otherwise whatever the layers within say.
+    /// [`CallError::Secret`] if the request contains a secret; otherwise the errors of the inner layers.
     pub(crate) async fn call(&self, inv: LlmInvocation, sent: &mut u64) -> Result<LlmResult, CallError> {
         let inv = self.scanned(inv).await?;
         self.inner.call(inv, sent).await

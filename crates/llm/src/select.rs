@@ -1,55 +1,55 @@
-//! Which provider answers: the one that was named, or its fallback where that one cannot even be made ready.
+//! Chooses the provider: the named one, or its fallback if that one cannot be prepared.
 //!
-//! A fallback is tried before anything is sent and never afterwards: a provider that fails while it works fails the
-//! work (seed 002, *Fallback scope*). Whoever uses a fallback says so in its receipt.
+//! A fallback is tried before anything is sent, never afterwards: a provider that fails during the work
+//! fails the work (seed 002, *Fallback scope*). The receipt records the use of a fallback.
 
 use crate::backend::Backend;
 use crate::error::{Fault, LlmError};
 use crate::registry::{Context, ProviderSettings, construct, provider};
 
-/// A provider by its name, with its settings.
+/// A provider's name and settings.
 #[derive(Clone)]
 pub struct NamedProvider {
     /// The name in the registry.
     pub name: String,
-    /// What the configuration says of it.
+    /// Its configuration.
     pub settings: ProviderSettings,
 }
 
-/// What to do where the named provider cannot be made ready.
+/// What to do if the named provider cannot be prepared.
 #[derive(Clone)]
 pub enum Fallback {
     /// Nothing.
     None,
-    /// Make this one ready instead.
+    /// Prepare this one instead.
     To(Box<NamedProvider>),
 }
 
-/// A backend that is ready.
+/// A prepared backend.
 pub struct Selected {
     /// The backend.
     pub backend: Backend,
-    /// What it was made with.
+    /// The provider that it was made from.
     pub candidate: NamedProvider,
-    /// The failure that led to the fallback; absent where the named provider is ready itself.
+    /// Why the fallback is used, if it is.
     pub fell_back: Option<FellBack>,
 }
 
-/// That a fallback is used, and why.
+/// The use of a fallback, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FellBack {
-    /// The provider that was named.
+    /// The named provider.
     pub primary: String,
-    /// The class of its failure, as in [`LlmError::class`].
+    /// The class of its error, as in [`LlmError::class`].
     pub category: &'static str,
-    /// What is wrong with it. Without secrets, like every error, and without the name of the user's home: it is written down.
+    /// The error, without secrets and without the name of the user's home, because it is recorded.
     pub reason: String,
     /// The provider that is used instead.
     pub fallback: String,
 }
 
 impl FellBack {
-    /// The warning that receipts carry.
+    /// The warning in receipts.
     #[must_use]
     pub fn warning(&self) -> String {
         let Self { primary, category, reason, fallback } = self;
@@ -57,14 +57,13 @@ impl FellBack {
     }
 }
 
-/// Makes the named provider ready, or its fallback. Sends nothing.
+/// Prepares the named provider, or its fallback. Sends nothing.
 ///
 /// # Errors
 ///
-/// The error of the named provider; with a fallback that cannot be made ready either, a
-/// [`LlmError::Misconfiguration`] that tells both.
+/// The error of the named provider; if the fallback cannot be prepared either, a [`LlmError::Misconfiguration`] with both errors.
 pub fn select(primary: NamedProvider, fallback: Fallback, context: &Context) -> Result<Selected, LlmError> {
-    // A name that nobody has, or none at all, is a mistake to be told and no reason to ask somebody else.
+    // An unknown or empty name is a mistake to report, not a reason to use the fallback.
     provider(&primary.name)?;
     let error = match construct(&primary.name, &primary.settings, context) {
         Ok(backend) => return Ok(Selected { backend, candidate: primary, fell_back: None }),
@@ -87,7 +86,7 @@ pub fn select(primary: NamedProvider, fallback: Fallback, context: &Context) -> 
             "llm",
             "",
             format!("neither the provider nor its fallback can be used:\n  {error}\n  {second}"),
-            "mend one of them; `crucible doctor` shows what each needs",
+            "fix one of them; `crucible doctor` shows what each needs",
         ))),
     }
 }

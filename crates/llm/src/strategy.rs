@@ -1,40 +1,40 @@
-//! Who may act on what a model says (seed 002, *ExecutionStrategy*).
+//! Who may act on a model's answer (seed 002, *ExecutionStrategy*).
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What a configuration that asks for [`ExecutionStrategy::ExternalTool`] is told.
+/// The error for a configuration with [`ExecutionStrategy::ExternalTool`].
 const EXTERNAL_TOOL_REFUSED: &str = "ExecutionStrategy::ExternalTool not yet supported in this version";
 
-/// Who may act on what a model says. Chosen once for a process.
+/// Who may act on a model's answer. Chosen once per process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionStrategy {
     /// Models return text; Crucible's own code decides and writes.
     #[default]
     Controlled,
-    /// Models act through tools of their own. Known by name, refused at start-up.
+    /// Models act with their own tools. Known by name, but refused at start-up.
     ExternalTool,
 }
 
 /// A strategy that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StrategyError {
-    /// It is known, but not offered.
+    /// It is known, but not supported.
     #[error("{EXTERNAL_TOOL_REFUSED}; set execution_strategy to \"controlled\"")]
     NotSupported,
-    /// There is none of this name.
-    #[error("there is no execution strategy {name:?}; the one there is, is \"controlled\"")]
+    /// The name is unknown.
+    #[error("unknown execution strategy {name:?}; use \"controlled\"")]
     Unknown {
-        /// What was asked for, at most 64 characters of it.
+        /// The name, at most 64 characters of it.
         name: String,
     },
 }
 
 impl ExecutionStrategy {
-    /// The strategy, where it may be used. CallTarget at start-up, before anything runs.
+    /// Returns the strategy if it is supported. Call this at start-up, before anything runs.
     ///
     /// # Errors
     ///
@@ -50,11 +50,11 @@ impl ExecutionStrategy {
 impl FromStr for ExecutionStrategy {
     type Err = StrategyError;
 
-    /// Reads the name as configuration spells it, and refuses what cannot be used.
+    /// Parses the name in the configuration, and refuses an unsupported strategy.
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         match name {
             "controlled" => Ok(Self::Controlled),
-            // The name as the format spells it, and as the command line spells its other values.
+            // The spelling of the format, and that of other command line values.
             "external_tool" | "external-tool" => Self::ExternalTool.accepted(),
             _ => Err(StrategyError::Unknown { name: name.chars().take(64).collect() }),
         }

@@ -1,10 +1,12 @@
-//! The shape in which a question is put, for providers whose models were taught one. Pure.
+//! Prompt templates, for providers whose models were trained on a certain layout: pure functions.
 //!
-//! A template moves and marks what a phase asks, and leaves its words alone: what was fenced stays in its fence. A phase names one; one that its
-//! provider does not take is refused when the backend is made, before any phase starts (seed 002, *Prompt template compatibility*). Nothing is
-//! adapted in its place.
+//! A template moves and marks the parts of a prompt, and does not change its words: fenced text stays
+//! fenced. A phase names a template. One that its provider does not support is refused when the backend
+//! is created, before any phase starts (seed 002, *Prompt template compatibility*). There is no automatic
+//! substitute.
 //!
-//! A template is put on last, where a request leaves for its provider: a recording holds the question itself and answers it under any template.
+//! A template is applied last, when a request is sent: a recording holds the original prompt and answers
+//! it under any template.
 
 use std::collections::BTreeMap;
 
@@ -14,24 +16,24 @@ use crate::error::{Fault, LlmError};
 use crate::invocation::{Message, Role};
 use crate::registry::ProviderSettings;
 
-/// A shape of questions.
+/// A layout of prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptTemplate {
-    /// The standing instructions, and what is asked, each as a message of its own and as it is.
+    /// System instructions and user messages as separate messages, unchanged.
     Plain,
-    /// Both between tags, as Anthropic teaches its models to read them.
+    /// Both between tags, as Anthropic recommends for its models.
     Claude,
     /// Both below headings.
     Headings,
-    /// One message, which begins with the instructions: for servers whose models know no other.
+    /// One message, which begins with the instructions, for models without a system role.
     OneMessage,
 }
 
 impl PromptTemplate {
-    /// Every template.
+    /// All templates.
     pub const ALL: [Self; 4] = [Self::Plain, Self::Claude, Self::Headings, Self::OneMessage];
 
-    /// Its name in a configuration.
+    /// The name in the configuration.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -42,7 +44,7 @@ impl PromptTemplate {
         }
     }
 
-    /// The providers that take it; nothing where every one does.
+    /// The providers that support it; none means all.
     const fn providers(self) -> Option<&'static [&'static str]> {
         match self {
             Self::Plain => None,
@@ -52,13 +54,13 @@ impl PromptTemplate {
         }
     }
 
-    /// Whether this provider takes it.
+    /// Whether this provider supports it.
     #[must_use]
     pub fn fits(self, provider: &str) -> bool {
         self.providers().is_none_or(|providers| providers.contains(&provider))
     }
 
-    /// The conversation in this shape.
+    /// Applies the template to a conversation.
     pub(crate) fn shape(self, messages: Vec<Message>) -> Vec<Message> {
         let around = |message: &Message, before: &'static str, after: &'static str| Message {
             role: message.role,
@@ -79,7 +81,7 @@ impl PromptTemplate {
     }
 }
 
-/// The instructions at the beginning of the first question.
+/// Puts the instructions at the beginning of the first user message.
 fn in_one(messages: Vec<Message>) -> Vec<Message> {
     let (standing, mut asked): (Vec<Message>, Vec<Message>) =
         messages.into_iter().partition(|message| message.role == Role::System);
@@ -90,12 +92,12 @@ fn in_one(messages: Vec<Message>) -> Vec<Message> {
     asked
 }
 
-/// The templates of phases that name one, by the phase's name.
+/// The templates of phases that name one, by phase name.
 ///
 /// # Errors
 ///
-/// [`LlmError::Misconfiguration`] when a phase names a template that does not exist, or one that the provider does not take, with those that it
-/// does.
+/// [`LlmError::Misconfiguration`] if a phase names a template that does not exist, or one that the provider does not support, with
+/// the supported ones.
 pub(crate) fn phase_templates(
     provider: &str,
     settings: &ProviderSettings,
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn template_of_another_provider_is_refused_when_the_backend_is_made() {
+    fn incompatible_template_is_refused_at_construction() {
         let settings = |template: &str| ProviderSettings {
             phase_templates: [("design".to_owned(), template.to_owned())].into(),
             ..ProviderSettings::default()

@@ -1,32 +1,33 @@
-//! The JSON of a request as it goes out: the properties of a schema stand in the order in which it requires them, and the bounds of
-//! its lists only where the server is known to take them.
+//! Encodes the JSON of a request: schema properties in the order of `required`, and bounds of lists only
+//! if the server supports them.
 //!
-//! Servers that hold a model to a schema let it write the keys in the order of `properties`. In which order a model decides changes
-//! what it decides: one that has to approve before it may name what is wrong approves. Objects are sorted by their keys everywhere in
-//! this program, so the order that counts is that of the list `required`, which a closed schema has in full.
+//! Servers that enforce a schema let the model write the keys in the order of `properties`. The order
+//! changes the result: a model that must approve before it may list faults tends to approve. This program
+//! sorts object keys everywhere, so the meaningful order is that of the list `required`, which is
+//! complete in a closed schema.
 //!
-//! What always holds: nothing but the order of keys and the bounds of lists in a schema differs from the value that was given.
+//! Invariant: only the order of keys and the bounds of lists in a schema differ from the given value.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Map, Value};
 
 const PROPERTIES: &str = "properties";
 
-/// What bounds a list in a schema.
+/// The keywords that bound a list in a schema.
 const LIST_BOUNDS: [&str; 2] = ["minItems", "maxItems"];
 
-/// Whether a server takes a schema that bounds its lists.
+/// Whether a server accepts a schema that bounds its lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListBounds {
     /// It does.
     Taken,
-    /// It does not, or it is not known: it refuses the whole request for such a schema, or knows some values of them only.
+    /// It does not, or that is unknown: it refuses such a request, or supports only some values.
     LeftOut,
 }
 
-/// The bytes of a request's body.
+/// Encodes a request's body.
 pub(crate) fn to_wire(body: &Value, list_bounds: ListBounds) -> Vec<u8> {
-    // A value always has a form as JSON.
+    // A JSON value can always be encoded.
     serde_json::to_vec(&Ordered { value: body, list_bounds }).unwrap_or_default()
 }
 
@@ -64,7 +65,7 @@ impl Serialize for Ordered<'_> {
     }
 }
 
-/// Properties, first those of a list in its order.
+/// Properties in the order of a list, then the others.
 struct InOrder<'v> {
     properties: &'v Map<String, Value>,
     order: &'v [Value],
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn properties_go_out_in_the_order_in_which_they_are_required_at_every_depth() {
+    fn schema_properties_follow_required_order() {
         let inner =
             json!({"required": ["z", "a"], "properties": {"a": {"type": "null"}, "z": {"type": "null"}}});
         let body = json!({"format": {"required": ["name", "list"], "properties": {"extra": {}, "list": {"items": inner}, "name": {}}}});
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_lists_go_only_to_servers_that_take_them() {
+    fn list_bounds_are_sent_only_if_supported() {
         let list = |bounds: bool| {
             let mut list = json!({"type": "array", "items": {"type": "string"}});
             if bounds {

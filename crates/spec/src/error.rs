@@ -1,4 +1,4 @@
-//! Why a command of a spec ends early.
+//! The error type of spec commands.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,173 +13,172 @@ use crate::id::SpecId;
 use crate::packet::PacketManifest;
 use crate::phase_id::PhaseId;
 
-/// Why a command of a spec ends early.
+/// An error of a spec command.
 #[derive(Debug, thiserror::Error)]
 pub enum SpecError {
-    /// There is no such spec here.
+    /// The spec does not exist.
     #[error("there is no spec {spec} in this project{why}")]
     Unknown {
-        /// Its id.
+        /// The id of the spec.
         spec: SpecId,
-        /// What stands in its place.
+        /// What is found in its place.
         why: SpecAbsence,
-        /// Specs that are there: those with the nearest names, or some.
+        /// Existing specs: those with the most similar names, or some.
         near: Vec<SpecId>,
-        /// The project's `workspace.yaml`, where there is one.
+        /// The project's `workspace.yaml`, if there is one.
         workspace: Option<PathBuf>,
     },
-    /// Another spec is named like it but for capitals.
+    /// Another spec has the same id except for letter case.
     #[error(
-        "the id {spec} differs from {other} only in capital letters, and on many disks the two are one directory; \
-         name the spec as it is written there, or choose another id"
+        "the id {spec} differs from {other} only in letter case, and many file systems treat the two as one \
+        directory; use the existing spelling, or choose another id"
     )]
     SpelledOtherwise {
-        /// The id.
+        /// The given id.
         spec: SpecId,
-        /// The one that is there.
+        /// The existing id.
         other: SpecId,
     },
-    /// There is nothing to start from.
-    #[error(
-        "there is no idea to start from; say what is wanted on standard input, or name a file with --source"
-    )]
+    /// There is no idea.
+    #[error("no idea to start from; pass it on standard input, or name a file with --source")]
     EmptyIdea,
     /// A source of the idea or of the context cannot be used.
     #[error("{source_name}: {why}")]
     Source {
-        /// The source, as it was named.
+        /// The source, as given.
         source_name: String,
-        /// What is wrong with it, and what to do.
+        /// What is wrong, and what to do.
         why: String,
     },
-    /// GitHub does not show the issue that was named.
+    /// The GitHub issue cannot be read.
     #[error("{issue}: {error}")]
     GitHub {
         /// The issue, as `OWNER/REPO#N`.
         issue: String,
-        /// Why not, free of secrets.
+        /// The cause, without secrets.
         error: GhError,
     },
     /// The phase may not run now.
-    #[error("{phase} cannot run now: {why}; next can come: {}", names(valid))]
+    #[error("{phase} cannot run now: {why}; valid next phases: {}", names(valid))]
     Transition {
         /// The spec.
         spec: SpecId,
         /// The phase.
         phase: PhaseId,
-        /// Why not.
+        /// The reason.
         why: String,
-        /// What can run.
+        /// The phases that may run.
         valid: Vec<PhaseId>,
     },
-    /// What the model has to see is too large. Nothing was sent.
+    /// The packet exceeds its limits. Nothing was sent.
     #[error(
-        "the packet of {} bytes and {} lines is over its limits of {} bytes and {} lines; nothing was sent",
+        "the packet has {} bytes and {} lines, but its limits are {} bytes and {} lines; nothing was sent",
         manifest.bytes, manifest.lines, manifest.limits.max_bytes, manifest.limits.max_lines
     )]
     PacketOverLimit {
-        /// The sizes.
+        /// The sizes and the limits.
         manifest: Box<PacketManifest>,
     },
-    /// What the model would see holds a secret. Nothing was sent.
-    #[error("{}; nothing was sent", secret_told(entry, rule, *line))]
+    /// The packet contains a secret. Nothing was sent.
+    #[error("{}; nothing was sent", describe_secret(entry, rule, *line))]
     SecretInPacket {
-        /// Which entry.
+        /// The packet entry.
         entry: String,
-        /// The rule that found it.
+        /// The rule that matched.
         rule: String,
-        /// The line, from 1 on; 0 where it is the entry's name.
+        /// The line, from 1; 0 if it is the entry's name.
         line: u64,
     },
-    /// A living process is at work on the spec.
-    #[error("another process is at work on this spec ({owner})")]
+    /// A running process holds the lock of the spec.
+    #[error("another process is working on this spec ({owner})")]
     Locked {
-        /// What the holder says of itself.
+        /// The description that the holder gives of itself.
         owner: String,
     },
-    /// Somebody took the lock by force while this process worked; from then on it changed nothing.
-    #[error("another process took this spec's lock with --force, and this run kept nothing after that")]
+    /// Another process took the lock by force; this one changed nothing after that.
+    #[error("another process took this spec's lock with --force; this run saved nothing after that")]
     LockLost,
-    /// The model cannot be asked, or its answer cannot be recorded.
+    /// The model call failed, or it cannot be recorded.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// The time of the phase, for all its calls together, is over.
-    #[error("the phase {phase} took longer than the {seconds} s that it has for all its calls together")]
+    /// The phase exceeded its time limit for all calls together.
+    #[error("the phase {phase} exceeded its limit of {seconds} s for all its calls together")]
     PhaseTimedOut {
         /// The phase.
         phase: PhaseId,
-        /// Its time.
+        /// The limit in seconds.
         seconds: u64,
     },
-    /// The answer is not the document that was asked for, nor was its correction.
-    #[error("the model's answer is not the document of the phase {phase}")]
+    /// Neither the answer nor its corrections are a valid document.
+    #[error("the model's answer is not a valid document of the phase {phase}")]
     Answer {
         /// The phase.
         phase: PhaseId,
-        /// What is wrong with it.
+        /// The findings about the answer.
         verdict: Verdict,
     },
-    /// The patch gate refuses the fixup.
-    #[error("the fixup is refused; no file was changed by it")]
+    /// The patch gate refused the fixup.
+    #[error("the fixup was refused; no file was changed")]
     FixupRefused {
-        /// Why.
+        /// The findings of the gate.
         verdict: Verdict,
     },
-    /// The project's files are no longer what the fixup was made for, or cannot be changed.
-    #[error("the fixup cannot be applied: {why}; no file was changed by it")]
+    /// The project's files have changed since the fixup was made, or cannot be changed.
+    #[error("the fixup cannot be applied: {why}; no file was changed")]
     FixupBlocked {
-        /// Why, and what to do.
+        /// The reason, and what to do.
         why: String,
     },
-    /// An application of fixups was broken off, and what it left can be neither finished nor taken back, or cannot be told.
-    #[error("an application of fixups was broken off: {why}")]
+    /// Applying fixups was interrupted, and can be neither completed nor rolled back, or its state is
+    /// unclear.
+    #[error("applying fixups was interrupted: {why}")]
     FixupBrokenOff {
-        /// What stands in the way, and what to do.
+        /// The reason, and what to do.
         why: String,
     },
-    /// A hook failed that is set to `fail`.
+    /// A hook that is set to `fail` failed.
     #[error("the hook {name} failed: {why}")]
     Hook {
-        /// Its name.
+        /// The hook's name.
         name: String,
-        /// How.
+        /// The reason.
         why: String,
     },
-    /// A hook that is set to `fail` ran out of time.
+    /// A hook that is set to `fail` timed out.
     #[error("the hook {name} took longer than {seconds} s")]
     HookTimedOut {
-        /// Its name.
+        /// The hook's name.
         name: String,
-        /// Its time.
+        /// The limit in seconds.
         seconds: u64,
     },
-    /// The workspace's file is not what it has to be.
+    /// The workspace file is invalid.
     #[error("{path}: {why}")]
     Workspace {
         /// The file.
         path: String,
-        /// What is wrong with it, and what to do.
+        /// What is wrong, and what to do.
         why: String,
     },
     /// A value has no canonical form.
     #[error("the record has no canonical JSON form: {0}")]
     Canonical(#[from] crucible_model::CanonicalError),
-    /// The file system refused.
+    /// A file system error.
     #[error(transparent)]
     Fs(#[from] FsError),
-    /// The ledger refused.
+    /// A ledger error.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
 }
 
-/// Why there is no spec.
+/// Why a spec does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpecAbsence {
-    /// Nothing stands where it would lie.
+    /// There is no directory.
     Nothing,
-    /// The same, and the project's `workspace.yaml` lists it.
+    /// There is no directory, but the project's `workspace.yaml` lists the spec.
     NotBegun,
-    /// On the way to it, or in its place, stands a link or a file: what a link leads to is not the project's.
+    /// A link or a file is in its path. The target of a link does not belong to the project.
     NoDirectory(PathBuf),
 }
 
@@ -187,9 +186,9 @@ impl fmt::Display for SpecAbsence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => Ok(()),
-            Self::NotBegun => f.write_str(" yet: workspace.yaml lists it, and no command has begun it"),
+            Self::NotBegun => f.write_str(" yet: workspace.yaml lists it, but no command has started it"),
             Self::NoDirectory(path) => {
-                write!(f, ": {} has to be a directory and no link; move it away", path.display())
+                write!(f, ": {} must be a directory, not a link; move it away", path.display())
             }
         }
     }
@@ -202,11 +201,11 @@ fn names(phases: &[PhaseId]) -> String {
     phases.iter().map(|phase| phase.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Where a secret is: the name is told apart from what is in there.
-fn secret_told(entry: &str, rule: &str, line: u64) -> String {
+/// Describes where a secret is. A secret in the name is distinguished from one in the content.
+fn describe_secret(entry: &str, rule: &str, line: u64) -> String {
     match line {
         0 if rule == crate::packet::SECRET_FILE => {
-            format!("{entry} holds secrets, as its name says (rule {rule})")
+            format!("{entry} contains secrets, judging by its name (rule {rule})")
         }
         0 => format!("the name of {entry} is a secret (rule {rule})"),
         line => format!("{entry} holds a secret (rule {rule}, line {line})"),

@@ -1,20 +1,20 @@
-//! The name of a spec, which is also the name of its directory.
+//! The id of a spec, which is also the name of its directory.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest name, in bytes.
+/// The longest id, in bytes.
 const LONGEST: usize = 64;
 
-/// The name of a spec: 1 to 64 ASCII letters, digits, `-`, `_` and `.`, the first a letter or a digit, the last no `.`, and no
-/// two `.` in a row. So it is one plain directory name, everywhere the same.
+/// The id of a spec: 1 to 64 ASCII letters, digits, `-`, `_` and `.`, starting with a letter or a digit,
+/// not ending with `.`, and without two `.` in a row. So it is a plain directory name on every system.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SpecId(String);
 
-/// The text is not the name of a spec.
+/// The text is not the id of a spec.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not a spec id: {text:?}; it takes 1 to {LONGEST} letters, digits, `-`, `_` and `.`, begins with a letter or a digit, does not end \

@@ -1,13 +1,14 @@
 //! From a rough idea to tasks, fixups and a gate that CI can trust (seed 002).
 //!
-//! A spec goes through six phases: requirements, design, tasks, review, fixup, final. Each asks a model once, reads its answer
-//! with a pure function, and leaves an artifact and a receipt. How it works: [`PhaseDefinition`]s in [`phases`] hold a phase's prompt and
-//! how its answer is read; [`build_packet`] gathers what the model may see, within limits and free of secrets; [`SpecStore`] keeps
-//! artifacts and receipts, promoted together or not at all; [`judge_gate`] weighs receipts against what is really on the disk.
+//! A spec goes through six phases: requirements, design, tasks, review, fixup, final. Each calls a model,
+//! parses its answer with a pure function, and writes an artifact and a receipt. [`PhaseDefinition`]s in
+//! [`phases`] contain the prompts and parsers. [`build_packet`] gathers what the model may see, within
+//! limits and without secrets. [`SpecStore`] keeps artifacts and receipts, promoted together or not at
+//! all. [`judge_gate`] compares receipts with the files on disk.
 //!
-//! What always holds: a model's words reach the disk as an artifact of `.crucible/` and nothing else; a fixup reaches the
-//! user's files through the patch gate, on request, for all files or none; a dry run or a failed run never counts as success; what
-//! stopped a phase is in its receipt.
+//! Invariants: a model's words reach the disk only as an artifact in `.crucible/`. A fixup reaches the
+//! user's files only through the patch gate, on request, for all files or none. A dry run or a failed run
+//! never counts as success. Every receipt of a failed phase states the reason.
 
 mod document;
 mod engine;

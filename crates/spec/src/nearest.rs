@@ -1,17 +1,18 @@
-//! Names that are there and like the one that was asked for.
+//! Finds existing names that are similar to a requested one.
 
 use similar::{Algorithm, capture_diff_slices, diff_ratio};
 
-/// How many names of a directory are looked at.
+/// The most names of a directory that are compared.
 pub(crate) const MOST_NAMES: usize = 2_000;
 
-/// How many names are told.
+/// The most names that are suggested.
 pub(crate) const TOLD: usize = 5;
 
-/// How alike two names have to be.
+/// The similarity from which a name is suggested.
 const ALIKE: f32 = 0.6;
 
-/// The names, among `there`, that are most like `wanted`, capitals aside: five at most, in the order of `there`; none where none is like it.
+/// The names in `there` that are most similar to `wanted`, ignoring case: five at most, in the order of
+/// `there`; empty if none is similar.
 pub(crate) fn nearest<'a>(wanted: &str, there: &[&'a str]) -> Vec<&'a str> {
     let letters = |name: &str| name.to_lowercase().chars().map(u32::from).collect::<Vec<_>>();
     let wanted = letters(wanted);
@@ -27,10 +28,10 @@ pub(crate) fn nearest<'a>(wanted: &str, there: &[&'a str]) -> Vec<&'a str> {
     alike.iter().filter_map(|(at, _)| there.get(*at).copied()).collect()
 }
 
-/// The share of letters that two words have in common, in the same order: 1 where they are equal.
+/// The share of letters that two words have in common, in the same order: 1 if they are equal.
 fn likeness(one: &[u32], other: &[u32]) -> f32 {
     let (shorter, both) = (one.len().min(other.len()), one.len() + other.len());
-    // Most names of a large directory are ruled out by their length alone.
+    // Most names of a large directory are excluded by their length alone.
     #[expect(clippy::cast_precision_loss, reason = "lengths of names, far below 2^24")]
     let most = if both == 0 { 1.0 } else { 2.0 * shorter as f32 / both as f32 };
     if most < ALIKE {
@@ -44,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_alike_are_told_whatever_their_capitals_and_no_others() {
+    fn similar_names_are_suggested_ignoring_case() {
         let there = ["Export-Date", "export-data", "zebra"];
         assert_eq!(nearest("EXPROT-DATA", &there), ["Export-Date", "export-data"]);
         assert_eq!(nearest("zebras", &there), ["zebra"]);

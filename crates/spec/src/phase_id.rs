@@ -5,27 +5,27 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A phase. They compare by their order in the pipeline, never by their names.
+/// A phase. Phases compare by their order in the pipeline, not by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PhaseId {
-    /// What is wanted, with an id for each requirement.
+    /// What to build, with an id for each requirement.
     Requirements,
-    /// How it is to be built.
+    /// How to build it.
     Design,
-    /// The steps to take.
+    /// The steps of the work.
     Tasks,
-    /// What is wrong with the three, and with the files that they speak of.
+    /// Problems in these three documents and in the files that they name.
     Review,
-    /// Changes to the project's files that the review asks for.
+    /// Changes to the project's files that the review requests.
     Fixup,
-    /// What was decided, and which task serves which requirement.
+    /// A summary of the decisions, and the tasks of each requirement.
     Final,
 }
 
-/// There is no phase of this name.
+/// The name is not a phase.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} is no phase; they are {}", PhaseId::ALL.map(PhaseId::as_str).join(", "))]
+#[error("{name:?} is not a phase; use one of {}", PhaseId::ALL.map(PhaseId::as_str).join(", "))]
 pub struct PhaseIdError {
     name: String,
 }
@@ -35,7 +35,7 @@ impl PhaseId {
     pub const ALL: [Self; 6] =
         [Self::Requirements, Self::Design, Self::Tasks, Self::Review, Self::Fixup, Self::Final];
 
-    /// Its name, as commands, receipts and settings write it.
+    /// The name, as in commands, receipts and settings.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -75,7 +75,7 @@ impl PhaseId {
         Self::ALL.get(place + 1).copied()
     }
 
-    /// The phases up to this one, this one included, in order.
+    /// The phases up to and including this one, in order.
     pub fn up_to(self) -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(move |phase| *phase <= self)
     }

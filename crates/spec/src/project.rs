@@ -1,4 +1,4 @@
-//! Where the specs of a project lie.
+//! The locations of a project's specs.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -13,10 +13,10 @@ use crate::workspace::WorkspaceFile;
 /// The name of Crucible's directory in a project.
 pub(crate) const CRUCIBLE: &str = ".crucible";
 
-/// Where the idea is kept, by its path in the spec's directory.
+/// The path of the idea in the spec's directory.
 pub const IDEA: &str = "context/idea.md";
 
-/// Whether a path lies in a directory of Crucible's own, under any spelling that a file system takes for it.
+/// Whether a path is in a directory of Crucible's own, in any spelling that a file system accepts.
 pub(crate) fn is_own(path: &RepoPath) -> bool {
     path.segments().any(|segment| {
         let name = segment.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);
@@ -28,7 +28,7 @@ pub(crate) fn is_own(path: &RepoPath) -> bool {
 #[derive(Debug, Clone)]
 pub struct SpecProject {
     root: PathBuf,
-    /// Shared by all specs of this value: a path without links takes a look at every directory of it.
+    /// Shared by all specs of this value, because resolving links reads every directory of the path.
     key: Arc<OnceLock<Digest>>,
 }
 
@@ -47,9 +47,10 @@ impl SpecProject {
         Self { root: root.into(), key: Arc::default() }
     }
 
-    /// The project that holds `start`: the nearest directory upward with a `.crucible/`, searched no further than one with a
-    /// `.git`, or with the `workspace.yaml` that [`WorkspaceFile::discover`] finds; the nearer of the two. Where there is neither,
-    /// the directory with the `.git`, and without that `start` itself.
+    /// The project that contains `start`: the nearest directory upward with a `.crucible/`. The search
+    /// stops at a directory with a `.git`, or with the `workspace.yaml` that [`WorkspaceFile::discover`]
+    /// finds, whichever is nearer. If neither exists, the result is the directory with the `.git`, or
+    /// else `start` itself.
     #[must_use]
     pub fn find(start: &Path) -> Self {
         let repository = repository_of(start);
@@ -70,11 +71,11 @@ impl SpecProject {
         &self.root
     }
 
-    /// What Crucible knows the project by outside of it: the digest of its path, without links, found once.
+    /// The identity of the project outside of it: the digest of its path without links, computed once.
     ///
     /// # Errors
     ///
-    /// Fails where the directory cannot be found.
+    /// Fails if the directory cannot be found.
     pub fn key(&self) -> Result<Digest, SpecError> {
         if let Some(key) = self.key.get() {
             return Ok(*key);
@@ -89,20 +90,20 @@ impl SpecProject {
         Ok(*self.key.get_or_init(|| key))
     }
 
-    /// Where the specs lie: `.crucible/specs`.
+    /// The directory of the specs: `.crucible/specs`.
     #[must_use]
     pub fn specs(&self) -> PathBuf {
         self.root.join(CRUCIBLE).join("specs")
     }
 
-    /// Where this spec lies.
+    /// The directory of this spec.
     #[must_use]
     pub fn spec(&self, spec: &SpecId) -> PathBuf {
         self.specs().join(spec.as_str())
     }
 }
 
-/// The repository that holds `start`: the nearest directory upward with a `.git`.
+/// The repository that contains `start`: the nearest directory upward with a `.git`.
 #[must_use]
 pub fn repository_of(start: &Path) -> Option<&Path> {
     start.ancestors().find(|place| place.join(".git").exists())

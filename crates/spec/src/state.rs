@@ -1,121 +1,127 @@
-//! What is known of a spec: its newest receipts, and whether what they name is really on the disk.
+//! The state of a spec: its newest receipts, and whether the files that they name are on disk.
 //!
-//! [`SpecStore::state`](crate::SpecStore::state) reads it: the names of all receipts, and of each phase only those that can count, never all. Everything that judges
-//! (status, gate, the next steps) is a pure function of it.
+//! [`SpecStore::state`](crate::SpecStore::state) reads it: the names of all receipts, and for each phase
+//! only the receipts that can count. Everything that judges (status, gate, the next steps) is a pure
+//! function of it.
 
 use crate::id::SpecId;
 use crate::phase_id::PhaseId;
 use crate::receipt::{FileRecord, SpecReceipt};
 
-/// What is known of a spec.
+/// The state of a spec.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpecState {
-    /// Which spec.
+    /// The id of the spec.
     pub spec: SpecId,
     /// Every phase, in order.
     pub phases: Vec<PhaseState>,
-    /// What is wrong with the receipts.
+    /// The problems of the receipts.
     pub problems: Vec<ReceiptProblem>,
-    /// How many files of receipts there are.
+    /// The number of receipt files.
     pub receipts: u64,
-    /// Files of receipts that count and that, as the ledger of this machine has it, were not written here, while it knows others of the spec:
-    /// they came from another machine, or somebody made them up.
+    /// Receipt files that count but, according to this machine's ledger, were not written here, although
+    /// it knows others of the spec: they came from another machine, or are forged.
     pub not_from_here: Vec<String>,
-    /// Files of the project that a fixup was applied to and that are again as they were before it.
+    /// Project files that a fixup changed and that have their old content again.
     pub fixups_undone: Vec<String>,
-    /// Whether an idea is kept, from which the first phase can run.
+    /// Whether an idea is stored, so that the first phase can run.
     pub has_idea: bool,
 }
 
-/// What is known of a phase.
+/// The state of a phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhaseState {
     /// Which phase.
     pub phase: PhaseId,
     /// The newest receipt, dry runs included.
     pub newest: Option<SpecReceipt>,
-    /// The newest receipt that is no dry run. It alone decides whether the phase counts as done.
+    /// The newest receipt that is not a dry run. It alone decides whether the phase is done.
     pub newest_real: Option<SpecReceipt>,
-    /// The newest receipt of a success that is no dry run.
+    /// The newest receipt of a success that is not a dry run.
     pub last_success: Option<SpecReceipt>,
-    /// Where the newest real receipt of fixups tells of no question, as that of applying them does: the success before it that does. It
-    /// says what the phase took, and decides nothing.
+    /// If the newest real receipt of the fixup phase records no model call, as an application does not:
+    /// the earlier success that does. It is used for tokens and cost only.
     pub asked: Option<SpecReceipt>,
-    /// What the last success wrote, and what is there now.
+    /// The outputs of the last success, and their current state.
     pub outputs: Vec<TrackedRecord>,
-    /// The artifacts that the last success was made from, and what is there now.
+    /// The input artifacts of the last success, and their current state.
     pub inputs: Vec<TrackedRecord>,
 }
 
-/// A file that a receipt names, and what is there now.
+/// A file that a receipt names, and its current state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrackedRecord {
-    /// As the receipt names it.
+    /// The record in the receipt.
     pub record: FileRecord,
-    /// What is there.
+    /// The current state.
     pub found: FileState,
 }
 
-/// What stands where a receipt says that a file is.
+/// The state of a file that a receipt names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileState {
     /// The same bytes.
     Same,
-    /// Other bytes, or no regular file.
+    /// Other bytes, or not a regular file.
     Differs,
-    /// Nothing.
+    /// The file does not exist.
     Missing,
 }
 
-/// What is wrong with a receipt.
+/// A problem of a receipt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceiptProblem {
-    /// The file's name in `receipts/`, or the place in the order that is empty.
+    /// The file's name in `receipts/`, or the missing sequence number.
     pub file: String,
-    /// The phase that its name tells, where it tells one.
+    /// The phase in its name, if any.
     pub phase: Option<PhaseId>,
-    /// What is wrong.
+    /// The kind of problem.
     pub kind: ReceiptProblemKind,
 }
 
-/// What is wrong with a receipt.
+/// The kind of a receipt problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReceiptProblemKind {
-    /// It is no receipt: why.
+    /// It is not a receipt, for this reason.
     Unreadable(String),
-    /// Its name is not the id of a receipt.
+    /// Its name is not a receipt id.
     ForeignName,
-    /// It says that it is another receipt, of another spec or another phase, than its place says.
+    /// Its content states another receipt, spec or phase than its name.
     NameDisagrees,
-    /// Its own digest is not that of its content: it was edited.
+    /// Its digest does not match its content: it was edited.
     DigestDiffers,
-    /// The receipt after it, or the one that counts, names it with another digest, or names one that is not there.
+    /// The next receipt, or the one that counts, names it with another digest, or names a missing one.
     ChainBroken,
-    /// It stands in a place that is taken twice, and may be one that counts: two branches of the project each ran a phase.
+    /// Its sequence number is used twice, and it may be one that counts: two branches of the project each
+    /// ran a phase.
     PlaceTaken {
-        /// The file of another receipt in the same place.
+        /// The file of the other receipt with that number.
         other: String,
     },
-    /// There are receipts before and after it, and it is not there.
+    /// It is missing, but there are receipts before and after it.
     Gap {
-        /// The phases whose newest real receipt is older than what is missing, which may have been a newer one of theirs.
+        /// The phases whose newest real receipt is older than the missing one, which may have been a
+        /// newer one of theirs.
         older: Vec<PhaseId>,
     },
-    /// It lies in `staging/`, whole: a process was killed while it promoted it, and whoever locks the spec finishes that.
+    /// It is complete in `staging/`: a process was killed during its promotion, and the next process that
+    /// locks the spec completes it.
     PromotionUnfinished,
-    /// It lies in `staging/`, whole, and nothing says that this machine put it there: it came with the project, as somebody else's work or made up.
+    /// It is complete in `staging/`, but this machine did not put it there: it came with the project, or
+    /// is forged.
     PromotionForeign {
-        /// The documents that it would put in place.
+        /// The documents that it would replace.
         replaces: Vec<String>,
     },
-    /// The ledger of this machine knows it with another digest, or knows another one in its place.
+    /// This machine's ledger has recorded another digest for it, or another receipt with its sequence
+    /// number.
     LedgerDiffers,
-    /// The ledger of this machine knows a newer receipt of the spec than any that is there.
+    /// This machine's ledger has recorded a newer receipt of the spec than any that exists.
     LedgerKnowsNewer,
 }
 
 impl SpecState {
-    /// What is known of this phase.
+    /// The state of this phase.
     #[must_use]
     pub fn phase(&self, phase: PhaseId) -> Option<&PhaseState> {
         self.phases.iter().find(|state| state.phase == phase)

@@ -336,9 +336,9 @@ fn an_answer_of_a_hundred_megabytes_is_refused_and_not_kept() {
 #[test]
 fn nothing_is_refused() {
     for nothing in ["", " \n\n"] {
-        is_refused_unread(Reply::Answer(nothing.to_owned()), "answer-empty", "the answer holds no text");
+        is_refused_unread(Reply::Answer(nothing.to_owned()), "answer-empty", "the answer contains no text");
     }
-    is_refused_unread(Reply::NullContent, "answer-empty", "the answer holds no text");
+    is_refused_unread(Reply::NullContent, "answer-empty", "the answer contains no text");
     is_refused_unread(Reply::EmptyChoices, "answer-empty", "the answer's list of choices is empty");
     let block = "FILE: src/area.py\n```\n```\n";
     let codes = refused(&small().build(), "whole-file", block, &[]);

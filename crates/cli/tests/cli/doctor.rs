@@ -149,8 +149,8 @@ fn a_machine_is_told_in_tables_with_what_to_do_below_them() {
     provider claude-cli (environment CRUCIBLE_LLM_PROVIDER), ready
     to use codex-cli: codex was not found; install it with `npm install -g @openai/codex`, or set [llm.codex-cli] binary
     to use gemini-cli: gemini was not found; install it with `npm install -g @google/gemini-cli`, or set [llm.gemini-cli] binary
-    to use openai: the variable "OPENAI_API_KEY" that should hold its key is not set, empty, or no text; run `export OPENAI_API_KEY=YOUR-KEY`, or change [llm.openai] api_key_env
-    to use openrouter: the variable "OPENROUTER_API_KEY" that should hold its key is not set, empty, or no text; run `export OPENROUTER_API_KEY=YOUR-KEY`, or change [llm.openrouter] api_key_env
+    to use openai: the variable "OPENAI_API_KEY" that should hold its key is not set, empty, or not UTF-8; run `export OPENAI_API_KEY=YOUR-KEY`, or change [llm.openai] api_key_env
+    to use openrouter: the variable "OPENROUTER_API_KEY" that should hold its key is not set, empty, or not UTF-8; run `export OPENROUTER_API_KEY=YOUR-KEY`, or change [llm.openrouter] api_key_env
     to use replay: no recording is named; run `export CRUCIBLE_LLM_REPLAY_CASSETTE=FILE` with a recording, or set [llm.replay] cassette
     exit 0
     "#);

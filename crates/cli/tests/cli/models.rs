@@ -85,7 +85,7 @@ fn a_provider_is_told_with_its_price_and_the_evidence() {
     let bad = configured(&desk, &PRICE.replace("2026-01-31", "lately"), &["--json"]).run().exits(2);
     assert!(bad.message().contains("lately"), "{}", bad.stderr);
     let unknown = configured(&desk, "", &["--provider", "nobody", "--json"]).run().exits(2);
-    assert!(unknown.message().contains("there is no such provider"), "{}", unknown.stderr);
+    assert!(unknown.message().contains("unknown provider"), "{}", unknown.stderr);
 }
 
 #[test]

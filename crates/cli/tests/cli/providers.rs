@@ -194,7 +194,7 @@ fn a_recording_has_no_answer_to_another_question() {
     let other = small().file("src/area.py", "def area(): return 0\n").build();
     let call = again.start_call(other.path()).args(["--provider", "replay", "--cassette"]).arg(&cassette);
     let message = call.run().exits(2).message();
-    assert!(message.contains("the recording does not hold this request"), "{message}");
+    assert!(message.contains("the recording does not contain this request"), "{message}");
     let missing = again.path("missing.jsonl");
     let call = again.start_call(other.path()).args(["--provider", "replay", "--cassette"]).arg(&missing);
     assert!(call.run().exits(2).message().contains("missing.jsonl"));

@@ -1,8 +1,9 @@
-//! Whether a loop changed anything (seed 001 §2.4, *Delta Detection*): a trait, a judge by default, and two more strategies.
+//! Decides whether a loop changed anything (seed 001 §2.4, *Delta Detection*): a trait, a judge by
+//! default, and two more strategies.
 //!
-//! What holds: what cannot be told counts as changed and is noted with its reason, so that no fault of whoever decides can end a
-//! deliberation early; a strategy of somebody else has as much time as a call, and neither its panic nor its lateness is anything
-//! but a verdict that is unclear.
+//! Invariants: an unclear verdict counts as changed and is noted with its reason, so that a faulty
+//! strategy cannot end a deliberation early. A custom strategy has the time limit of a call; a panic or a
+//! timeout makes the verdict unclear.
 
 mod judge;
 mod similarity;
@@ -26,26 +27,26 @@ use crate::seat::SeatId;
 /// The most characters of a reason that are kept.
 const MOST_TOLD: usize = 300;
 
-/// The position of each seat that has one.
+/// The positions of a loop, by seat.
 pub type Positions = BTreeMap<SeatId, Untrusted>;
 
-/// Decides whether positions changed between two loops. Asked from the second loop on, only where the loops may end early, and
-/// not after the last one.
+/// Decides whether positions changed between two loops. It runs from the second loop on if the loops may
+/// end early, and not after the last one.
 #[async_trait]
 pub trait DeltaStrategy: Send + Sync {
-    /// Compares what stands of a loop with what stands of the loop before it. Dropping the future ends the work. A panic counts as
-    /// [`DeltaVerdict::Unclear`], and so does a verdict that took longer than a call may; a strategy that blocks its thread for as
-    /// long as that cannot be interrupted, so the run waits for it.
+    /// Compares the positions of a loop with those of the loop before. Dropping the future ends the work.
+    /// A panic counts as [`DeltaVerdict::Unclear`], and so does a verdict that exceeds the time limit of
+    /// a call. A strategy that blocks its thread cannot be interrupted, so the run waits for it.
     ///
-    /// In the parallel grammar that is the position of each seat that has one: a seat may be in one of the two alone. In a debate it
-    /// is, too, as each seat *stated* its position, before any attack: there every loop takes positions anew, so a defence has
-    /// nothing in the next loop that it could be compared with, and whom the red team chose to attack says nothing about change.
-    /// In the sequential grammar it is one entry in both: the draft that the loop ended with, under the name of the seat that is last
-    /// in the council, whoever wrote it. The drafts that it replaced do not stand any more.
+    /// In the parallel grammar the map has an entry for each seat with a position; a seat may be missing
+    /// in one of the two. In a debate each entry is the position *before* the attack: every loop takes
+    /// new positions there, so a defence has no counterpart in the next loop. In the sequential grammar
+    /// both maps have one entry: the last draft of the loop, under the name of the council's last seat,
+    /// whichever seat wrote it. Replaced drafts are not included.
     async fn detect(&self, prior: &Positions, current: &Positions) -> DeltaVerdict;
 }
 
-/// What a strategy decided.
+/// The verdict of a strategy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeltaVerdict {
@@ -53,11 +54,11 @@ pub enum DeltaVerdict {
     Changed,
     /// Nothing of substance changed.
     Unchanged,
-    /// It cannot be told, for this reason. Counts as changed.
+    /// The verdict is unclear, for this reason. It counts as changed.
     Unclear(String),
 }
 
-/// Decides by what the configuration chose. A verdict that is unclear is noted.
+/// Decides with the configured strategy. An unclear verdict is noted.
 pub(crate) async fn detect(
     caller: &Caller<'_>,
     choice: &DeltaChoice,
@@ -68,7 +69,7 @@ pub(crate) async fn detect(
     let verdict = match choice {
         DeltaChoice::Judge => ask_judge(caller, loop_number, prior, current).await?,
         DeltaChoice::TextSimilarity { threshold } => similarity::verdict(prior, current, *threshold),
-        // Nobody asks where this is chosen.
+        // This choice needs no call.
         DeltaChoice::Never => DeltaVerdict::Changed,
         DeltaChoice::Custom(strategy) => {
             ask_strategy(strategy.as_ref(), caller.limits().call_timeout, prior, current).await
@@ -85,7 +86,7 @@ pub(crate) async fn detect(
     Ok(DeltaVerdict::Unclear(reason))
 }
 
-/// Asks a strategy of somebody else, which gets so much time.
+/// Runs a custom strategy with a time limit.
 async fn ask_strategy(
     strategy: &dyn DeltaStrategy,
     patience: Duration,
@@ -96,10 +97,10 @@ async fn ask_strategy(
     let decides = AssertUnwindSafe(async { strategy.detect(prior, current).await }).catch_unwind();
     match timeout(patience, decides).await {
         Ok(Err(_panic)) => DeltaVerdict::Unclear("the strategy panicked".to_owned()),
-        // One that blocks its thread can be late all the same.
+        // A strategy that blocks its thread can still be late.
         Ok(Ok(verdict)) if begun.elapsed() <= patience => verdict,
         Ok(Ok(_)) | Err(_) => {
-            DeltaVerdict::Unclear(format!("the strategy said nothing within {} ms", patience.as_millis()))
+            DeltaVerdict::Unclear(format!("the strategy did not answer within {} ms", patience.as_millis()))
         }
     }
 }
@@ -112,7 +113,7 @@ pub(crate) fn calls(choice: &DeltaChoice) -> u64 {
     }
 }
 
-/// Asks the default model. Without its answer the loops can go on, unless no call can succeed any more.
+/// Asks the default model. If it fails, the loops continue, unless no further call can succeed.
 async fn ask_judge(
     caller: &Caller<'_>,
     loop_number: u32,
@@ -129,7 +130,7 @@ async fn ask_judge(
     match caller.ask(ask).await {
         Ok(said) => Ok(judge::verdict(said.text.as_str())),
         Err(last @ NoAnswer::Final(_)) => Err(last.fatal(Part::Judge, Some(loop_number))),
-        Err(none) => Ok(DeltaVerdict::Unclear(format!("the judge has no answer: {none}"))),
+        Err(none) => Ok(DeltaVerdict::Unclear(format!("the judge gave no answer: {none}"))),
     }
 }
 
@@ -143,7 +144,7 @@ mod tests {
     use super::*;
     use crate::config::EngineConfig;
 
-    /// A configuration before a port where nobody listens.
+    /// A configuration for a port on which nothing listens.
     fn unreachable() -> EngineConfig {
         let settings = ProviderSettings {
             base_url: Some("http://127.0.0.1:9/v1".to_owned()),
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_judge_that_may_not_be_asked_any_more_ends_the_run() {
+    async fn exhausted_budget_for_judge_ends_run() {
         let mut config = unreachable();
         config.limits.budget = BudgetLimits::calls(0);
         let (verdict, noted) = detected(&config).await;
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_strategy_that_never_decides_has_as_much_time_as_a_call_and_then_counts_as_unclear() {
+    async fn slow_strategy_times_out_as_unclear() {
         let mut config = unreachable();
         config.limits.call_timeout = Duration::from_secs(7);
         config.delta_strategy = DeltaChoice::Custom(Arc::new(Silent));
@@ -188,7 +189,7 @@ mod tests {
         let (verdict, noted) = detected(&config).await;
         let Ok(DeltaVerdict::Unclear(reason)) = verdict else { panic!("{verdict:?}") };
         assert_eq!(begun.elapsed().as_secs(), 7);
-        assert_eq!(reason, "the strategy said nothing within 7000 ms");
+        assert_eq!(reason, "the strategy did not answer within 7000 ms");
         assert_eq!(noted.len(), 1);
     }
 
@@ -209,10 +210,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_strategy_that_panics_or_blocks_its_thread_for_too_long_counts_as_unclear() {
+    async fn panicking_or_blocking_strategy_is_unclear() {
         for (strategy, told) in [
             (Unruly::Panics, "the strategy panicked"),
-            (Unruly::Blocks, "the strategy said nothing within 5 ms"),
+            (Unruly::Blocks, "the strategy did not answer within 5 ms"),
         ] {
             let mut config = unreachable();
             config.limits.call_timeout = Duration::from_millis(5);
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reason_is_kept_short_and_clean() {
+    async fn unclear_reason_is_short_and_sanitised() {
         let mut config = unreachable();
         config.delta_strategy = DeltaChoice::Custom(Arc::new(Doubtful));
         let (verdict, noted) = detected(&config).await;

@@ -1,11 +1,12 @@
-//! The strategy that asks nobody: positions whose words are nearly the same did not change.
+//! The strategy without a model: positions with nearly the same words did not change.
 //!
-//! What holds: the same positions always get the same verdict; a seat that appears or is missing is a change.
+//! Invariants: the same positions always get the same verdict. An added or missing seat is a change.
 
 use super::{DeltaVerdict, Positions};
 use crate::similarity::Shingles;
 
-/// Unchanged where both loops have the same seats and each position resembles its earlier one at least this much.
+/// Returns unchanged if both loops have the same seats and each position has at least this similarity to
+/// its earlier one.
 pub(super) fn verdict(prior: &Positions, current: &Positions, threshold: f64) -> DeltaVerdict {
     let unchanged = prior.len() == current.len()
         && prior.iter().all(|(seat, before)| {
@@ -30,7 +31,7 @@ mod tests {
     }
 
     #[test]
-    fn unchanged_only_where_every_position_resembles_its_earlier_one() {
+    fn similarity_needs_every_position_unchanged() {
         use DeltaVerdict::{Changed, Unchanged};
         // "a b c d e" and "a b c d x" have three of five pairs in common.
         let cases = [
@@ -50,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn another_seat_in_the_place_of_one_is_a_change() {
+    fn replaced_seat_counts_as_change() {
         let mut other = positions(&["a b", "c d", "c d"]);
         let seats: Vec<SeatId> = other.keys().copied().collect();
         other.remove(&seats[1]);

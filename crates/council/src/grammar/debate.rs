@@ -1,14 +1,15 @@
-//! The debate grammar (seed 001 §2.4): all seats at once, an attack on the weakest, and the defence of those it names.
+//! The debate grammar (seed 001 §2.4): all seats at once, an attack on the weakest, and the defence of
+//! the attacked seats.
 //!
-//! What holds: in every loop each seat takes its position from the question alone, as if it were the first one, and only the seats
-//! that the red team names defend themselves; a defence takes the place of the position at the end of the loop. A seat without
-//! a position cannot be attacked, and one whose defence fails keeps its position.
+//! Invariants: in every loop each seat takes its position from the question alone, as in the first loop.
+//! Only attacked seats defend themselves, and a defence replaces the position at the end of the loop. A
+//! seat without a position cannot be attacked. A seat whose defence fails keeps its position.
 
 use async_trait::async_trait;
 use crucible_llm::Message;
 use crucible_model::Untrusted;
 
-use super::{Floor, Grammar, LoopState, answered, labelled, prompt};
+use super::{ActiveLoop, Grammar, LoopState, answered, labelled, prompt};
 use crate::council::{Council, Seat};
 use crate::delta::Positions;
 use crate::error::CouncilError;
@@ -21,41 +22,46 @@ pub(super) struct Debate;
 
 #[async_trait]
 impl Grammar for Debate {
-    async fn run(&self, floor: Floor<'_>, _prior: Option<&LoopState>) -> Result<LoopState, CouncilError> {
-        let council = floor.council;
+    async fn run(
+        &self,
+        active: ActiveLoop<'_>,
+        _prior: Option<&LoopState>,
+    ) -> Result<LoopState, CouncilError> {
+        let council = active.council;
         let opening = |seat| (seat, prompt::opening(&council.question, seat));
-        let heard = floor.hear(council.seats.iter().map(opening).collect(), TurnKind::Position).await?;
-        floor.quorum(&heard)?;
-        let mut positions = answered(heard);
+        let replies =
+            active.ask_seats(council.seats.iter().map(opening).collect(), TurnKind::Position).await?;
+        active.quorum(&replies)?;
+        let mut positions = answered(replies);
 
         let attacked = with_position(council, &positions);
-        let output = floor.caller.config().backend.capabilities().structured_output;
+        let output = active.caller.config().backend.capabilities().structured_output;
         let asked = red_team::attack_messages(council, &attacked, &labelled(council, &positions), output);
         let schema = red_team::attack_schema(&attacked);
-        let attack = floor.hear_attack(asked, Some(schema), &attacked).await?;
+        let attack = active.ask_attack(asked, Some(schema), &attacked).await?;
 
         let targets = attacked.iter().filter(|seat| attack.targets.contains(&seat.id));
         let asked = targets.filter_map(|seat| {
             Some((seat, defense(&council.question, seat, positions.get(&seat.id)?, &attack.critique)))
         });
-        let heard = floor.hear(asked.collect(), TurnKind::Defense).await?;
+        let replies = active.ask_seats(asked.collect(), TurnKind::Defense).await?;
         let mut before_attack = Positions::new();
-        for (seat, defense) in answered(heard) {
+        for (seat, defense) in answered(replies) {
             before_attack.extend(positions.insert(seat, defense).map(|position| (seat, position)));
         }
         Ok(LoopState {
-            number: floor.number,
+            number: active.number,
             grammar: LoopGrammar::Debate,
             positions,
             critique: attack.critique,
             drafts: Vec::new(),
             targets: attack.targets,
             before_attack,
-            turns: floor.into_turns(),
+            turns: active.into_turns(),
         })
     }
 
-    /// All positions, the attack, and at the most as many defences.
+    /// All positions, the attack, and a defence of every seat.
     fn calls(&self, seats: u64) -> u64 {
         seats.saturating_mul(2).saturating_add(1)
     }
@@ -66,7 +72,7 @@ fn with_position(council: &Council, positions: &Positions) -> Vec<Seat> {
     council.seats.iter().filter(|seat| positions.contains_key(&seat.id)).cloned().collect()
 }
 
-/// What an attacked seat is asked.
+/// The prompt for an attacked seat.
 fn defense(question: &Untrusted, seat: &Seat, position: &Untrusted, critique: &Untrusted) -> Vec<Message> {
     let asked = prompt::asking(question)
         .ours(POSITION)
@@ -105,7 +111,7 @@ mod tests {
     use crate::seat::CouncilRole::{Creative, DomainExpert, Pragmatist, Synthesizer};
 
     #[test]
-    fn an_attacked_seat_reads_its_own_position_and_the_attack() {
+    fn attacked_seat_reads_own_position_and_attack() {
         let council = council(&[Pragmatist, Creative]);
         let (position, critique) = (Untrusted::new("Split it."), Untrusted::new("Nobody will run it."));
         let asked = defense(&council.question, &council.seats[1], &position, &critique);
@@ -113,7 +119,7 @@ mod tests {
         assert_eq!(whole(&asked[..1]), whole(&prompt::opening(&council.question, &council.seats[1])[..1]));
     }
 
-    /// What everybody is asked in a loop in which all of these seats answer and all are attacked.
+    /// All prompts of a loop in which every seat answers and is attacked.
     fn loop_of(roles: &[crate::seat::CouncilRole]) -> String {
         let council = council(roles);
         let all: Vec<usize> = (0..roles.len()).collect();
@@ -134,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_attack_and_defences_whatever_the_number_of_seats() {
+    fn debate_prompts_for_every_council_size() {
         assert_snapshot!("two_seats", loop_of(&[Pragmatist, Creative]));
         assert_snapshot!("three_seats", loop_of(&[Pragmatist, Creative, Creative]));
         assert_snapshot!("four_seats", loop_of(&[Synthesizer, DomainExpert, Pragmatist, Creative]));
@@ -157,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_most_each_seat_speaks_twice_and_the_red_team_once() {
+    fn debate_loop_call_limit_is_exact() {
         assert_eq!([2, 3, 4].map(|seats| Debate.calls(seats)), [5, 7, 9]);
     }
 }

@@ -1,7 +1,8 @@
 //! The order in which seats speak: three grammars behind one trait (seed 001 §2.4).
 //!
-//! What holds: in every grammar the red team speaks in every loop, and a loop without it is an error; a seat that has no answer is
-//! noted and missing; with fewer than two seats left the run ends; what is said at the same time is asked at the same time.
+//! Invariants: in every grammar the red team speaks in every loop, and a loop without its answer is an
+//! error. A seat without an answer is noted and skipped. The run ends if fewer than two seats are left.
+//! Calls that do not depend on each other run concurrently.
 
 mod debate;
 mod parallel;
@@ -29,23 +30,24 @@ use crate::red_team::{self, Attack};
 use crate::result::{Degradation, DegradationKind, Part, Turn, TurnKind};
 use crate::seat::{LoopGrammar, SeatId};
 
-/// What the next loop and the synthesis need to know of a loop.
+/// The state of a loop for the next loop and the synthesis.
 #[derive(Debug, Clone)]
 pub(crate) struct LoopState {
-    /// From 1.
+    /// The number of the loop, from 1.
     pub(crate) number: u32,
     pub(crate) grammar: LoopGrammar,
-    /// The position of each seat that answered, at the end of the loop; in the sequential grammar its draft.
+    /// The position of each seat that answered, at the end of the loop; in the sequential grammar its
+    /// draft.
     pub(crate) positions: Positions,
-    /// What the red team said last.
+    /// The last critique of the red team.
     pub(crate) critique: Untrusted,
-    /// In the sequential grammar, the drafts in the order in which they were written. The last one stands.
+    /// In the sequential grammar, the drafts in writing order. The last one is current.
     pub(crate) drafts: Vec<Draft>,
-    /// In a debate, who was attacked.
+    /// In a debate, the attacked seats.
     pub(crate) targets: Vec<SeatId>,
-    /// In a debate, the positions before the attack, of the seats that defended themselves.
+    /// In a debate, the positions of the defending seats before the attack.
     pub(crate) before_attack: Positions,
-    /// Everything that was said; nothing where observability is off.
+    /// All turns; empty if observability is off.
     pub(crate) turns: Vec<Turn>,
 }
 
@@ -54,15 +56,15 @@ pub(crate) struct LoopState {
 pub(crate) struct Draft {
     pub(crate) seat: SeatId,
     pub(crate) text: Untrusted,
-    /// What the red team said to it before the next seat spoke.
+    /// The red team's attack on it before the next seat spoke.
     pub(crate) attack: Untrusted,
 }
 
 impl LoopState {
-    /// What stands of the loop, for whoever compares loops: the positions. In the sequential grammar that is the last
-    /// draft alone, as it replaced the others. It stands under the name of the seat that is last in the council, whoever wrote it:
-    /// where that seat was missing, the draft must not look like somebody else's position. In a debate it is what was stated before
-    /// the attack.
+    /// The positions to compare between loops. In the sequential grammar that is only the last draft,
+    /// under the name of the council's last seat, whichever seat wrote it. If that seat is missing, the
+    /// draft must not appear as another seat's position. In a debate it is the positions before the
+    /// attack.
     pub(crate) fn standing(&self, council: &Council) -> Cow<'_, Positions> {
         match (self.drafts.last(), council.seats.last()) {
             (Some(draft), Some(last)) => Cow::Owned(Positions::from([(last.id, draft.text.clone())])),
@@ -71,8 +73,8 @@ impl LoopState {
         }
     }
 
-    /// What seats stated by themselves in a loop, of what they held at its end and what those held before the attack that answered
-    /// it: a debate takes positions anew in each loop, so this is what is alike in two of its loops.
+    /// The values of positions as stated, before any attack. In a debate each loop takes new positions,
+    /// so these are what two loops have in common.
     pub(crate) fn stated<T>(
         at_the_end: BTreeMap<SeatId, T>,
         before_attack: BTreeMap<SeatId, T>,
@@ -87,9 +89,10 @@ impl LoopState {
 #[async_trait]
 pub(crate) trait Grammar: Send + Sync {
     /// Runs one loop. `prior` is the loop before it.
-    async fn run(&self, floor: Floor<'_>, prior: Option<&LoopState>) -> Result<LoopState, CouncilError>;
+    async fn run(&self, active: ActiveLoop<'_>, prior: Option<&LoopState>)
+    -> Result<LoopState, CouncilError>;
 
-    /// The most calls that one loop takes with so many deliberating seats.
+    /// The most calls of one loop with this many deliberating seats.
     fn calls(&self, seats: u64) -> u64;
 }
 
@@ -102,33 +105,34 @@ pub(crate) fn grammar(grammar: LoopGrammar) -> &'static dyn Grammar {
     }
 }
 
-/// A seat that was asked: what it said, or why it said nothing.
-type Heard = (SeatId, Result<CallAnswer, String>);
+/// A seat with its answer, or the reason why it has none.
+type SeatReply = (SeatId, Result<CallAnswer, String>);
 
-/// Where the seats of a council speak, in one loop.
-pub(crate) struct Floor<'f> {
+/// One loop in progress: the council, its caller and the turns so far.
+pub(crate) struct ActiveLoop<'f> {
     caller: &'f Caller<'f>,
     pub(crate) council: &'f Council,
-    /// From 1.
+    /// The number of the loop, from 1.
     pub(crate) number: u32,
     turns: Mutex<Vec<Turn>>,
 }
 
-impl<'f> Floor<'f> {
+impl<'f> ActiveLoop<'f> {
     pub(crate) fn new(caller: &'f Caller<'f>, council: &'f Council, number: u32) -> Self {
         Self { caller, council, number, turns: Mutex::default() }
     }
 
-    /// Asks seats at the same time, each with its own messages, and gives back what each of them came to, in the order asked. One
-    /// without an answer is noted as missing its position or its defence. Where nothing further can succeed, all end at once.
-    async fn hear(
+    /// Asks seats concurrently, each with its own messages, and returns the results in the given order. A
+    /// seat without an answer is noted as missing its position or its defence. If no further call can
+    /// succeed, all calls end at once.
+    async fn ask_seats(
         &self,
         asked: Vec<(&Seat, Vec<Message>)>,
         kind: TurnKind,
-    ) -> Result<Vec<Heard>, CouncilError> {
-        let calls: Vec<_> = asked.into_iter().map(|(seat, messages)| self.hear_one(seat, messages)).collect();
-        let heard = try_join_all(calls).await?;
-        for (seat, said) in &heard {
+    ) -> Result<Vec<SeatReply>, CouncilError> {
+        let calls: Vec<_> = asked.into_iter().map(|(seat, messages)| self.ask_seat(seat, messages)).collect();
+        let replies = try_join_all(calls).await?;
+        for (seat, said) in &replies {
             match said {
                 Ok(said) => self.keep(*seat, kind, &said.text, said),
                 Err(why) => self.caller.note(Degradation {
@@ -139,10 +143,10 @@ impl<'f> Floor<'f> {
                 }),
             }
         }
-        Ok(heard)
+        Ok(replies)
     }
 
-    async fn hear_one(&self, seat: &Seat, messages: Vec<Message>) -> Result<Heard, CouncilError> {
+    async fn ask_seat(&self, seat: &Seat, messages: Vec<Message>) -> Result<SeatReply, CouncilError> {
         match self.ask(seat, messages, None).await {
             Ok(said) => Ok((seat.id, Ok(said))),
             Err(why @ NoAnswer::Final(_)) => Err(why.fatal(Part::Seat(seat.id), Some(self.number))),
@@ -152,15 +156,16 @@ impl<'f> Floor<'f> {
         }
     }
 
-    /// Asks the red team, without whose answer the loop cannot go on, for its critique. Notes where it yields.
-    async fn hear_red_team(&self, messages: Vec<Message>) -> Result<Untrusted, CouncilError> {
+    /// Asks the red team for its critique, which the loop requires. Notes if it raises no objection.
+    async fn request_critique(&self, messages: Vec<Message>) -> Result<Untrusted, CouncilError> {
         let said = self.ask_red_team(messages, None).await?;
         self.take_critique(&said, &said.text);
         Ok(said.text)
     }
 
-    /// The same in a debate, where its answer names the seats that it attacks; `seats` are those that have a position.
-    async fn hear_attack(
+    /// Asks the red team of a debate, whose answer names the seats it attacks; `seats` are those with a
+    /// position.
+    async fn ask_attack(
         &self,
         messages: Vec<Message>,
         schema: Option<(&'static str, Value)>,
@@ -211,7 +216,7 @@ impl<'f> Floor<'f> {
         self.caller.ask(ask).await
     }
 
-    /// Keeps what was said for the trace, where there is one.
+    /// Keeps a turn for the trace, if there is one.
     fn keep(&self, seat: SeatId, kind: TurnKind, text: &Untrusted, said: &CallAnswer) {
         if self.caller.config().observability == Observability::On {
             let turn = Turn::of(seat, kind, text, said);
@@ -219,46 +224,46 @@ impl<'f> Floor<'f> {
         }
     }
 
-    /// Fails where too few of the seats answered, those counted in that have not been asked yet.
-    fn quorum(&self, heard: &[Heard]) -> Result<(), CouncilError> {
-        let left = heard.iter().filter(|(_, said)| said.is_ok()).count();
-        let to_come = self.council.seats.len().saturating_sub(heard.len());
+    /// Fails if too few seats answered, counting the seats that were not asked yet as answered.
+    fn quorum(&self, replies: &[SeatReply]) -> Result<(), CouncilError> {
+        let left = replies.iter().filter(|(_, said)| said.is_ok()).count();
+        let to_come = self.council.seats.len().saturating_sub(replies.len());
         if left.saturating_add(to_come) >= QUORUM {
             return Ok(());
         }
-        let missing = |(seat, said): &Heard| Some((*seat, said.as_ref().err()?.clone()));
+        let missing = |(seat, said): &SeatReply| Some((*seat, said.as_ref().err()?.clone()));
         Err(CouncilError::TooFewSeats {
             loop_number: self.number,
             left,
             seats: self.council.seats.len(),
-            missing: heard.iter().filter_map(missing).collect(),
+            missing: replies.iter().filter_map(missing).collect(),
         })
     }
 
-    /// Everything that was said; nothing where observability is off.
+    /// All turns; empty if observability is off.
     fn into_turns(self) -> Vec<Turn> {
         self.turns.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What the seats said that answered.
-fn answered(heard: Vec<Heard>) -> Positions {
-    heard.into_iter().filter_map(|(seat, said)| Some((seat, said.ok()?.text))).collect()
+/// The positions of the seats that answered.
+fn answered(replies: Vec<SeatReply>) -> Positions {
+    replies.into_iter().filter_map(|(seat, said)| Some((seat, said.ok()?.text))).collect()
 }
 
-/// The positions under the names by which they are shown, in the order of the seats.
+/// The positions with their prompt labels, in the order of the seats.
 fn labelled<'p>(council: &Council, positions: &'p Positions) -> Vec<(String, &'p Untrusted)> {
     let seats = council.seats.iter();
     seats.filter_map(|seat| Some((prompt::position_of(seat.id), positions.get(&seat.id)?))).collect()
 }
 
-/// How many deliberating seats must answer in a loop: with fewer, nobody differs.
+/// The fewest deliberating seats that must answer in a loop, so that there can be disagreement.
 const QUORUM: usize = 2;
 
-/// The longest reason, in characters, that is told of a seat without an answer.
+/// The most characters of the reason why a seat has no answer.
 const REASON_CHARS: usize = 300;
 
-/// How it is noted that a seat did not say what it was asked for.
+/// The degradation of a missing answer of this kind.
 const fn missing(kind: TurnKind) -> DegradationKind {
     match kind {
         TurnKind::Position | TurnKind::Critique => DegradationKind::SeatMissing,

@@ -1,12 +1,12 @@
 //! The parallel grammar (seed 001 §2.4): all seats at once, then the red team about all of them.
 //!
-//! What holds: from the second loop on each seat reads what every seat said in the loop before, and the attack on it; no seat
-//! reads what another says in the same loop.
+//! Invariants: from the second loop on each seat reads every position of the previous loop and the attack
+//! on it. No seat reads another seat's text of the same loop.
 
 use async_trait::async_trait;
 use crucible_llm::Message;
 
-use super::{Floor, Grammar, LoopState, answered, labelled, prompt};
+use super::{ActiveLoop, Grammar, LoopState, answered, labelled, prompt};
 use crate::council::{Council, Seat};
 use crate::delta::Positions;
 use crate::error::CouncilError;
@@ -19,23 +19,27 @@ pub(super) struct Parallel;
 
 #[async_trait]
 impl Grammar for Parallel {
-    async fn run(&self, floor: Floor<'_>, prior: Option<&LoopState>) -> Result<LoopState, CouncilError> {
-        let council = floor.council;
+    async fn run(
+        &self,
+        active: ActiveLoop<'_>,
+        prior: Option<&LoopState>,
+    ) -> Result<LoopState, CouncilError> {
+        let council = active.council;
         let asked = council.seats.iter().map(|seat| (seat, messages(council, seat, prior))).collect();
-        let heard = floor.hear(asked, TurnKind::Position).await?;
-        floor.quorum(&heard)?;
-        let positions = answered(heard);
+        let replies = active.ask_seats(asked, TurnKind::Position).await?;
+        active.quorum(&replies)?;
+        let positions = answered(replies);
         let critique =
-            floor.hear_red_team(red_team::messages(council, &labelled(council, &positions))).await?;
+            active.request_critique(red_team::messages(council, &labelled(council, &positions))).await?;
         Ok(LoopState {
-            number: floor.number,
+            number: active.number,
             grammar: LoopGrammar::Parallel,
             positions,
             critique,
             drafts: Vec::new(),
             targets: Vec::new(),
             before_attack: Positions::new(),
-            turns: floor.into_turns(),
+            turns: active.into_turns(),
         })
     }
 
@@ -44,7 +48,7 @@ impl Grammar for Parallel {
     }
 }
 
-/// What a seat is asked, after this loop where there was one.
+/// The prompt for a seat, after the previous loop if there was one.
 fn messages(council: &Council, seat: &Seat, prior: Option<&LoopState>) -> Vec<Message> {
     let mut messages = prompt::opening(&council.question, seat);
     if let Some(prior) = prior {
@@ -65,7 +69,7 @@ mod tests {
     use crate::seat::CouncilRole::{Creative, DomainExpert, Pragmatist, Synthesizer};
 
     #[test]
-    fn in_a_later_loop_a_seat_reads_the_question_all_positions_and_the_attack() {
+    fn later_parallel_prompt_has_positions_and_attack() {
         let council = council(&[Pragmatist, DomainExpert, Creative]);
         let before = first_loop(&council, &[0, 1, 2]);
         assert_snapshot!(whole(&messages(&council, &council.seats[1], Some(&before))[1..]), @r#"
@@ -102,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seat_that_was_missing_is_asked_for_its_first_position() {
+    fn missing_seat_is_asked_for_first_position() {
         let council = council(&[Pragmatist, DomainExpert, Creative]);
         let before = first_loop(&council, &[0, 2]);
         assert_snapshot!(whole(&messages(&council, &council.seats[1], Some(&before))[2..]), @r#"
@@ -130,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_messages_is_the_same_for_every_number_of_seats() {
+    fn message_order_is_independent_of_seat_count() {
         let mut shown = String::new();
         for roles in [
             &[Pragmatist, Creative][..],
@@ -174,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_takes_a_call_for_each_seat_and_one_for_the_red_team() {
+    fn parallel_loop_call_count_is_exact() {
         assert_eq!([2, 3, 4].map(|seats| Parallel.calls(seats)), [3, 4, 5]);
     }
 }

@@ -1,14 +1,15 @@
-//! The sequential grammar (seed 001 §2.4): one draft that goes from seat to seat, attacked after each of them, and once more as
-//! a whole when all had it.
+//! The sequential grammar (seed 001 §2.4): one draft passes from seat to seat, is attacked after each,
+//! and once more as a whole at the end.
 //!
-//! What holds: a seat reads the draft so far and all attacks of this loop; who speaks first in a later loop reads the draft and
-//! the last attack of the loop before; a seat without an answer leaves the draft as it was, and nothing is attacked for it.
+//! Invariants: a seat reads the current draft and all attacks of this loop. The first speaker of a later
+//! loop reads the draft and the last attack of the previous loop. A seat without an answer leaves the
+//! draft unchanged, and no attack follows.
 
 use async_trait::async_trait;
 use crucible_llm::Message;
 use crucible_model::Untrusted;
 
-use super::{Draft, Floor, Grammar, LoopState, answered, prompt};
+use super::{ActiveLoop, Draft, Grammar, LoopState, answered, prompt};
 use crate::council::{Council, Seat};
 use crate::delta::Positions;
 use crate::error::CouncilError;
@@ -16,7 +17,7 @@ use crate::red_team;
 use crate::result::TurnKind;
 use crate::seat::LoopGrammar;
 
-/// The name under which the draft as it stands is shown to the red team.
+/// The label of the current draft in the red team's prompt.
 const DRAFT: &str = "draft";
 
 /// The sequential grammar.
@@ -24,30 +25,35 @@ pub(super) struct Sequential;
 
 #[async_trait]
 impl Grammar for Sequential {
-    async fn run(&self, floor: Floor<'_>, prior: Option<&LoopState>) -> Result<LoopState, CouncilError> {
-        let council = floor.council;
+    async fn run(
+        &self,
+        active: ActiveLoop<'_>,
+        prior: Option<&LoopState>,
+    ) -> Result<LoopState, CouncilError> {
+        let council = active.council;
         let mut work = Work::after(prior);
-        let mut heard = Vec::with_capacity(council.seats.len());
+        let mut replies = Vec::with_capacity(council.seats.len());
         for seat in &council.seats {
-            let answer = floor.hear(vec![(seat, work.messages(council, seat))], TurnKind::Position).await?;
+            let answer =
+                active.ask_seats(vec![(seat, work.messages(council, seat))], TurnKind::Position).await?;
             if let [(_, Ok(said))] = answer.as_slice() {
                 let attacked = [(DRAFT.to_owned(), &said.text)];
-                let attack = floor.hear_red_team(red_team::messages(council, &attacked)).await?;
+                let attack = active.request_critique(red_team::messages(council, &attacked)).await?;
                 work.drafts.push(Draft { seat: seat.id, text: said.text.clone(), attack });
             }
-            heard.extend(answer);
-            floor.quorum(&heard)?;
+            replies.extend(answer);
+            active.quorum(&replies)?;
         }
-        let critique = floor.hear_red_team(red_team::messages(council, &outcome(&work.drafts))).await?;
+        let critique = active.request_critique(red_team::messages(council, &outcome(&work.drafts))).await?;
         Ok(LoopState {
-            number: floor.number,
+            number: active.number,
             grammar: LoopGrammar::Sequential,
-            positions: answered(heard),
+            positions: answered(replies),
             critique,
             drafts: work.drafts,
             targets: Vec::new(),
             before_attack: Positions::new(),
-            turns: floor.into_turns(),
+            turns: active.into_turns(),
         })
     }
 
@@ -56,10 +62,10 @@ impl Grammar for Sequential {
     }
 }
 
-/// What the next seat works on.
+/// The input of the next seat.
 struct Work<'p> {
     prior: Option<&'p LoopState>,
-    /// Those of this loop.
+    /// The drafts of this loop.
     drafts: Vec<Draft>,
 }
 
@@ -68,7 +74,7 @@ impl<'p> Work<'p> {
         Self { prior, drafts: Vec::new() }
     }
 
-    /// What a seat is asked. The attack on the loop before is answered with the first draft of this one.
+    /// The prompt for a seat. The first draft of a loop answers the attack on the previous loop.
     fn messages(&self, council: &Council, seat: &Seat) -> Vec<Message> {
         let here = self.drafts.last().map(|draft| {
             let attacks: Vec<&Untrusted> = self.drafts.iter().map(|draft| &draft.attack).collect();
@@ -86,7 +92,7 @@ impl<'p> Work<'p> {
     }
 }
 
-/// The whole output of a loop, for the last attack: every draft in the order in which they were written, the last of which stands.
+/// All drafts of a loop in writing order, for the last attack.
 fn outcome(drafts: &[Draft]) -> Vec<(String, &Untrusted)> {
     let mut named: Vec<_> =
         drafts.iter().map(|draft| (format!("earlier draft of {}", draft.seat), &draft.text)).collect();
@@ -104,7 +110,7 @@ mod tests {
     use crate::grammar::shown::{blocks, council, first_loop, whole};
     use crate::seat::CouncilRole::{Creative, DomainExpert, Pragmatist, Synthesizer};
 
-    /// The loop before, as a sequential one ends.
+    /// A previous loop in the form that this grammar produces.
     fn before(council: &Council) -> LoopState {
         let mut before = first_loop(council, &[0, 1]);
         before.drafts = vec![draft(&council.seats[1], "Draft of before.", "Attack of before.")];
@@ -116,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_seat_reads_the_question_the_draft_and_the_attacks_of_this_loop() {
+    fn sequential_prompt_has_draft_and_attacks() {
         let council = council(&[Pragmatist, DomainExpert, Creative]);
         let mut work = Work::after(None);
         work.drafts.push(draft(&council.seats[0], "First draft.", "First attack."));
@@ -149,7 +155,7 @@ mod tests {
         "#);
     }
 
-    /// What every seat in turn is asked, and at the end the texts that the red team is shown.
+    /// The prompts for each seat in turn, and at the end the texts for the red team.
     fn loop_of(council: &Council, prior: Option<&LoopState>) -> String {
         let mut work = Work::after(prior);
         let mut shown = String::new();
@@ -161,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn each_seat_reads_what_came_before_it_whatever_the_number_of_seats() {
+    fn sequential_prompts_for_every_council_size() {
         let mut shown = String::new();
         for roles in [
             &[Pragmatist, Creative][..],
@@ -197,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_loop_starts_from_the_draft_and_the_last_attack_of_the_one_before() {
+    fn later_loop_starts_from_last_draft() {
         let council = council(&[Pragmatist, Creative]);
         assert_snapshot!(loop_of(&council, Some(&before(&council))), @r#"
         [system] "seat instructions": as pragmatist;
@@ -208,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seat_without_an_answer_leaves_draft_and_attack_to_the_next() {
+    fn missing_seat_leaves_draft_unchanged() {
         let council = council(&[Pragmatist, DomainExpert, Creative]);
         let before = before(&council);
         let work = Work::after(Some(&before));
@@ -222,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_attack_sees_every_draft_and_which_of_them_stands() {
+    fn last_attack_sees_every_draft() {
         let council = council(&[Pragmatist, DomainExpert, Creative]);
         let named = |answered: &[usize]| {
             let seats = answered.iter().map(|place| &council.seats[*place]);
@@ -246,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_takes_two_calls_for_each_seat_and_one_more() {
+    fn sequential_loop_call_count_is_exact() {
         assert_eq!([2, 3, 4].map(|seats| Sequential.calls(seats)), [5, 7, 9]);
     }
 }

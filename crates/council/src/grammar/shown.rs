@@ -1,4 +1,4 @@
-//! What tests of messages share: a council, a loop behind it, and two ways to show a conversation.
+//! Helpers for tests of prompts: a council, a previous loop, and two renderings of a conversation.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::council::{Council, Seat};
 use crate::delta::Positions;
 use crate::seat::{CouncilRole, LoopGrammar, RedTeamFlavor, SeatId};
 
-/// A council with seats of these roles. Each seat's instructions are `as SEAT`.
+/// A council with these roles. Each seat's instructions are `as SEAT`.
 pub(super) fn council(roles: &[CouncilRole]) -> Council {
     let seat = |id: SeatId| Seat { id, persona: Untrusted::new(format!("as {id}")), model: String::new() };
     let mut seats: Vec<Seat> =
@@ -25,20 +25,20 @@ pub(super) fn council(roles: &[CouncilRole]) -> Council {
     }
 }
 
-/// The first loop of a council in which these seats answered, by their places.
+/// The first loop of a council in which the seats at these indexes answered.
 pub(super) fn first_loop(council: &Council, answered: &[usize]) -> LoopState {
     let seats = answered.iter().map(|place| council.seats[*place].id);
     let positions = seats.map(|seat| (seat, Untrusted::new(format!("What {seat} holds.")))).collect();
     ended(council.grammar, 1, positions)
 }
 
-/// Five seats that a test may name by their places.
+/// Five seats that a test can index.
 pub(crate) fn seats() -> Vec<SeatId> {
     use CouncilRole::{Creative, DomainExpert, Pragmatist, Synthesizer};
     SeatId::of_roles([Synthesizer, DomainExpert, Pragmatist, Creative, Creative])
 }
 
-/// A loop in which these seats hold this; one that is given nothing has no position.
+/// A loop with these positions; an empty text means no position.
 pub(crate) fn said_in(grammar: LoopGrammar, number: u32, texts: &[&str]) -> LoopState {
     let said = seats().into_iter().zip(texts).filter(|(_, text)| !text.is_empty());
     ended(grammar, number, said.map(|(seat, text)| (seat, Untrusted::new(*text))).collect())
@@ -57,13 +57,13 @@ fn ended(grammar: LoopGrammar, number: u32, positions: Positions) -> LoopState {
     }
 }
 
-/// A piece of a message.
+/// A part of a message.
 enum Piece {
     Ours(String),
     Block { name: String, content: String },
 }
 
-/// A message in pieces, read as who wrote it meant it: a block ends where its own marker is.
+/// Splits a message at its fences; a block ends only at its own marker.
 fn pieces(message: &Message) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut lines = message.content.as_str().lines();
@@ -80,7 +80,7 @@ fn pieces(message: &Message) -> Vec<Piece> {
     pieces
 }
 
-/// A conversation word for word, but for what every fence repeats: the banner is `(banner)`, a marker is `#`.
+/// A conversation word for word, except that the banner of a fence is `(banner)` and a marker is `#`.
 pub(super) fn whole(messages: &[Message]) -> String {
     let mut shown = String::new();
     for message in messages {
@@ -98,7 +98,7 @@ pub(super) fn whole(messages: &[Message]) -> String {
     shown
 }
 
-/// A conversation in short: of each message the role and the blocks, with what stands in them.
+/// A summary of a conversation: the role and the fenced blocks of each message.
 pub(super) fn blocks(messages: &[Message]) -> String {
     let mut shown = String::new();
     for message in messages {

@@ -1,7 +1,8 @@
-//! An attack in a debate: the form that is asked for, and how it is read.
+//! The form of an attack in a debate, and its lenient parser.
 //!
-//! What holds: every answer can be read, for who attacks badly has attacked all the same; an attack is aimed at one of the seats
-//! at least, and only at seats that were shown; no word of an answer is lost but the line of names that was understood.
+//! Invariants: every answer can be parsed, because a badly formed attack is still an attack. An attack
+//! has at least one target, and only seats that were shown. No word of an answer is lost, except a line
+//! of names that was understood.
 
 use crucible_model::strict_json::closed;
 use crucible_model::{UniqueJson, Untrusted, says_nothing};
@@ -10,20 +11,20 @@ use serde_json::{Value, json};
 use crate::council::Seat;
 use crate::seat::{CouncilRole, SeatId};
 
-/// The schema's name on the wire.
+/// The schema's name in the request.
 const NAME: &str = "attack";
 
 /// The most seats of one role.
 const MOST_OF_A_ROLE: usize = 4;
 
-/// Words that stand for no seat in particular.
+/// Words that name no particular seat.
 const NOBODY_IN_PARTICULAR: [&str; 8] =
     ["", "all", "all_seats", "everybody", "everyone", "n/a", "nobody", "none"];
 
-/// What may lead a name.
+/// Prefixes that a name may have.
 const LEADS: [&str; 3] = ["position_of_", "seat_", "the_"];
 
-/// What an answer's first line begins with where it names targets.
+/// The keywords of a first line that names targets.
 const TARGETS: [&str; 2] = ["targets", "target"];
 
 /// The JSON Schema of an attack on these seats, with its name.
@@ -36,17 +37,17 @@ pub(crate) fn attack_schema(seats: &[Seat]) -> (&'static str, Value) {
     (NAME, schema)
 }
 
-/// An attack: what it says, and whom it is aimed at.
+/// An attack: its critique and its targets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Attack {
     pub(crate) critique: Untrusted,
-    /// In the order of the seats, each once.
+    /// The targets in seat order, without duplicates.
     pub(crate) targets: Vec<SeatId>,
 }
 
-/// Reads an attack on these seats: the object of the schema, or a first line `TARGETS: name, name` and the rest. Where no name
-/// or an unknown one stands, every seat is a target. Where nothing is said beside the names, or an object says more than the schema
-/// asks for, the critique is the answer as it came.
+/// Parses an attack on these seats: the JSON object of the schema, or a first line
+/// `TARGETS: name, name` and the rest. If no name or an unknown name is given, every seat is a target.
+/// If there is no text besides the names, or the object has extra keys, the critique is the whole answer.
 pub(crate) fn read_attack(answer: &Untrusted, seats: &[Seat]) -> Attack {
     let whole = answer.as_str();
     let seats: Vec<SeatId> = seats.iter().map(|seat| seat.id).collect();
@@ -57,15 +58,15 @@ pub(crate) fn read_attack(answer: &Untrusted, seats: &[Seat]) -> Attack {
     Attack { critique: Untrusted::new(said), targets: targets.unwrap_or(seats) }
 }
 
-/// An answer that was taken apart.
+/// A parsed answer.
 struct Read {
     names: Vec<String>,
     said: String,
 }
 
-/// An answer that is an object with a critique, bare or in a code block. A backend that is held to the schema gives no other; one
-/// that is not may still answer so. One that says more, under other keys or in place of the names, is taken as it came, and one that
-/// says something twice is none.
+/// Parses an answer that is an object with a critique, bare or in a code block. A backend without schema
+/// support may also answer this way. An object with extra keys or without the names is kept as a whole;
+/// one with a repeated key is not an object.
 fn of_object(whole: &str) -> Option<Read> {
     let UniqueJson(object) = serde_json::from_str(unfenced(whole.trim())).ok()?;
     let object = object.as_object()?;
@@ -80,13 +81,14 @@ fn of_object(whole: &str) -> Option<Read> {
     Some(Read { names, said: if says_more { whole } else { critique }.to_owned() })
 }
 
-/// The inside of a code block, where the whole text is one.
+/// The content of a code block, if the whole text is one.
 fn unfenced(text: &str) -> &str {
     let inside = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     inside.and_then(|inside| inside.split_once('\n')).map_or(text, |(_, body)| body)
 }
 
-/// An answer whose first line names targets. A line that names something else is a part of what is said.
+/// Parses an answer whose first line names targets. A line that names anything else belongs to the
+/// critique.
 fn of_first_line(whole: &str, seats: &[SeatId]) -> Option<Read> {
     let (line, rest) = whole.trim_start().split_once('\n').unwrap_or((whole.trim_start(), ""));
     let line = line.trim_start_matches(is_decoration);
@@ -100,7 +102,8 @@ fn of_first_line(whole: &str, seats: &[SeatId]) -> Option<Read> {
     Some(Read { names, said: said.to_owned() })
 }
 
-/// What an attack says beside the names, whoever the seats are: of an object its critique, of text what follows a line of names.
+/// The critique without the target names, for any seats: the critique of an object, or the text after a
+/// line of names.
 pub(super) fn said_beside_names(text: &str) -> String {
     let roles: Vec<SeatId> =
         SeatId::of_roles(CouncilRole::ALL.iter().flat_map(|role| [*role; MOST_OF_A_ROLE]));
@@ -108,7 +111,7 @@ pub(super) fn said_beside_names(text: &str) -> String {
     read.map_or_else(|| text.to_owned(), |read| read.said)
 }
 
-/// What may stand around a word without being a part of it.
+/// Whether a character around a word is not part of it.
 fn is_decoration(c: char) -> bool {
     c.is_whitespace() || matches!(c, '*' | '`' | '#' | '_' | '>' | '"' | '\'' | '[' | ']' | '(' | ')')
 }
@@ -117,7 +120,7 @@ fn names(listed: &str) -> Vec<String> {
     listed.split([',', ';', '&']).flat_map(|part| part.split(" and ")).map(name).collect()
 }
 
-/// A name as it is spelled, whatever stands around it and however it is written: `**Domain Expert**` is `domain_expert`.
+/// Normalises a name: `**Domain Expert**` becomes `domain_expert`.
 fn name(written: &str) -> String {
     let bare = written.trim_matches(|c| is_decoration(c) || c == '.' || c == ':');
     let words: Vec<String> = bare
@@ -131,8 +134,8 @@ fn name(written: &str) -> String {
     bare.unwrap_or(&spelled).to_owned()
 }
 
-/// The seats of these names, in their order, each once; none of them where nobody in particular is named, nothing where a name is
-/// no seat's.
+/// The seats with these names, in seat order without duplicates; empty if no particular seat is named,
+/// nothing if a name is unknown.
 fn aimed(names: &[String], seats: &[SeatId]) -> Option<Vec<SeatId>> {
     let spelled: Vec<String> = seats.iter().map(ToString::to_string).collect();
     let is_vague = |name: &String| NOBODY_IN_PARTICULAR.contains(&name.as_str());
@@ -168,7 +171,7 @@ mod tests {
     const EVERYBODY: &str = "domain_expert creative pragmatist creative#2";
 
     #[test]
-    fn a_first_line_names_the_targets_however_it_is_written() {
+    fn first_line_targets_are_parsed_leniently() {
         for (line, targets) in [
             ("TARGETS: pragmatist", "pragmatist"),
             ("TARGETS: creative#2, domain_expert", "domain_expert creative#2"),
@@ -193,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_means_everybody_and_no_word_is_lost() {
+    fn unknown_target_means_every_seat() {
         for answer in [
             "TARGETS: economist\nThe plan fails.",
             "TARGETS: pragmatist, economist\nThe plan fails.",
@@ -232,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_says_more_than_was_asked_for_is_taken_as_it_came() {
+    fn object_with_extra_keys_is_kept_whole() {
         for (answer, targets) in [
             (r#"{"targets":["pragmatist"],"critique":"It fails.","mood":3}"#, "pragmatist"),
             (r#"{"critique":"It fails.","second_objection":"It costs too much."}"#, EVERYBODY),
@@ -249,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn where_only_names_are_given_the_critique_is_the_answer_as_it_came() {
+    fn names_without_critique_keep_whole_answer() {
         for answer in [
             r#"{"targets":["pragmatist"],"critique":" "}"#,
             "{\"targets\":[\"pragmatist\"],\"critique\":\"\u{200b}\u{200d}\"}",
@@ -261,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_attack_in_json_is_taken_as_it_came() {
+    fn invalid_json_attack_is_kept_whole() {
         let deep = "[".repeat(5000);
         for answer in [
             r#"{"targets":["pragmatist"],"critique":"It"#,
@@ -279,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_is_closed_and_allows_the_names_of_these_seats_alone() {
+    fn attack_schema_allows_only_these_seats() {
         let (name, schema) = attack_schema(&seats());
         assert_eq!(name, "attack");
         let names = ["domain_expert", "creative", "pragmatist", "creative#2"];
@@ -290,7 +293,7 @@ mod tests {
         assert_eq!(schema["additionalProperties"], false);
     }
 
-    /// Pieces of which an attack may be made, and some of which none should be.
+    /// Fragments of an attack, some of them invalid.
     fn pieces() -> impl Strategy<Value = String> {
         let known = proptest::sample::select(vec![
             "TARGETS",
@@ -331,7 +334,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn any_answer_is_an_attack_on_seats_that_were_shown(
+            fn every_answer_is_an_attack(
                 answer in prop_oneof![pieces(), "(?s).{0,200}"],
                 shown in proptest::sample::subsequence(vec![0, 1, 2, 3], 1..=4),
             ) {
@@ -347,7 +350,7 @@ mod tests {
             }
 
             #[test]
-            fn an_attack_in_either_form_comes_back_as_it_was_written(
+            fn attack_round_trips_in_both_forms(
                 critique in "[a-z][a-zA-Z .,:\n\"{}]{0,60}[a-z.]",
                 named in proptest::sample::subsequence(vec![0, 1, 2, 3], 1..=4),
             ) {

@@ -1,7 +1,7 @@
-//! The red team's standing instructions (seed 001 §2.3): one base frame, and one flavour for what is attacked.
+//! The red team's system prompt (seed 001 §2.3): one base frame, and one flavour for the kind of attack.
 //!
-//! What holds: they are constants, put together from nothing but a flavour. No text of a model or of a question can become a part
-//! of them, for no function here takes one.
+//! Invariant: the prompt is constant for a flavour. No function here takes a text, so neither a model nor
+//! a question can change it.
 
 use crucible_model::{PromptBuilder, PromptText};
 
@@ -89,7 +89,7 @@ position cannot be defended yet.
 Ask yourself: what would the smartest person who disagrees say? Then make that argument as one who believes it.
 ";
 
-/// The standing instructions: base frame and flavour.
+/// The system prompt: base frame and flavour.
 pub(crate) fn system(flavor: RedTeamFlavor) -> PromptText {
     PromptBuilder::new().ours(BASE).ours(of_flavor(flavor)).build()
 }
@@ -107,10 +107,10 @@ const fn of_flavor(flavor: RedTeamFlavor) -> &'static str {
 mod tests {
     use super::*;
 
-    /// A duty, with words.
+    /// A duty with words that express it.
     type Duty = (&'static str, &'static [&'static str]);
 
-    /// Each duty of the base frame, with words that a prompt without it would lack.
+    /// Each duty of the base frame, with words that a prompt without the duty would lack.
     const DUTIES_OF_ALL: &[Duty] = &[
         ("it is the red team of a council", &["red team of a council"]),
         ("adversarial by design", &["adversary by design"]),
@@ -202,7 +202,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_flavour_is_composed_with_every_duty_of_the_base_frame_and_its_own() {
+    fn every_flavour_contains_all_duties() {
         assert_eq!(DUTIES.len(), RedTeamFlavor::ALL.len());
         for (flavor, own) in DUTIES {
             let prompt = system(*flavor);
@@ -228,7 +228,7 @@ mod tests {
 
     /// The instructions come first and hold no fence: nothing untrusted is in them.
     #[test]
-    fn the_base_frame_comes_first_and_nothing_is_fenced() {
+    fn base_frame_is_first_and_unfenced() {
         for flavor in RedTeamFlavor::ALL {
             let prompt = system(*flavor);
             assert!(prompt.as_str().starts_with("You are the red team"));

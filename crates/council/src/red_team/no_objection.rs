@@ -1,17 +1,18 @@
-//! Whether the red team raised no objection.
+//! Detects that the red team raised no objection.
 //!
-//! What holds: this is a notice for whoever reads the result and nothing else. Nothing is asked again, the loop goes on, and the
-//! critique stands as it came: a red team that finds nothing has been asked all the same.
+//! The result is only a notice for the reader. Nothing is requested again, the loop continues, and the
+//! critique is kept as it is.
 
 use crucible_model::Untrusted;
 
 use super::attack::said_beside_names;
 
-/// The most words of an answer that is looked at: who says more says something.
+/// The most words of an answer that is checked; a longer one counts as a critique.
 const MOST_WORDS: usize = 16;
 
-/// What it takes to raise no objection, in lowercase words without marks; an answer of one or several of these, and nothing else,
-/// raises none. The list is bounded and English: an agreement in other words passes for a critique.
+/// Phrases without an objection, in lowercase words without punctuation. An answer that consists only of
+/// such phrases raises none. The list is bounded and English: agreement in other words passes for a
+/// critique.
 const PHRASES: &[&str] = &[
     "agree",
     "agreed",
@@ -108,7 +109,7 @@ const PHRASES: &[&str] = &[
     "you are right",
 ];
 
-/// Nouns of which it takes none to raise no objection.
+/// Nouns that express an objection when they are not negated.
 const OBJECTIONS: &[&str] = &[
     "complaint",
     "complaints",
@@ -131,14 +132,14 @@ const OBJECTIONS: &[&str] = &[
     "weaknesses",
 ];
 
-/// What may lead to a "no" or a "not".
+/// Words that may precede a negation.
 const BEFORE_NO: &[&str] =
     &["can", "do", "find", "have", "i", "is", "are", "now", "raise", "really", "see", "there", "we"];
 
 /// Words that deny.
 const NO: &[&str] = &["cannot", "cant", "didnt", "dont", "havent", "no", "not", "without"];
 
-/// What may stand between such a word and what there is none of.
+/// Words that may stand between a negation and its noun.
 const AFTER_NO: &[&str] = &[
     "a",
     "additional",
@@ -157,7 +158,7 @@ const AFTER_NO: &[&str] = &[
     "see",
 ];
 
-/// What may lead to "agree".
+/// Words that may precede "agree".
 const BEFORE_AGREE: &[&str] = &[
     "also",
     "completely",
@@ -172,7 +173,7 @@ const BEFORE_AGREE: &[&str] = &[
     "wholly",
 ];
 
-/// What may lead to "convinced".
+/// Words that may precede "convinced".
 const BEFORE_CONVINCED: &[&str] = &[
     "all",
     "am",
@@ -197,7 +198,7 @@ const BEFORE_CONVINCED: &[&str] = &[
     "youve",
 ];
 
-/// What an agreement may be about: nothing in particular.
+/// What an agreement may refer to: nothing in particular.
 const ABOUT: &[&str] = &[
     "about",
     "all",
@@ -254,13 +255,13 @@ const ABOUT: &[&str] = &[
     "your",
 ];
 
-/// Whether a critique raises no objection: a few words that agree, or none at all. A critique that says more than that counts as
-/// one, however friendly it is. Only English is understood, and of it the phrases above and three small patterns: agree, be
-/// convinced, and have no objection, each with words around it that say nothing in particular; a "but", a "however" or anything
-/// else that is in none of the lists makes it a critique.
+/// Whether a critique raises no objection: it is empty or consists of a few words of agreement. A longer
+/// critique counts as one, however friendly it is. Only English is recognised: the phrases above, and the
+/// patterns of agreeing, being convinced and having no objection, with filler words around them. Any
+/// other word, such as "but" or "however", makes it a critique.
 pub(crate) fn has_yielded(critique: &Untrusted) -> bool {
     let said = said_beside_names(critique.as_str());
-    // A question is an objection, whatever its words are.
+    // A question is always an objection.
     if said.contains('?') {
         return false;
     }
@@ -268,7 +269,7 @@ pub(crate) fn has_yielded(critique: &Untrusted) -> bool {
     words.len() <= MOST_WORDS && only_phrases(&words)
 }
 
-/// Apostrophes belong to a word: "that's".
+/// Whether a character may be inside a word, such as the apostrophe in "that's".
 fn is_between_words(c: char) -> bool {
     !c.is_alphanumeric() && !matches!(c, '\'' | '’')
 }
@@ -278,7 +279,7 @@ fn word(piece: &str) -> Option<String> {
     (!bare.is_empty()).then(|| bare.to_lowercase())
 }
 
-/// Whether words are phrases one after another. The longest phrase is taken first; one that leaves a rest which is none ends it.
+/// Whether the words are a sequence of phrases. The longest phrase is tried first, without backtracking.
 fn only_phrases(words: &[String]) -> bool {
     if words.is_empty() {
         return true;
@@ -289,9 +290,9 @@ fn only_phrases(words: &[String]) -> bool {
     })
 }
 
-/// Whether words agree, are convinced, or deny an objection, and say nothing else.
+/// Whether the words express only agreement, being convinced, or a negated objection.
 fn is_pattern(words: &[String]) -> bool {
-    // Only the first of them can be the word that it is about: none of those before may be one.
+    // Only the first of the keywords can be the subject; none of the words before may be one.
     let around = |keys: &[&str], before: &[&str]| {
         let place = words.iter().position(|word| keys.contains(&word.as_str()))?;
         let (beginning, rest) = words.split_at(place);
@@ -319,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_few_words_that_agree_raise_no_objection() {
+    fn short_agreement_raises_no_objection() {
         for said in [
             "I agree",
             "I agree.",
@@ -359,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_critique_that_says_something_is_one() {
+    fn real_critique_is_an_objection() {
         let long = "I agree. ".repeat(MOST_WORDS);
         for said in [
             "I agree with nothing here: the costs are wrong.",
@@ -404,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn phrases_are_written_as_words_are_read() {
+    fn phrases_are_normalised() {
         for phrase in PHRASES {
             assert!(has_yielded(&Untrusted::new(*phrase)), "{phrase:?}");
             assert!(phrase.split(' ').count() <= MOST_WORDS);
@@ -413,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_answer_is_told_at_once() {
+    fn longest_answer_is_classified_quickly() {
         let said = "ok ok none none ".repeat(1_000_000);
         assert!(!has_yielded(&Untrusted::new(said)));
         let said = "agree ".repeat(MOST_WORDS);

@@ -1,7 +1,8 @@
-//! The rules that a triage's answer keeps (seed 001 §2.2, §4.2), as a pure function.
+//! The rules for a triage's answer (seed 001 §2.2, §4.2), as a pure function.
 //!
-//! What holds: [`accept`] is the only way to a [`TriageOutput`], so each one keeps every rule; nothing that a rule is about is
-//! corrected. Hints of models, about which there is none, are stored in a form that is bounded and can be shown.
+//! Invariants: [`accept`] is the only constructor of [`TriageOutput`], so each one keeps every rule.
+//! Nothing that a rule covers is corrected. No rule covers model hints; they are stored in a bounded,
+//! displayable form.
 
 use crucible_model::says_nothing;
 
@@ -10,7 +11,7 @@ use super::{CouncilSeat, TriageOutput, stored_hint};
 use crate::error::Violation;
 use crate::seat::{ComplexityDomain, CouncilRole};
 
-/// The draft as a triage, or every rule that it breaks, each with the value found.
+/// Returns the draft as a triage, or every rule that it breaks with the value found.
 pub(super) fn accept(draft: Draft) -> Result<TriageOutput, Vec<Violation>> {
     let violations = violations(&draft);
     match u32::try_from(draft.loop_count) {
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_that_is_broken_is_named_with_the_value_found() {
+    fn broken_rule_is_reported_with_value() {
         type Change = fn(&mut Value);
         let cases: [(Change, &str); 15] = [
             (|v| v["council"] = seats(&["red_team", "creative"]), "the council has 2 seats"),
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_broken_is_named_at_once() {
+    fn all_broken_rules_are_reported_together() {
         let broken = broken(|v| {
             v["council"] = Vec::<Value>::new().into();
             v["loop_count"] = 0.into();
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_simple_question_may_go_without_a_council() {
+    fn only_simple_question_may_skip_council() {
         assert!(judged(&simple_triage()).unwrap().short_circuit_allowed);
         for complexity in ["complicated", "complex", "chaotic"] {
             let mut value = simple_triage();
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_is_stored_short_and_without_what_nobody_sees() {
+    fn hint_is_stored_bounded_and_escaped() {
         let stored = |hint: &str| {
             let mut value = triage("parallel", &["creative", "pragmatist"]);
             value["council"][0]["model_hint"] = hint.into();
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bounds_themselves_are_within_the_rules() {
+    fn bounds_are_inclusive() {
         for roles in [&["creative"; 2][..], &["creative"; 4]] {
             for loops in [2, 5] {
                 let mut value = triage("sequential", roles);
@@ -218,7 +219,7 @@ mod tests {
             })
     }
 
-    /// The rules once more, on the JSON itself.
+    /// The rules again, on the JSON itself.
     fn keeps_every_rule(value: &Value) -> bool {
         let council = value["council"].as_array().unwrap();
         let says = |text: &Value| text.as_str().unwrap().chars().any(|c| c.is_ascii_alphabetic());
@@ -236,7 +237,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn what_is_accepted_keeps_every_rule_and_is_what_was_said(value in any_triage()) {
+            fn accepted_triage_keeps_rules_and_content(value in any_triage()) {
                 match judged(&value) {
                     Ok(accepted) => {
                         let said = serde_json::to_value(&accepted).unwrap();

@@ -1,7 +1,7 @@
 //! The triage (seed 001 §2.2): one call that configures the council and answers nothing.
 //!
-//! What holds: one call, no second try, nothing repaired; only here is the caller's context shown to a model; what comes out of
-//! this module keeps every rule of §4.2.
+//! Invariants: there is one call, without a second attempt or repair. Only this call sees the caller's
+//! context. Every output keeps the rules of §4.2.
 
 mod check;
 mod prompt;
@@ -16,50 +16,51 @@ use crate::error::CouncilError;
 use crate::result::{Degradation, DegradationKind, Part};
 use crate::seat::{ComplexityDomain, CouncilRole, LoopGrammar, RedTeamFlavor};
 
-/// Characters of a model's name, as errors show it.
+/// The most characters of a model's name in an error.
 const MOST_OF_A_NAME: usize = 100;
-/// Characters of a model's name that a hint may have.
+/// The most characters of a model hint.
 const MOST_OF_A_HINT: usize = 200;
 
-/// A question of more characters is long: where the triage hands on less than half of one, it is told.
+/// The number of characters above which a question is long. A rewording of less than half of a long
+/// question is noted.
 const LONG: usize = 2000;
 
 /// How the triage configures the council (seed 001 §2.1).
 #[derive(Debug, Clone, Serialize)]
 pub struct TriageOutput {
-    /// The question without ambiguity; as it was asked, where [`Wording::AsAsked`] says so.
+    /// The unambiguous question, or the original one with [`Wording::AsAsked`].
     pub reconstructed_query: Untrusted,
-    /// How hard it is.
+    /// How complex the question is.
     pub complexity: ComplexityDomain,
-    /// Whether the council may be bypassed; only where the question is simple.
+    /// Whether the council may be bypassed; only for a simple question.
     pub short_circuit_allowed: bool,
-    /// The seats, 3 to 5, exactly one of them the red team's.
+    /// The seats, 3 to 5, with exactly one red team.
     pub council: Vec<CouncilSeat>,
-    /// In which order they speak.
+    /// The order in which they speak.
     pub loop_grammar: LoopGrammar,
-    /// How many loops there are at the most, 2 to 5.
+    /// The most loops, 2 to 5.
     pub loop_count: u32,
     /// What the red team attacks.
     pub red_team_flavor: RedTeamFlavor,
-    /// Whether the loops may end when nothing changes any more.
+    /// Whether the loops may end when nothing changes.
     pub allow_early_exit: bool,
-    /// What the answer should look like.
+    /// The requested form of the answer.
     pub synthesis_instruction: Untrusted,
 }
 
-/// A seat as the triage configures it.
+/// A seat in the triage's configuration.
 #[derive(Debug, Clone, Serialize)]
 pub struct CouncilSeat {
-    /// What it contributes.
+    /// The contribution of the seat.
     pub role: CouncilRole,
-    /// How it is to behave.
+    /// The instructions for its behaviour.
     pub system_prompt: Untrusted,
-    /// The model that it asks for, on one line of 200 characters at the most. What nobody sees is escaped; one that is escaped or
-    /// shortened is not granted.
+    /// The requested model, on one line of at most 200 characters. Invisible characters are escaped. An
+    /// escaped or shortened name is refused.
     pub model_hint: Option<String>,
 }
 
-/// Asks the triage, and checks all that it says.
+/// Runs the triage, and checks its answer.
 pub(crate) async fn triage(
     caller: &Caller<'_>,
     query: &Untrusted,
@@ -93,7 +94,7 @@ pub(crate) async fn triage(
     }
 }
 
-/// Notes where a long question is handed on as a short one: the council sees only that.
+/// Notes a long question whose rewording, which is all that the council sees, is short.
 fn note_shortened(caller: &Caller<'_>, query: &Untrusted, triage: &TriageOutput) {
     let asked = query.as_str().chars().count();
     let handed_on = triage.reconstructed_query.as_str().chars().count();
@@ -102,19 +103,22 @@ fn note_shortened(caller: &Caller<'_>, query: &Untrusted, triage: &TriageOutput)
             loop_number: None,
             part: Part::Triage,
             kind: DegradationKind::QuestionShortened,
-            detail: format!("the question has {asked} characters, and what the council works on {handed_on}"),
+            detail: format!(
+                "the question has {asked} characters, but its rewording for the council has only \
+            {handed_on}"
+            ),
         });
     }
 }
 
-/// The form in which a hint is kept: on one line, bounded, what nobody sees escaped. Nothing where it names nothing.
+/// The stored form of a hint: one bounded line with invisible characters escaped. Nothing if it names no
+/// model.
 pub(crate) fn stored_hint(hint: &str) -> Option<String> {
     let hint = hint.trim();
     (!hint.is_empty()).then(|| short_line(hint, MOST_OF_A_HINT))
 }
 
-/// Whether a stored hint is another text than the one that was given, escaped or shortened: names of models hold neither `\` nor
-/// `…`.
+/// Whether a stored hint was escaped or shortened: names of models contain neither `\` nor `…`.
 pub(crate) fn stands_for_another_text(stored: &str) -> bool {
     stored.contains(['\\', '…'])
 }

@@ -1,7 +1,7 @@
-//! The triage's answer: its JSON Schema, and how it is read strictly.
+//! The triage's answer: its JSON Schema, and its strict parser.
 //!
-//! What holds: whatever differs from the schema in its words, types or keys is an error. Counts are read as they are: whether they
-//! keep the rules is asked afterwards (`check`), so that all that are broken can be named at once.
+//! Invariant: any other word, type or key is an error. Counts are parsed as they are and checked later
+//! (`check`), so that all broken rules are reported together.
 
 use crucible_model::Untrusted;
 use crucible_model::strict_json::{self, Fields, Misfit, StrictFault, closed};
@@ -11,7 +11,7 @@ use super::CouncilSeat;
 use crate::config::HintedModels;
 use crate::seat::{ComplexityDomain, CouncilRole, LoopGrammar, RedTeamFlavor};
 
-/// The schema's name on the wire.
+/// The schema's name in the request.
 pub(super) const NAME: &str = "triage";
 
 /// The longest answer that is read, in bytes.
@@ -20,10 +20,10 @@ const MOST_BYTES: usize = 1 << 20;
 const MOST_QUESTION: usize = 400_000;
 /// Characters of any other text.
 const MOST_TEXT: usize = 20_000;
-/// Seats that are read; a council that has too many of them breaks a rule, and one that has more than these is no council.
+/// The most seats that are parsed. Fewer, but too many, break a rule; more are malformed.
 const MOST_SEATS: usize = 50;
 
-/// What a triage says, before its counts are checked.
+/// A triage before its counts are checked.
 #[derive(Debug, Clone)]
 pub(super) struct Draft {
     pub(super) reconstructed_query: Untrusted,
@@ -37,8 +37,8 @@ pub(super) struct Draft {
     pub(super) synthesis_instruction: Untrusted,
 }
 
-/// The JSON Schema that a backend can hold the answer to. Not every one is told how many seats there may be, and none can be told
-/// that one of them attacks: the rules are checked in any case.
+/// The JSON Schema for backends that support one. Not every backend enforces the number of seats, and
+/// none can require exactly one red team, so the rules are always checked.
 pub(super) fn schema(hinted: &HintedModels) -> Value {
     let text = json!({"type": "string"});
     let seat = closed([
@@ -59,7 +59,7 @@ pub(super) fn schema(hinted: &HintedModels) -> Value {
     ])
 }
 
-/// Reads an answer. What the seed gives a default may be left out, all else may not.
+/// Parses an answer. Only keys with a default in the seed may be missing.
 pub(super) fn read(text: &str) -> Result<Draft, StrictFault> {
     strict_json::read(text, MOST_BYTES, |mut fields| {
         let draft = Draft {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_triage_is_read_as_it_is() {
+    fn valid_triage_is_parsed() {
         let mut value = good();
         value["council"][0]["model_hint"] = " a/b ".into();
         let draft = read(&value.to_string()).unwrap();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_seed_gives_a_default_may_be_left_out() {
+    fn only_defaulted_keys_may_be_missing() {
         let keys: Vec<String> = good().as_object().unwrap().keys().cloned().collect();
         assert_eq!(keys.len(), 9);
         for key in keys {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn another_shape_is_an_error_that_names_the_place_and_the_value() {
+    fn wrong_shape_error_names_place_and_value() {
         type Change = fn(&mut Value);
         let cases: [(Change, &str); 14] = [
             (|v| v["complexity"] = "hard".into(), "`complexity` of the reply is \"hard\", none of simple, "),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_told_apart() {
+    fn non_object_answer_is_refused() {
         let good = good().to_string();
         for text in [
             "I think so.",
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_read_as_they_are_and_texts_are_bounded() {
+    fn counts_are_unchecked_and_texts_bounded() {
         for count in [99, 1, 0, -3] {
             assert_eq!(
                 read(&with(|v| v["loop_count"] = count.into()).to_string()).unwrap().loop_count,
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_holds_each_word_and_each_hint_that_may_be_given() {
+    fn schema_lists_words_and_hints() {
         let none = schema(&HintedModels::Only(Vec::new()));
         insta::assert_snapshot!(serde_json::to_string_pretty(&none).unwrap());
         let hint = |hinted: &HintedModels| {

@@ -1,4 +1,4 @@
-//! The public adapter: what it takes, what it refuses before anything is sent, and where it can be called.
+//! The public adapter: its input checks before anything is sent, and the contexts it can be called in.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn ask(engine: &Crucible) -> ExecutorResult {
 }
 
 #[test]
-fn a_run_can_be_spawned_and_an_engine_shared() {
+fn run_is_send_and_engine_is_sync() {
     fn is_send<T: Send>(_: &T) {}
     fn is_shared<T: Send + Sync + 'static>(_: &T) {}
     let server = simple();
@@ -49,7 +49,7 @@ fn a_run_can_be_spawned_and_an_engine_shared() {
 }
 
 #[test]
-fn blocking_works_outside_of_any_event_loop_and_again() {
+fn blocking_run_works_without_event_loop() {
     let server = deliberating();
     let engine = engine(config(&server));
     for run in 1..=3 {
@@ -58,7 +58,7 @@ fn blocking_works_outside_of_any_event_loop_and_again() {
 }
 
 #[tokio::test]
-async fn blocking_works_inside_of_an_event_loop_of_one_thread() {
+async fn blocking_run_works_in_single_thread_loop() {
     let server = deliberating();
     let engine = engine(config(&server));
     assert_eq!(ask(&engine).loops_executed, 2);
@@ -69,7 +69,7 @@ async fn blocking_works_inside_of_an_event_loop_of_one_thread() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn blocking_works_inside_of_an_event_loop_of_several_threads_and_of_its_blocking_threads() {
+async fn blocking_run_works_in_multi_thread_loop() {
     let server = deliberating();
     let shared = std::sync::Arc::new(engine(config(&server)));
     assert_eq!(ask(&shared).loops_executed, 2);
@@ -81,14 +81,14 @@ async fn blocking_works_inside_of_an_event_loop_of_several_threads_and_of_its_bl
 }
 
 #[test]
-fn blocking_gives_the_same_errors() {
+fn blocking_run_returns_same_errors() {
     let server = simple();
     let ended = engine(config(&server)).run_blocking(" ", &TriageContext::none()).map_err(CouncilError::from);
     assert!(matches!(ended, Err(CouncilError::EmptyQuery)), "{ended:?}");
 }
 
 #[tokio::test]
-async fn runs_of_one_engine_at_the_same_time_do_not_mix() {
+async fn concurrent_runs_are_independent() {
     let server = FakeApi::answering(|request| match council_call(request) {
         CouncilCall::Triage => {
             let mut triage = simple_triage();
@@ -109,7 +109,7 @@ async fn runs_of_one_engine_at_the_same_time_do_not_mix() {
 }
 
 #[tokio::test]
-async fn a_question_of_nothing_is_refused_before_anything_is_sent() {
+async fn empty_question_is_refused_unsent() {
     let server = simple();
     let engine = engine(config(&server));
     for query in ["", " ", "\n\t\r", "\u{a0}\u{3000}", "\u{200b}\u{feff}\u{202e} \u{0}"] {
@@ -120,7 +120,7 @@ async fn a_question_of_nothing_is_refused_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn a_question_or_context_over_its_limit_is_refused_with_both_numbers_before_anything_is_sent() {
+async fn oversized_input_is_refused_unsent() {
     let server = simple();
     let mut config = config(&server);
     config.limits.query_bytes = 10;
@@ -138,7 +138,7 @@ async fn a_question_or_context_over_its_limit_is_refused_with_both_numbers_befor
 }
 
 #[tokio::test]
-async fn no_context_fits_into_no_room_for_one() {
+async fn empty_context_fits_zero_limit() {
     let server = simple();
     let mut config = config(&server);
     config.limits.context_bytes = 0;
@@ -150,7 +150,7 @@ async fn no_context_fits_into_no_room_for_one() {
 }
 
 #[tokio::test]
-async fn the_largest_limits_of_all_spoil_nothing() {
+async fn maximum_limits_work() {
     let server = deliberating();
     let mut config = config(&server);
     config.limits = CouncilLimits {
@@ -170,7 +170,7 @@ async fn the_largest_limits_of_all_spoil_nothing() {
 }
 
 #[test]
-fn a_setting_that_cannot_work_is_refused_with_its_name_its_value_and_what_to_do() {
+fn invalid_setting_error_has_name_value_hint() {
     let server = simple();
     let refused = |change: &dyn Fn(&mut EngineConfig)| {
         let mut config = config(&server);

@@ -1,4 +1,4 @@
-//! The debate grammar before a server: who is attacked, who defends, and what stands at the end of a loop.
+//! The debate grammar with a test server: attacks, defences, and the positions at the end of a loop.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,12 +21,13 @@ use crate::support;
 
 const SEATS: [&str; 3] = ["domain_expert", "pragmatist", "creative"];
 
-/// A council of these seats in two loops, whose red team answers this, and in which everybody else says who speaks and as what.
+/// A two-loop council of these seats, whose red team gives this answer; all other answers name their
+/// speaker and kind.
 fn debating(roles: &'static [&'static str], attack: &'static str) -> FakeApi {
     failing(roles, attack, |_| None)
 }
 
-/// The same, but for calls for which another reply is given.
+/// The same, except for calls with another reply.
 fn failing(
     roles: &'static [&'static str],
     attack: &'static str,
@@ -62,7 +63,7 @@ async fn run(config: EngineConfig) -> Result<ExecutorResult, CouncilError> {
     ended.map_err(|failure| *failure.error)
 }
 
-/// Whom the requests of a kind were made to, in the order of their names for each run of the same kind.
+/// The seats that got requests of this kind, sorted within each run of the same kind.
 fn of_kind(server: &FakeApi, kind: impl Fn(&CouncilCall) -> bool) -> Vec<SeenRequest> {
     server.completions().into_iter().filter(|request| kind(&council_call(request))).collect()
 }
@@ -87,7 +88,7 @@ fn text(request: &SeenRequest, message: usize) -> String {
     request.body["messages"][message]["content"].as_str().unwrap().to_owned()
 }
 
-/// What each seat's position is at the end of a loop.
+/// Each seat's position at the end of a loop.
 fn positions(result: &ExecutorResult, loop_number: usize) -> Vec<(String, String)> {
     let record = &result.reasoning_trace.as_ref().unwrap()[loop_number - 1];
     let said = record.council_responses.iter();
@@ -99,7 +100,7 @@ fn pair(seat: &str, position: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn only_the_seats_that_are_named_defend_and_their_defence_replaces_the_position() {
+async fn attacked_seats_defend_and_replace_positions() {
     let server = debating(&SEATS, r#"{"critique":"It costs too much.","targets":["pragmatist"]}"#);
     let result = run(watched(&server)).await.unwrap();
     assert_eq!(defended(&server), ["pragmatist", "pragmatist"], "once in each loop");
@@ -137,7 +138,7 @@ async fn only_the_seats_that_are_named_defend_and_their_defence_replaces_the_pos
 }
 
 #[tokio::test]
-async fn an_unknown_target_means_that_every_seat_defends() {
+async fn unknown_target_makes_every_seat_defend() {
     for attack in
         [r#"{"critique":"No.","targets":["economist"]}"#, r#"{"critique":"No.","targets":[]}"#, "It fails."]
     {
@@ -149,7 +150,7 @@ async fn an_unknown_target_means_that_every_seat_defends() {
 }
 
 #[tokio::test]
-async fn two_seats_of_one_role_are_attacked_apart() {
+async fn seats_of_same_role_are_attacked_separately() {
     let server = debating(&["creative", "creative"], r#"{"critique":"No.","targets":["creative#2"]}"#);
     let result = run(watched(&server)).await.unwrap();
     assert_eq!(defended(&server), ["creative#2", "creative#2"]);
@@ -158,7 +159,7 @@ async fn two_seats_of_one_role_are_attacked_apart() {
 }
 
 #[tokio::test]
-async fn a_defence_is_shown_the_own_position_and_the_attack_and_no_other_seat() {
+async fn defence_prompt_hides_other_seats() {
     let server = debating(&SEATS, r#"{"critique":"It costs too much.","targets":["pragmatist"]}"#);
     run(support::config(&server)).await.unwrap();
     for request in of_kind(&server, |call| matches!(call, CouncilCall::Defense(_))) {
@@ -179,9 +180,9 @@ async fn a_defence_is_shown_the_own_position_and_the_attack_and_no_other_seat() 
     }
 }
 
-/// The position phase is the one of the first loop, literally, in every loop.
+/// The position prompt equals that of the first loop, literally, in every loop.
 #[tokio::test]
-async fn a_later_loop_asks_for_positions_as_the_first_one_does() {
+async fn later_debate_loop_starts_afresh() {
     let server = debating(&SEATS, r#"{"critique":"It costs too much.","targets":["pragmatist"]}"#);
     run(support::config(&server)).await.unwrap();
     for name in SEATS {
@@ -193,7 +194,7 @@ async fn a_later_loop_asks_for_positions_as_the_first_one_does() {
 }
 
 #[tokio::test]
-async fn a_failed_defence_leaves_the_position_and_is_noted() {
+async fn failed_defence_keeps_position() {
     let server = failing(&SEATS, r#"{"critique":"No.","targets":["pragmatist","creative"]}"#, |call| {
         (*call == CouncilCall::Defense("pragmatist".to_owned())).then_some(Reply::Status(400))
     });
@@ -215,7 +216,7 @@ async fn a_failed_defence_leaves_the_position_and_is_noted() {
 }
 
 #[tokio::test]
-async fn a_debate_in_which_no_defence_comes_goes_on() {
+async fn debate_without_defences_continues() {
     let server = failing(&SEATS, "It all fails.", |call| {
         matches!(call, CouncilCall::Defense(_)).then_some(Reply::Status(400))
     });
@@ -226,7 +227,7 @@ async fn a_debate_in_which_no_defence_comes_goes_on() {
 }
 
 #[tokio::test]
-async fn a_seat_without_a_position_is_not_attacked_and_asked_again_in_the_next_loop() {
+async fn seat_without_position_is_not_attacked() {
     let mut failures = 1;
     let server = failing(&SEATS, r#"{"critique":"No.","targets":["creative"]}"#, move |call| {
         let fails = *call == CouncilCall::Seat("creative".to_owned()) && failures > 0;
@@ -244,7 +245,7 @@ async fn a_seat_without_a_position_is_not_attacked_and_asked_again_in_the_next_l
     assert_eq!(names(&first), json!(["domain_expert", "pragmatist"]));
     assert_eq!(names(&second), json!(SEATS));
     assert!(!text(&first, 1).contains("creative"), "it is not even named");
-    // In the first loop its name means nobody that was shown, so all defend; in the second one it defends.
+    // In the first loop its name was not shown, so all seats defend; in the second loop it defends.
     assert_eq!(defended(&server), ["creative", "domain_expert", "pragmatist"]);
     assert_eq!(positions(&result, 1).len(), 2);
     assert_eq!(result.degradations.len(), 1);
@@ -252,7 +253,7 @@ async fn a_seat_without_a_position_is_not_attacked_and_asked_again_in_the_next_l
 }
 
 #[tokio::test]
-async fn a_debate_with_one_position_left_ends() {
+async fn debate_with_one_position_fails() {
     let server = failing(&SEATS, "It fails.", |call| match call {
         CouncilCall::Seat(seat) if seat != "creative" => Some(Reply::Status(400)),
         _ => None,
@@ -267,7 +268,7 @@ async fn a_debate_with_one_position_left_ends() {
 }
 
 #[tokio::test]
-async fn a_backend_that_takes_a_schema_is_held_to_the_names_of_the_seats() {
+async fn schema_backend_gets_seat_names() {
     let server = debating(&SEATS, r#"{"critique":"No.","targets":["creative"]}"#);
     run(support::config(&server)).await.unwrap();
     for request in attacks(&server) {
@@ -285,7 +286,7 @@ async fn a_backend_that_takes_a_schema_is_held_to_the_names_of_the_seats() {
     }
 }
 
-/// A backend of these capabilities that hands each call on to another one, after `before`.
+/// A backend with these capabilities that passes each call on after `before`.
 struct Through<B> {
     inner: Backend,
     before: B,
@@ -331,7 +332,7 @@ impl Before for AtOnce {
 }
 
 #[tokio::test]
-async fn a_backend_that_takes_no_schema_is_asked_for_a_first_line() {
+async fn schemaless_backend_uses_first_line() {
     let server = debating(&SEATS, "**Targets:** `Pragmatist` and creative\n\nIt costs too much.");
     let backend = through(&server, StructuredOutput::None, AtOnce);
     let config = EngineConfig { backend, ..watched(&server) };
@@ -347,7 +348,7 @@ async fn a_backend_that_takes_no_schema_is_asked_for_a_first_line() {
 }
 
 #[tokio::test]
-async fn a_backend_that_takes_json_of_any_shape_is_told_the_shape() {
+async fn json_mode_backend_gets_shape_in_prompt() {
     let server = debating(&SEATS, r#"{"critique":"No.","targets":["creative"]}"#);
     let backend = through(&server, StructuredOutput::JsonMode, AtOnce);
     run(EngineConfig { backend, ..watched(&server) }).await.unwrap();
@@ -358,7 +359,7 @@ async fn a_backend_that_takes_json_of_any_shape_is_told_the_shape() {
     assert_eq!(defended(&server), ["creative", "creative"]);
 }
 
-/// Lets a call of a seat go on only when as many are waiting as there are seats: asked one after another, none ever would.
+/// Releases the calls of seats only when all seats have called: sequential calls would never finish.
 struct Together(Barrier);
 
 #[async_trait]
@@ -371,7 +372,7 @@ impl Before for Together {
 }
 
 #[tokio::test]
-async fn positions_and_defences_are_asked_for_at_the_same_time() {
+async fn positions_and_defences_run_concurrently() {
     let server = debating(&SEATS, "It all fails.");
     let backend = through(&server, StructuredOutput::None, Together(Barrier::new(SEATS.len())));
     let mut config = EngineConfig { backend, ..watched(&server) };
@@ -382,7 +383,7 @@ async fn positions_and_defences_are_asked_for_at_the_same_time() {
 }
 
 #[tokio::test]
-async fn a_debate_without_an_attack_ends() {
+async fn debate_without_attack_fails() {
     let server = failing(&SEATS, "", |call| (*call == CouncilCall::RedTeam).then_some(Reply::Status(400)));
     match run(watched(&server)).await.unwrap_err() {
         CouncilError::Call { part, .. } => assert_eq!(part.to_string(), "red_team"),
@@ -392,7 +393,7 @@ async fn a_debate_without_an_attack_ends() {
 }
 
 #[tokio::test]
-async fn an_attack_that_is_cut_off_is_aimed_at_everybody() {
+async fn cut_attack_targets_every_seat() {
     let server = failing(&SEATS, "", |call| {
         let half = r#"{"targets":["creative"],"critique":"It costs"#;
         (*call == CouncilCall::RedTeam).then(|| Reply::CutAnswer(half.to_owned()))
@@ -406,7 +407,7 @@ async fn an_attack_that_is_cut_off_is_aimed_at_everybody() {
 }
 
 #[tokio::test]
-async fn the_synthesis_sees_what_a_seat_held_before_its_defence() {
+async fn synthesis_sees_position_before_defence() {
     let server = debating(&SEATS, r#"{"critique":"No.","targets":["pragmatist"]}"#);
     run(support::config(&server)).await.unwrap();
     let [synthesis] = of_kind(&server, |call| *call == CouncilCall::Synthesis).try_into().unwrap();
@@ -416,8 +417,8 @@ async fn the_synthesis_sees_what_a_seat_held_before_its_defence() {
     assert_eq!(shown.matches("creative holds this.").count(), 2);
 }
 
-/// A debate of three loops that may end early, in which every seat states the same in every loop and another seat is attacked in
-/// each; `stated` may change what a seat states, which is told how often it was asked.
+/// A debate of three loops that may end early, in which every seat repeats its position and another seat
+/// is attacked in each loop; `stated` may change a position, given how often the seat was asked.
 fn settled(stated: impl Fn(&str, usize) -> Option<String> + Send + 'static) -> FakeApi {
     let mut attacks = 0;
     let mut asked: BTreeMap<String, usize> = BTreeMap::new();
@@ -448,7 +449,7 @@ fn settled(stated: impl Fn(&str, usize) -> Option<String> + Send + 'static) -> F
 }
 
 #[tokio::test]
-async fn where_the_same_is_stated_again_nothing_changed_whoever_was_attacked() {
+async fn repeated_positions_are_unchanged_despite_attacks() {
     let similarity = || DeltaChoice::TextSimilarity { threshold: 0.9 };
     let server = settled(|_, _| None);
     let result = run(EngineConfig { delta_strategy: similarity(), ..watched(&server) }).await.unwrap();
@@ -461,7 +462,7 @@ async fn where_the_same_is_stated_again_nothing_changed_whoever_was_attacked() {
     let changed = records[1].after_attack.values().filter(|became| **became == AfterAttack::Changed).count();
     assert_eq!(changed, 1, "what the attack did is told there");
 
-    // Who states something else changed something, attacked or not.
+    // A different position is a change, attacked or not.
     for seat in SEATS {
         let server = settled(move |who, times| {
             (who == seat && times == 2)
@@ -477,7 +478,7 @@ async fn where_the_same_is_stated_again_nothing_changed_whoever_was_attacked() {
 }
 
 #[tokio::test]
-async fn the_judge_is_shown_what_was_stated_and_no_defence() {
+async fn judge_sees_positions_without_defences() {
     let server = settled(|_, _| None);
     run(watched(&server)).await.unwrap();
     let judged = of_kind(&server, |call| *call == CouncilCall::Judge);
@@ -488,7 +489,7 @@ async fn the_judge_is_shown_what_was_stated_and_no_defence() {
 }
 
 #[tokio::test]
-async fn a_secret_that_escapes_hide_in_an_attack_is_never_shown_and_never_ends_a_run() {
+async fn escaped_secret_in_attack_is_redacted() {
     let key = made_up_token();
     let hidden: String = key.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
     let attack = format!(r#"{{"targets": ["creative"], "critique": "The key {hidden} leaks."}}"#);

@@ -1,4 +1,4 @@
-//! Loop control: how many loops run, who decides that, and what that costs.
+//! Loop control: the number of loops, the decision to stop, and the calls.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use crate::support::{config, engine};
 
 const QUESTION: &str = "Should we migrate to microservices?";
 
-/// What the seats say, where a test does not look at it.
+/// What the seats say, for tests that ignore it.
 fn said(call: &CouncilCall) -> String {
     match call {
         CouncilCall::Seat(seat) => format!("{seat} would keep the program whole."),
@@ -27,7 +27,7 @@ fn said(call: &CouncilCall) -> String {
     }
 }
 
-/// A server whose judge gives these answers in order, and the last one again and again.
+/// A server whose judge gives these answers in order, repeating the last one.
 fn judged(triage: Value, verdicts: Vec<Reply>) -> FakeApi {
     let mut asked = 0;
     FakeApi::answering(move |request| match council_call(request) {
@@ -45,7 +45,7 @@ fn answers(verdicts: &[&str]) -> Vec<Reply> {
     verdicts.iter().map(|verdict| Reply::Answer((*verdict).to_owned())).collect()
 }
 
-/// How many calls of a kind were made.
+/// The number of calls of a kind.
 fn count(server: &FakeApi, is_meant: impl Fn(&CouncilCall) -> bool) -> usize {
     server.completions().iter().filter(|request| is_meant(&council_call(request))).count()
 }
@@ -68,8 +68,8 @@ async fn run(server: &FakeApi, delta: DeltaChoice) -> ExecutorResult {
 }
 
 #[tokio::test]
-async fn loops_run_at_least_twice_at_most_as_planned_and_end_early_only_where_that_is_allowed() {
-    // What the judge says after loops 2, 3, …; and after which loop it would end there.
+async fn loop_count_stays_within_plan() {
+    // The judge's answers after loops 2, 3, …, and the loop after which they would end the run.
     let scripts: [(&[&str], Option<u32>); 5] = [
         (&["NO"], Some(2)),
         (&["YES"], None),
@@ -82,7 +82,7 @@ async fn loops_run_at_least_twice_at_most_as_planned_and_end_early_only_where_th
             for allowed in [true, false] {
                 let server = judged(planned(loop_count, allowed), answers(script));
                 let result = run(&server, DeltaChoice::Judge).await;
-                // After the last loop nobody is asked: it could change nothing.
+                // After the last loop there is no check, because it could change nothing.
                 let ends_early = settled.filter(|settled| allowed && *settled < loop_count);
                 let executed = ends_early.unwrap_or(loop_count);
                 let asked = match (allowed, ends_early) {
@@ -104,7 +104,7 @@ async fn loops_run_at_least_twice_at_most_as_planned_and_end_early_only_where_th
 }
 
 #[tokio::test]
-async fn a_judge_that_cannot_be_understood_or_reached_ends_nothing_and_is_noted() {
+async fn unclear_judge_does_not_end_loops() {
     let strange = [
         Reply::Answer("Perhaps they did. NO.".to_owned()),
         Reply::Answer("{\"changed\": false}".to_owned()),
@@ -129,7 +129,7 @@ async fn a_judge_that_cannot_be_understood_or_reached_ends_nothing_and_is_noted(
 }
 
 #[tokio::test]
-async fn a_judge_that_says_no_first_is_a_no_whatever_it_adds() {
+async fn judge_answer_no_with_explanation_is_no() {
     let server = judged(planned(5, true), answers(&["NO, yes would be wrong: YES needs a change."]));
     let result = run(&server, DeltaChoice::Judge).await;
     assert_eq!((result.loops_executed, result.early_exit), (2, true));
@@ -137,7 +137,7 @@ async fn a_judge_that_says_no_first_is_a_no_whatever_it_adds() {
 }
 
 #[tokio::test]
-async fn the_judge_compares_each_loop_with_the_one_before_it() {
+async fn judge_compares_consecutive_loops() {
     let mut spoken = 0;
     let server = FakeApi::answering(move |request| match council_call(request) {
         CouncilCall::Triage => Reply::Answer(planned(4, true).to_string()),
@@ -165,7 +165,7 @@ async fn the_judge_compares_each_loop_with_the_one_before_it() {
     }
 }
 
-/// A strategy that gives these verdicts and remembers what it was shown.
+/// A strategy with scripted verdicts that records its input.
 struct Scripted {
     verdicts: Mutex<Vec<DeltaVerdict>>,
     seen: Mutex<Vec<(usize, usize)>>,
@@ -180,7 +180,7 @@ impl DeltaStrategy for Scripted {
 }
 
 #[tokio::test]
-async fn a_strategy_of_ones_own_decides_and_its_doubt_is_noted() {
+async fn custom_strategy_decides_and_doubt_is_noted() {
     let verdicts =
         vec![DeltaVerdict::Unclear("no\nopinion".to_owned()), DeltaVerdict::Changed, DeltaVerdict::Unchanged];
     let strategy = Arc::new(Scripted { verdicts: Mutex::new(verdicts), seen: Mutex::default() });
@@ -195,7 +195,7 @@ async fn a_strategy_of_ones_own_decides_and_its_doubt_is_noted() {
 }
 
 #[tokio::test]
-async fn with_never_all_loops_run_and_nobody_is_asked() {
+async fn never_strategy_runs_all_loops_without_calls() {
     let server = judged(planned(4, true), answers(&["NO"]));
     let mut config = config(&server);
     config.delta_strategy = DeltaChoice::Never;
@@ -209,8 +209,9 @@ async fn with_never_all_loops_run_and_nobody_is_asked() {
     }
 }
 
-/// A council of this grammar that comes to one text in its first loop and says nothing else from then on. Of a sequential one,
-/// the drafts on the way there are others. `silent` says at which of a loop's turns, from 0, in which loop, from 1, a seat fails.
+/// A council of this grammar that settles on one text in its first loop. In a sequential one,
+/// intermediate drafts differ. `silent` gives the loop, from 1, and the turn in it, from 0, at which a
+/// seat fails.
 fn settling(grammar: &str, judge: &'static str, silent: Option<(u32, usize)>) -> FakeApi {
     let roles = ["pragmatist", "domain_expert", "creative"];
     let mut triage = triage(grammar, &roles);
@@ -225,7 +226,7 @@ fn settling(grammar: &str, judge: &'static str, silent: Option<(u32, usize)>) ->
             let (prior, now) = text.split_once("What each seat holds now:").unwrap();
             let shown = [prior, now].map(|text| text.matches("<<<DATA \"").count());
             assert_eq!(shown, if is_sequential { [1, 1] } else { [3, 3] }, "{text}");
-            // A judge that sees another draft anywhere cannot say that nothing changed.
+            // A judge that sees a different draft cannot answer NO.
             Reply::Answer(if text.contains("Draft") { "YES" } else { judge }.to_owned())
         }
         CouncilCall::Seat(seat) => {
@@ -248,7 +249,7 @@ fn settling(grammar: &str, judge: &'static str, silent: Option<(u32, usize)>) ->
 }
 
 #[tokio::test]
-async fn each_grammar_ends_after_the_second_loop_where_it_changed_nothing() {
+async fn unchanged_second_loop_ends_every_grammar() {
     for grammar in ["parallel", "sequential", "debate"] {
         let server = settling(grammar, "NO", None);
         let result = run(&server, DeltaChoice::TextSimilarity { threshold: 0.9 }).await;
@@ -262,7 +263,7 @@ async fn each_grammar_ends_after_the_second_loop_where_it_changed_nothing() {
 }
 
 #[tokio::test]
-async fn a_draft_stays_the_same_one_where_the_seat_that_wrote_it_last_is_missing() {
+async fn missing_last_writer_keeps_draft() {
     for silent in [(1, 2), (2, 2)] {
         let server = settling("sequential", "NO", Some(silent));
         let result = run(&server, DeltaChoice::TextSimilarity { threshold: 0.9 }).await;
@@ -270,7 +271,7 @@ async fn a_draft_stays_the_same_one_where_the_seat_that_wrote_it_last_is_missing
     }
 }
 
-/// Remembers the names and texts that it was shown.
+/// Records the names and texts of its input.
 #[derive(Default)]
 struct Shown(Mutex<Vec<Vec<String>>>);
 
@@ -286,7 +287,7 @@ impl DeltaStrategy for Shown {
 }
 
 #[tokio::test]
-async fn a_strategy_is_shown_the_last_draft_alone_under_the_last_seat_of_the_council() {
+async fn sequential_strategy_sees_only_last_draft() {
     let draft = ["creative: Split the mail part off and keep the rest whole.".to_owned()];
     for silent in [None, Some((2, 2))] {
         let strategy = Arc::new(Shown::default());
@@ -297,7 +298,7 @@ async fn a_strategy_is_shown_the_last_draft_alone_under_the_last_seat_of_the_cou
 }
 
 #[tokio::test]
-async fn seats_that_repeat_themselves_end_the_loops_where_texts_are_compared() {
+async fn repeated_texts_end_loops_by_similarity() {
     let similarity = || DeltaChoice::TextSimilarity { threshold: 0.9 };
     let server = judged(planned(5, true), answers(&["YES"]));
     let result = run(&server, similarity()).await;
@@ -318,7 +319,7 @@ async fn seats_that_repeat_themselves_end_the_loops_where_texts_are_compared() {
 }
 
 #[tokio::test]
-async fn the_council_is_bypassed_only_where_that_is_allowed_and_the_question_is_simple() {
+async fn council_bypass_needs_permission_and_simplicity() {
     for (allowed, complexity, loops) in [(true, "simple", 0), (false, "simple", 2), (false, "complex", 2)] {
         let mut triage = simple_triage();
         triage["short_circuit_allowed"] = allowed.into();
@@ -332,7 +333,7 @@ async fn the_council_is_bypassed_only_where_that_is_allowed_and_the_question_is_
         let all = if loops == 0 { 2 } else { 1 + 2 * 3 + 1 };
         assert_eq!(server.completions().len(), all, "{complexity}, allowed: {allowed}");
     }
-    // Allowed for what is not simple: the triage breaks a rule, and nothing runs.
+    // Permission for a question that is not simple breaks a rule, and nothing runs.
     let mut triage = simple_triage();
     triage["complexity"] = "complex".into();
     let server = judged(triage, answers(&["YES"]));
@@ -343,7 +344,7 @@ async fn the_council_is_bypassed_only_where_that_is_allowed_and_the_question_is_
 }
 
 #[tokio::test]
-async fn a_budget_that_cannot_carry_the_worst_case_ends_the_run_after_the_triage() {
+async fn insufficient_budget_ends_run_after_triage() {
     // 4 loops of 3 calls, 2 judgements, the synthesis.
     for (limit, fits) in [(16, true), (15, false)] {
         let server = judged(planned(4, true), answers(&["YES"]));
@@ -360,7 +361,7 @@ async fn a_budget_that_cannot_carry_the_worst_case_ends_the_run_after_the_triage
             assert_eq!(server.completions().len(), 1, "only the triage was asked");
         }
     }
-    // A simple question needs one call more, however large the council is that the triage writes down for it.
+    // A simple question needs one more call, however large the triage's council is.
     let server = judged(simple_triage(), answers(&["YES"]));
     let mut config = config(&server);
     config.limits.budget = BudgetLimits::calls(2);
@@ -369,7 +370,7 @@ async fn a_budget_that_cannot_carry_the_worst_case_ends_the_run_after_the_triage
 }
 
 #[tokio::test]
-async fn the_largest_council_and_the_most_loops_take_exactly_the_calls_foretold() {
+async fn largest_council_uses_predicted_calls() {
     let roles = ["synthesizer", "domain_expert", "pragmatist", "creative"];
     for (grammar, calls) in [("parallel", 30), ("sequential", 50), ("debate", 50)] {
         let mut triage = triage(grammar, &roles);
@@ -386,7 +387,7 @@ async fn the_largest_council_and_the_most_loops_take_exactly_the_calls_foretold(
 }
 
 #[tokio::test]
-async fn nothing_is_kept_from_one_run_to_the_next() {
+async fn runs_keep_no_state() {
     let server = judged(planned(3, true), answers(&["YES"]));
     let engine = engine(config(&server));
     let first = engine.run(QUESTION, &TriageContext::none()).await.unwrap();
@@ -404,7 +405,7 @@ async fn nothing_is_kept_from_one_run_to_the_next() {
 }
 
 #[tokio::test]
-async fn a_result_as_json_tells_its_figures_and_no_trace_where_none_was_asked_for() {
+async fn json_result_without_trace_has_figures() {
     let server = judged(planned(3, true), answers(&["NO way to tell"]));
     let mut result = run(&server, DeltaChoice::Judge).await;
     result.usage.elapsed_ms = 0;

@@ -1,4 +1,4 @@
-//! The council against a real server on loopback.
+//! Tests of the council with a real server on loopback.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails the test that calls it")]
 #![expect(clippy::expect_used, reason = "a helper of a test fails the test that calls it")]
 

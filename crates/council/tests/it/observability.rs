@@ -1,4 +1,4 @@
-//! What a run tells of itself: with observability off no trace, with it on everything that was said, by whom, and what it took.
+//! The records of a run: without observability no trace, with it every text, its author and its usage.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,10 +19,10 @@ use crate::support::{config, engine};
 const GRAMMARS: [&str; 3] = ["parallel", "sequential", "debate"];
 const ROLES: [&str; 3] = ["domain_expert", "pragmatist", "creative"];
 
-/// What a server said, and as whom.
+/// The texts of a server, with the call of each.
 type Said = Arc<Mutex<Vec<(CouncilCall, String)>>>;
 
-/// A server whose seats say something else each time. With it, what it said.
+/// A server whose seats say something different each time, and what it said.
 fn talkative(triage: Value) -> (FakeApi, Said) {
     let said = Said::default();
     let kept = Arc::clone(&said);
@@ -64,7 +64,7 @@ fn plain(triage: Value, position: &'static str, judge: &'static str) -> FakeApi 
 }
 
 #[tokio::test]
-async fn off_there_is_no_trace_and_no_configuration_and_each_part_is_counted_all_the_same() {
+async fn observability_off_still_counts_parts() {
     for grammar in GRAMMARS {
         let (server, _) = talkative(triage(grammar, &ROLES));
         let result = run(config(&server)).await;
@@ -79,7 +79,7 @@ async fn off_there_is_no_trace_and_no_configuration_and_each_part_is_counted_all
 }
 
 #[tokio::test]
-async fn on_everything_that_was_said_stands_in_the_turns() {
+async fn observability_on_records_every_turn() {
     for grammar in GRAMMARS {
         let (server, said) = talkative(triage(grammar, &ROLES));
         let result = run(observed(&server)).await;
@@ -119,7 +119,7 @@ async fn on_everything_that_was_said_stands_in_the_turns() {
 }
 
 #[tokio::test]
-async fn a_record_holds_the_last_position_of_each_seat_and_the_last_critique() {
+async fn record_has_last_positions_and_critique() {
     for grammar in GRAMMARS {
         let (server, _) = talkative(triage(grammar, &ROLES));
         for record in run(observed(&server)).await.reasoning_trace.unwrap() {
@@ -141,14 +141,14 @@ async fn a_record_holds_the_last_position_of_each_seat_and_the_last_critique() {
 }
 
 #[tokio::test]
-async fn the_configuration_is_told_as_the_triage_gave_it() {
+async fn trace_has_triage_configuration() {
     let server = plain(triage("debate", &ROLES), "Keep it.", "YES");
     let told = serde_json::to_value(run(observed(&server)).await.triage.unwrap()).unwrap();
     assert_eq!(told, triage("debate", &ROLES));
 }
 
 #[tokio::test]
-async fn what_a_run_took_is_the_sum_of_its_parts() {
+async fn run_usage_is_sum_of_parts() {
     for grammar in GRAMMARS {
         let mut configured = triage(grammar, &ROLES);
         configured["allow_early_exit"] = true.into();
@@ -174,7 +174,7 @@ async fn what_a_run_took_is_the_sum_of_its_parts() {
 }
 
 #[tokio::test]
-async fn what_a_seat_took_is_the_sum_of_its_turns() {
+async fn seat_usage_is_sum_of_turns() {
     let (server, _) = talkative(triage("debate", &ROLES));
     let result = run(observed(&server)).await;
     let mut by_seat: BTreeMap<String, (u64, u64)> = BTreeMap::new();
@@ -192,7 +192,7 @@ async fn what_a_seat_took_is_the_sum_of_its_turns() {
 }
 
 #[tokio::test]
-async fn what_the_provider_does_not_tell_is_counted_as_not_told() {
+async fn unreported_usage_is_counted_as_unknown() {
     let configured = triage("parallel", &ROLES);
     let server = FakeApi::answering(move |request| {
         let call = council_call(request);
@@ -225,7 +225,7 @@ async fn what_the_provider_does_not_tell_is_counted_as_not_told() {
 }
 
 #[tokio::test]
-async fn a_call_that_fails_is_counted_and_said() {
+async fn failed_call_is_counted_and_noted() {
     let configured = triage("parallel", &ROLES);
     let server = FakeApi::answering(move |request| match council_call(request) {
         CouncilCall::Triage => Reply::Answer(configured.to_string()),
@@ -252,7 +252,7 @@ async fn a_call_that_fails_is_counted_and_said() {
 }
 
 #[tokio::test]
-async fn equal_voices_of_one_model_are_told_as_one() {
+async fn identical_answers_of_one_model_are_visible() {
     let roles = ["synthesizer", "domain_expert", "pragmatist", "creative"];
     let server = plain(triage("parallel", &roles), "Keep one program and measure it for a quarter.", "YES");
     for record in run(observed(&server)).await.reasoning_trace.unwrap() {
@@ -265,7 +265,7 @@ async fn equal_voices_of_one_model_are_told_as_one() {
 }
 
 #[tokio::test]
-async fn a_seat_that_gives_in_is_counted_as_moved_to_the_majority() {
+async fn yielding_seat_counts_as_moved() {
     let roles = ["synthesizer", "domain_expert", "pragmatist", "creative"];
     let configured = triage("parallel", &roles);
     let mut calls_of_creative = 0;
@@ -291,7 +291,7 @@ async fn a_seat_that_gives_in_is_counted_as_moved_to_the_majority() {
 }
 
 #[tokio::test]
-async fn different_models_are_counted_by_the_names_they_answer_under() {
+async fn models_are_counted_by_reported_name() {
     let mut configured = triage("parallel", &ROLES);
     configured["council"][1]["model_hint"] = "other-model".into();
     let server = plain(configured, "Keep it.", "YES");
@@ -310,7 +310,7 @@ async fn different_models_are_counted_by_the_names_they_answer_under() {
 }
 
 #[tokio::test]
-async fn the_verdict_stands_in_the_record_of_the_loop_that_it_judges() {
+async fn delta_verdict_is_in_its_loops_record() {
     let mut configured = triage("parallel", &ROLES);
     configured["allow_early_exit"] = true.into();
     configured["loop_count"] = 4.into();
@@ -327,10 +327,11 @@ async fn the_verdict_stands_in_the_record_of_the_loop_that_it_judges() {
 }
 
 #[tokio::test]
-async fn a_record_tells_what_became_of_its_positions_after_its_attack() {
+async fn record_has_outcomes_after_attack() {
     const FIRST: &str = "Split the whole thing into services right away.";
     const KEPT: &str = "Keep one program and measure it for a quarter.";
-    // The loops' first answers of `creative` are given up later; everybody else says one thing. Nobody defends for `pragmatist`.
+    // `creative` gives up its first answers later; all others keep one position. `pragmatist` gives no
+    // defence.
     let outcomes = async |grammar: &str| {
         let configured = triage(grammar, &ROLES);
         let mut calls_of_creative = 0;
@@ -364,7 +365,7 @@ async fn a_record_tells_what_became_of_its_positions_after_its_attack() {
 }
 
 #[tokio::test]
-async fn in_a_debate_nobody_is_said_to_have_moved_to_a_majority() {
+async fn debate_record_has_no_majority_figure() {
     for (grammar, expected) in [("parallel", Some(0)), ("sequential", Some(0)), ("debate", None)] {
         let server = plain(triage(grammar, &ROLES), "Keep one program and measure it for a quarter.", "YES");
         let trace = run(observed(&server)).await.reasoning_trace.unwrap();
@@ -374,7 +375,7 @@ async fn in_a_debate_nobody_is_said_to_have_moved_to_a_majority() {
 }
 
 #[tokio::test]
-async fn a_defence_by_another_model_hides_no_model() {
+async fn defence_by_other_model_counts_both() {
     let configured = triage("debate", &ROLES);
     let server = FakeApi::answering(move |request| {
         let (model, text) = match council_call(request) {
@@ -396,7 +397,7 @@ async fn a_defence_by_another_model_hides_no_model() {
     }
 }
 
-/// Holds back the seats' calls, each by its place in this list.
+/// Delays the seats' calls, each by its index in this list.
 struct Late([&'static str; 4]);
 
 #[async_trait]
@@ -409,7 +410,7 @@ impl Before for Late {
 }
 
 #[tokio::test]
-async fn what_was_worse_stands_in_one_order_whoever_answers_first() {
+async fn degradation_order_is_deterministic() {
     let roles = ["synthesizer", "domain_expert", "pragmatist", "creative"];
     let mut backwards = roles;
     backwards.reverse();
@@ -438,7 +439,7 @@ async fn what_was_worse_stands_in_one_order_whoever_answers_first() {
 }
 
 #[tokio::test]
-async fn without_a_council_the_trace_is_empty_and_the_configuration_is_told() {
+async fn bypassed_council_has_empty_trace() {
     let server = plain(simple_triage(), "", "");
     let result = run(observed(&server)).await;
     assert_eq!(result.reasoning_trace.map(|trace| trace.len()), Some(0));
@@ -448,7 +449,7 @@ async fn without_a_council_the_trace_is_empty_and_the_configuration_is_told() {
 }
 
 #[tokio::test]
-async fn two_seats_of_one_role_are_told_apart_by_their_names() {
+async fn seats_of_same_role_have_distinct_names() {
     let server = plain(triage("parallel", &["creative", "pragmatist", "creative"]), "Keep it.", "YES");
     let result = serde_json::to_value(run(observed(&server)).await).unwrap();
     let names = |of: &Value| of.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
@@ -459,7 +460,7 @@ async fn two_seats_of_one_role_are_told_apart_by_their_names() {
     assert_eq!(names(&result["usage_by_part"]), parts);
 }
 
-/// The JSON in lines, with a placeholder for times and for numbers that grow with the wording of prompts.
+/// The JSON in lines, with placeholders for times and for numbers that depend on the prompt texts.
 fn steadied(json: &str) -> String {
     let mut steady = json.to_owned();
     for name in ["\"elapsed_ms\":", "\"tokens_input\":"] {
@@ -483,7 +484,7 @@ fn steadied(json: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_whole_result_as_json() {
+async fn json_result_with_trace_is_complete() {
     let mut configured = triage("debate", &ROLES[..2]);
     configured["loop_count"] = 2.into();
     let server = FakeApi::answering(move |request| {

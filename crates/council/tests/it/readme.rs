@@ -1,4 +1,4 @@
-//! The front page's example runs: the same lines, word for word, before a server on loopback.
+//! Runs the README example: the same lines, word for word, with a server on loopback.
 #![expect(clippy::print_stdout, reason = "the example prints the answer")]
 
 use crucible_council::{Crucible, EngineConfig, Observability, TriageContext};
@@ -9,16 +9,16 @@ use crate::support;
 const PAGE: &str = include_str!("../../README.md");
 const THIS: &str = include_str!("readme.rs");
 
-/// The one line that is another: who answers.
+/// The one line that differs: the configuration.
 const CONFIGURED: &str = "    let mut config = EngineConfig::openrouter(\"sk-or-...\")?;\n";
 const CONFIGURED_HERE: &str = "    let mut config = here(support::config(server))?;\n";
 
-/// The opening line, which takes the server here.
+/// The function signature, which takes the server here.
 const OPENED: &str = "async fn should_we_migrate() -> Result<(), Box<dyn std::error::Error>> {\n";
 const OPENED_HERE: &str =
     "async fn should_we_migrate(server: &FakeApi) -> Result<(), Box<dyn std::error::Error>> {\n";
 
-/// Can fail as the line of the page can.
+/// Fallible like the line in the README.
 fn here(config: EngineConfig) -> Result<EngineConfig, std::convert::Infallible> {
     Ok(config)
 }
@@ -42,7 +42,7 @@ async fn should_we_migrate(server: &FakeApi) -> Result<(), Box<dyn std::error::E
 }
 
 #[tokio::test]
-async fn the_example_of_the_front_page_runs() {
+async fn readme_example_runs() {
     let server = FakeApi::answering(|request| {
         Reply::Answer(match council_call(request) {
             CouncilCall::Triage => triage("parallel", &["domain_expert", "pragmatist"]).to_string(),
@@ -59,7 +59,7 @@ async fn the_example_of_the_front_page_runs() {
 }
 
 #[test]
-fn these_are_the_lines_of_the_front_page() {
+fn readme_contains_tested_lines() {
     let block = PAGE.split("```rust,no_run\n").nth(1).unwrap().split("```").next().unwrap();
     let (imports, function) = block.split_once("\n\n").unwrap();
     assert!(THIS.contains(&format!("\n{imports}\n")));

@@ -1,4 +1,4 @@
-//! The sequential grammar on the wire (seed 001 §2.4): one draft from seat to seat, attacked after each of them.
+//! The sequential grammar in requests (seed 001 §2.4): one draft from seat to seat, attacked after each.
 
 use crucible_council::{CouncilError, DegradationKind, EngineConfig, Observability, TriageContext};
 use crucible_testkit::{CouncilCall, FakeApi, Reply, fenced_blocks};
@@ -6,7 +6,7 @@ use crucible_testkit::{CouncilCall, FakeApi, Reply, fenced_blocks};
 use crate::parallel::{calls, loops, seat, sent, server};
 use crate::support::{config, engine};
 
-/// A server whose seats and red team number what they say.
+/// A server whose seats and red team number their answers.
 fn numbered(roles: &[&str], silent: impl Fn(&CouncilCall, usize) -> bool + Send + 'static) -> FakeApi {
     let (mut drafts, mut attacks) = (0, 0);
     server(loops("sequential", roles, 2), move |call| match call {
@@ -27,7 +27,7 @@ fn numbered(roles: &[&str], silent: impl Fn(&CouncilCall, usize) -> bool + Send 
     })
 }
 
-/// The blocks of the user's message of this call, in short.
+/// A summary of the blocks in this call's user message.
 fn read(server: &FakeApi, call: &CouncilCall, time: usize) -> Vec<String> {
     let messages = &sent(server, call)[time];
     let roles: Vec<_> = messages.iter().map(|(role, _)| role.as_str()).collect();
@@ -40,7 +40,7 @@ fn read(server: &FakeApi, call: &CouncilCall, time: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn each_draft_is_attacked_before_the_next_seat_and_the_whole_once_more_at_the_end() {
+async fn each_draft_and_whole_loop_are_attacked() {
     let server = numbered(&["pragmatist", "domain_expert", "creative"], |_, _| false);
     engine(config(&server)).run("Split it?", &TriageContext::none()).await.unwrap();
     let red = CouncilCall::RedTeam;
@@ -60,7 +60,7 @@ async fn each_draft_is_attacked_before_the_next_seat_and_the_whole_once_more_at_
 }
 
 #[tokio::test]
-async fn a_seat_reads_the_draft_so_far_and_every_attack_of_its_loop() {
+async fn seat_reads_current_draft_and_attacks() {
     let server = numbered(&["pragmatist", "domain_expert", "creative"], |_, _| false);
     engine(config(&server)).run("Split it?", &TriageContext::none()).await.unwrap();
     assert_eq!(read(&server, &seat("pragmatist"), 0), [""; 0], "the first one has only the question");
@@ -88,7 +88,7 @@ async fn a_seat_reads_the_draft_so_far_and_every_attack_of_its_loop() {
 }
 
 #[tokio::test]
-async fn the_red_team_reads_each_new_draft_and_at_the_end_the_whole_loop() {
+async fn red_team_reads_drafts_then_whole_loop() {
     let server = numbered(&["pragmatist", "creative"], |_, _| false);
     engine(config(&server)).run("Split it?", &TriageContext::none()).await.unwrap();
     let red = CouncilCall::RedTeam;
@@ -101,7 +101,7 @@ async fn the_red_team_reads_each_new_draft_and_at_the_end_the_whole_loop() {
 }
 
 #[tokio::test]
-async fn a_seat_that_fails_leaves_the_draft_to_the_next_one_and_is_asked_again_in_the_next_loop() {
+async fn failed_seat_passes_draft_on() {
     let server = numbered(&["pragmatist", "domain_expert", "creative"], |call, time| {
         *call == seat("domain_expert") && time <= 3
     });
@@ -125,7 +125,7 @@ async fn a_seat_that_fails_leaves_the_draft_to_the_next_one_and_is_asked_again_i
 }
 
 #[tokio::test]
-async fn where_the_first_seat_fails_the_next_one_drafts() {
+async fn second_seat_drafts_after_first_fails() {
     let server = numbered(&["pragmatist", "domain_expert", "creative"], |_, time| time == 1);
     engine(config(&server)).run("Split it?", &TriageContext::none()).await.unwrap();
     assert_eq!(calls(&server)[1..4], [seat("pragmatist"), seat("domain_expert"), CouncilCall::RedTeam]);
@@ -133,7 +133,7 @@ async fn where_the_first_seat_fails_the_next_one_drafts() {
 }
 
 #[tokio::test]
-async fn where_the_first_seat_of_a_later_loop_fails_the_next_one_reads_what_it_would_have() {
+async fn next_seat_inherits_failed_seats_input() {
     let server = numbered(&["pragmatist", "domain_expert", "creative"], |_, time| time == 4);
     engine(config(&server)).run("Split it?", &TriageContext::none()).await.unwrap();
     assert_eq!(
@@ -143,7 +143,7 @@ async fn where_the_first_seat_of_a_later_loop_fails_the_next_one_reads_what_it_w
 }
 
 #[tokio::test]
-async fn a_loop_ends_as_soon_as_two_answers_cannot_come_any_more() {
+async fn loop_ends_when_quorum_is_impossible() {
     let server = numbered(&["pragmatist", "creative"], |_, time| time == 1);
     let ended = *engine(config(&server)).run("Split it?", &TriageContext::none()).await.unwrap_err().error;
     assert!(
@@ -154,7 +154,7 @@ async fn a_loop_ends_as_soon_as_two_answers_cannot_come_any_more() {
 }
 
 #[tokio::test]
-async fn of_three_seats_two_may_not_fail() {
+async fn two_of_three_failed_seats_end_run() {
     let server =
         numbered(&["pragmatist", "domain_expert", "creative"], |call, _| *call != seat("domain_expert"));
     let ended = *engine(config(&server)).run("Split it?", &TriageContext::none()).await.unwrap_err().error;

@@ -6,7 +6,7 @@ use crucible_council::{Crucible, EngineConfig};
 use crucible_llm::{Backend, Context, ProviderSettings, construct};
 use crucible_testkit::FakeApi;
 
-/// The backend `gateway` before this server.
+/// The backend `gateway` with this server.
 pub(crate) fn gateway(server: &FakeApi) -> Backend {
     let settings = ProviderSettings {
         base_url: Some(server.base_url()),
@@ -17,14 +17,14 @@ pub(crate) fn gateway(server: &FakeApi) -> Backend {
     construct("gateway", &settings, &Context::http_only([]).unwrap()).unwrap()
 }
 
-/// The configuration of tests before this server: calls that give up after ten seconds.
+/// The test configuration with this server: calls time out after ten seconds.
 pub(crate) fn config(server: &FakeApi) -> EngineConfig {
     let mut config = EngineConfig::with_backend(gateway(server));
     config.limits.call_timeout = Duration::from_secs(10);
     config
 }
 
-/// An engine of this configuration.
+/// An engine with this configuration.
 pub(crate) fn engine(config: EngineConfig) -> Crucible {
     Crucible::new(config).unwrap()
 }

@@ -1,5 +1,5 @@
-//! The public surface is exactly this, read from the source: the compiler proves that what is private cannot be reached (the
-//! crate's doc tests), and this that nothing more was made public.
+//! Checks the public API, read from the source: the crate's doc tests prove that private items cannot be
+//! reached, and these tests that nothing else is public.
 
 const SOURCE: &str = include_str!("../../src/lib.rs");
 
@@ -45,7 +45,7 @@ fn code() -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What stands in `pub use path::{A, B};` and `pub use path::A;`.
+/// The names in `pub use path::{A, B};` and `pub use path::A;`.
 fn public_names(code: &str) -> Vec<String> {
     let mut names = Vec::new();
     for declaration in code.split("pub use ").skip(1) {
@@ -61,7 +61,7 @@ fn public_names(code: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_public_names_are_exactly_these() {
+fn public_names_match_list() {
     assert_eq!(public_names(&code()), PUBLIC);
 }
 
@@ -77,15 +77,16 @@ fn nothing_else_of_the_root_is_public() {
 }
 
 #[test]
-fn a_wider_surface_would_be_seen() {
+fn added_public_name_is_detected() {
     let wider =
         "pub use executor::execute;\npub use a::b::{\n    One,\n    two as Two,\n};\npub use triage::*;\n";
     assert_eq!(public_names(wider), ["*", "One", "execute", "two as Two"]);
 }
 
 #[test]
-fn the_root_shows_an_example_where_the_runner_of_examples_looks_for_one() {
-    // Doc tests run for packages that show a fenced block in a doc comment; one in a page that is included is not seen.
+fn root_docs_contain_example() {
+    // Doc tests need a fenced block in a doc comment of the package; one in an included page is not
+    // found.
     assert!(SOURCE.contains("//! ```compile_fail\n"));
     assert!(SOURCE.contains("#![doc = include_str!(\"../README.md\")]\n"));
 }

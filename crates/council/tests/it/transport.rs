@@ -1,4 +1,4 @@
-//! What servers, networks and budgets do to a run: what is tried again, what is left out, and what ends it.
+//! The effects of servers, networks and budgets on a run: retries, skipped seats, and failures.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -24,11 +24,11 @@ use crate::support::{config, engine};
 const QUESTION: &str = "Should we migrate to microservices?";
 const ROLES: [&str; 3] = ["domain_expert", "pragmatist", "creative"];
 
-/// The calls of a parallel council of these roles with two loops: the triage, two times the seats and the red team, and the
-/// synthesis.
+/// The calls of a parallel two-loop council with these roles: the triage, twice the seats and the red
+/// team, and the synthesis.
 const CALLS: usize = 1 + 2 * (3 + 1) + 1;
 
-/// A server whose parallel council has two loops, and which answers the first calls of one kind so.
+/// A server with a parallel two-loop council that gives these first replies to one kind of call.
 fn at_first(which: CouncilCall, replies: impl IntoIterator<Item = Reply>) -> FakeApi {
     let mut replies: Vec<Reply> = replies.into_iter().collect();
     replies.reverse();
@@ -47,13 +47,13 @@ fn limited(seconds: &str) -> Reply {
     Reply::RateLimited(RetryAfter::Value(seconds.to_owned()))
 }
 
-/// The one thing that was worse than asked for.
+/// The only degradation.
 fn only(result: &ExecutorResult) -> &Degradation {
     assert_eq!(result.degradations.len(), 1, "{:?}", result.degradations);
     &result.degradations[0]
 }
 
-/// What a failed call of a part says.
+/// The error of a failed call of a part.
 fn of_call(error: CouncilError, of: &str) -> CallError {
     match error {
         CouncilError::Call { part, source, .. } if part.to_string() == of => source,
@@ -62,7 +62,7 @@ fn of_call(error: CouncilError, of: &str) -> CallError {
 }
 
 #[tokio::test]
-async fn a_fault_that_passes_is_tried_again_and_costs_nothing_but_time() {
+async fn transient_fault_is_retried() {
     for fault in [Reply::Status(503), Reply::Drop, limited("1"), Reply::RateLimited(RetryAfter::Absent)] {
         let server = at_first(seat("pragmatist"), [fault.clone()]);
         let begun = Instant::now();
@@ -70,13 +70,13 @@ async fn a_fault_that_passes_is_tried_again_and_costs_nothing_but_time() {
         assert!(begun.elapsed() >= Duration::from_secs(1), "{fault:?} is tried again after a second");
         assert_eq!(result.degradations, [], "{fault:?}");
         assert_eq!(count(&server, &seat("pragmatist")), 3);
-        // A retry is no call of its own, and a slot of the budget.
+        // A retry is not a separate call, but it uses a slot of the budget.
         assert_eq!((result.usage.calls, server.completions().len()), (CALLS as u64, CALLS + 1));
     }
 }
 
 #[tokio::test]
-async fn a_wait_that_does_not_fit_into_the_calls_time_fails_the_call_at_once() {
+async fn too_long_wait_fails_call_at_once() {
     let server = at_first(seat("pragmatist"), [limited("3600")]);
     let result = run(config(&server)).await.unwrap();
     let missing = only(&result);
@@ -91,7 +91,7 @@ async fn a_wait_that_does_not_fit_into_the_calls_time_fails_the_call_at_once() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_refused_is_refused_once() {
+async fn refused_key_is_not_retried() {
     let server = FakeApi::start([Reply::Status(401)]);
     let error = of_call(run(config(&server)).await.unwrap_err(), "triage");
     assert!(matches!(error, CallError::Llm(LlmError::ProviderAuth(_))), "{error}");
@@ -99,7 +99,7 @@ async fn a_key_that_is_refused_is_refused_once() {
 }
 
 #[tokio::test]
-async fn a_seat_that_hangs_is_left_out_once_its_time_is_over() {
+async fn hanging_seat_times_out_and_is_skipped() {
     let server = at_first(seat("creative"), [Reply::Hang]);
     let mut config = config(&server);
     config.limits.call_timeout = Duration::from_secs(6);
@@ -112,7 +112,7 @@ async fn a_seat_that_hangs_is_left_out_once_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn a_red_team_that_hangs_ends_the_run() {
+async fn hanging_red_team_fails_run() {
     let server = at_first(CouncilCall::RedTeam, [Reply::Hang]);
     let mut config = config(&server);
     config.limits.call_timeout = Duration::from_secs(6);
@@ -122,7 +122,7 @@ async fn a_red_team_that_hangs_ends_the_run() {
 }
 
 #[tokio::test]
-async fn five_megabytes_are_no_position_and_no_answer() {
+async fn oversized_answers_are_refused() {
     let huge = || Reply::Huge(5_000_000);
     let server = at_first(seat("creative"), [huge()]);
     let result = run(config(&server)).await.unwrap();
@@ -142,7 +142,7 @@ async fn five_megabytes_are_no_position_and_no_answer() {
 }
 
 #[tokio::test]
-async fn a_seat_that_says_nothing_is_left_out_and_a_synthesis_of_nothing_is_none() {
+async fn empty_seat_is_skipped_empty_synthesis_fails() {
     let says = |text: &str| Reply::Answer(text.to_owned());
     for nothing in [says(""), says(" \n\t"), says("\u{200b}\u{200d}\u{feff}\n"), Reply::NullContent] {
         let server = at_first(seat("creative"), [nothing.clone()]);
@@ -168,7 +168,7 @@ async fn a_secret_in_the_question_or_the_context_is_never_sent() {
         told.starts_with("the question holds a secret (rule ") && told.contains(", line 2); take it out")
     );
     assert!(!format!("{told} {failure:?}").contains(&key));
-    // In the JSON that is sent, a line break before the token would be a letter of it.
+    // In the encoded JSON, a line break before the token would be an adjacent letter.
     for context in [
         json!({"key": key}),
         json!({"key": format!("A=1\n{key}\n")}),
@@ -188,7 +188,7 @@ async fn a_secret_in_the_question_or_the_context_is_never_sent() {
 }
 
 #[tokio::test]
-async fn a_secret_that_a_seat_says_reaches_nobody() {
+async fn secret_from_seat_is_redacted() {
     let leak = Reply::Answer(format!("Use {} for the cluster.", made_up_token()));
     let server = at_first(seat("creative"), [leak]);
     let result = run(config(&server)).await.unwrap();
@@ -199,7 +199,7 @@ async fn a_secret_that_a_seat_says_reaches_nobody() {
 }
 
 #[tokio::test]
-async fn a_budget_that_cannot_carry_the_council_ends_the_run_after_its_triage() {
+async fn budget_too_small_for_council_ends_run() {
     let server = at_first(CouncilCall::Triage, []);
     let within = |calls: u64| {
         let mut config = config(&server);
@@ -218,13 +218,13 @@ async fn a_budget_that_cannot_carry_the_council_ends_the_run_after_its_triage() 
 }
 
 #[tokio::test]
-async fn retries_take_what_the_run_has_to_spare_and_no_more() {
+async fn retries_use_only_spare_calls() {
     let within = |server: &FakeApi, calls: usize| {
         let mut config = config(server);
         config.limits.budget = BudgetLimits::calls(calls as u64);
         config
     };
-    // Nothing to spare: the seat is missing in one loop, and the run has its answer.
+    // Without a spare call the seat is missing in one loop, and the run has its answer.
     for fault in [limited("1"), Reply::Status(503)] {
         let server = at_first(seat("creative"), [fault]);
         let result = run(within(&server, CALLS)).await.unwrap();
@@ -232,21 +232,21 @@ async fn retries_take_what_the_run_has_to_spare_and_no_more() {
         assert!(!only(&result).detail.contains("budget"), "what the provider said: {:?}", only(&result));
         assert_eq!((server.completions().len(), result.usage.attempts), (CALLS, CALLS as u64));
     }
-    // One to spare is enough for one, whoever needs it.
+    // One spare call is enough for one retry of any part.
     let server = at_first(CouncilCall::RedTeam, [Reply::Status(503)]);
     let result = run(within(&server, CALLS + 1)).await.unwrap();
     assert_eq!((result.degradations.len(), server.completions().len()), (0, CALLS + 1));
     assert_eq!((result.usage.calls, result.usage.attempts), (CALLS as u64, CALLS as u64 + 1));
     assert_eq!(result.usage_by_part.values().map(|part| part.attempts).sum::<u64>(), result.usage.attempts);
 
-    // The red team cannot be spared: the run ends with what its provider said.
+    // The red team is required: the run ends with the provider's error.
     let server = at_first(CouncilCall::RedTeam, [Reply::Status(503)]);
     let error = of_call(run(within(&server, CALLS)).await.unwrap_err(), "red_team");
     assert!(matches!(&error, CallError::Llm(LlmError::ProviderOutage(_))), "{error}");
 }
 
 #[tokio::test]
-async fn the_triage_is_tried_again_only_as_long_as_a_call_is_left_for_the_answer() {
+async fn triage_retries_leave_a_call_for_answer() {
     for (calls, triages) in [(1, 1), (2, 1), (3, 2)] {
         let server = FakeApi::start([Reply::Status(503)]);
         let mut config = config(&server);
@@ -258,7 +258,7 @@ async fn the_triage_is_tried_again_only_as_long_as_a_call_is_left_for_the_answer
 }
 
 #[tokio::test]
-async fn seats_that_always_fail_do_not_use_up_the_calls_of_the_longest_run() {
+async fn failing_seats_leave_calls_for_others() {
     let down = [seat("creative"), seat("pragmatist")];
     let mut configured = loops("sequential", &["domain_expert", "synthesizer", "pragmatist", "creative"], 5);
     configured["allow_early_exit"] = false.into();
@@ -273,7 +273,7 @@ async fn seats_that_always_fail_do_not_use_up_the_calls_of_the_longest_run() {
 }
 
 #[tokio::test]
-async fn tokens_that_are_used_up_end_the_run_whoever_needs_them() {
+async fn exhausted_tokens_end_run() {
     let triage = loops("parallel", &ROLES, 2).to_string();
     let answer = json!({
         "choices": [{"message": {"content": triage}}],
@@ -304,7 +304,7 @@ async fn each_run_has_a_budget_of_its_own() {
     }
 }
 
-/// OpenRouter before this server.
+/// OpenRouter with this server.
 fn openrouter(server: &FakeApi) -> EngineConfig {
     let text = |text: &str| Some(text.to_owned());
     let settings = ProviderSettings {
@@ -322,7 +322,7 @@ fn openrouter(server: &FakeApi) -> EngineConfig {
 }
 
 #[test]
-fn more_fallback_models_than_openrouter_takes_are_refused_before_anything_is_sent() {
+fn too_many_fallback_models_are_refused_unsent() {
     let server = FakeApi::start([Reply::Drop]);
     let four = ["maker/first", "maker/2", "maker/3", "maker/4"].map(str::to_owned).to_vec();
     let refused = |config: EngineConfig| match Crucible::new(config) {
@@ -337,7 +337,8 @@ fn more_fallback_models_than_openrouter_takes_are_refused_before_anything_is_sen
     assert_eq!(refused(with(&four[1..])), "fine");
     assert_eq!(refused(with(&four)), "fine", "the model that is asked is no fallback of itself");
     let five = [four.clone(), vec!["maker/5".to_owned()]].concat();
-    let told = "fallback_models is a list of 4 besides the model that is asked; OpenRouter takes three at the most: name fewer";
+    let told = "fallback_models is a list of 4 besides the requested model; OpenRouter accepts at most \
+    three; name fewer";
     assert_eq!(refused(with(&five)), told);
     let other = || "maker/other".to_owned();
     assert_eq!(
@@ -364,7 +365,7 @@ fn more_fallback_models_than_openrouter_takes_are_refused_before_anything_is_sen
 }
 
 #[tokio::test]
-async fn a_run_that_fails_tells_in_which_loop_what_it_took_and_what_was_worse() {
+async fn failure_has_loop_usage_and_degradations() {
     let mut attacks = 0;
     let server = server(loops("parallel", &ROLES, 2), move |call| match call {
         CouncilCall::RedTeam => {
@@ -374,7 +375,7 @@ async fn a_run_that_fails_tells_in_which_loop_what_it_took_and_what_was_worse() 
         call => (*call == seat("creative")).then_some(Reply::Status(400)),
     });
     let failure = engine(config(&server)).run(QUESTION, &TriageContext::none()).await.unwrap_err();
-    assert!(failure.to_string().starts_with("the seat red_team in loop 2 has no answer: "), "{failure}");
+    assert!(failure.to_string().starts_with("the seat red_team in loop 2 gave no answer: "), "{failure}");
     assert!(std::error::Error::source(&failure).is_some_and(|source| source.is::<CallError>()));
     assert!(matches!(*failure.error, CouncilError::Call { loop_number: Some(2), .. }));
     assert_eq!(failure.usage.calls, 1 + 2 * 4);
@@ -387,7 +388,7 @@ async fn a_run_that_fails_tells_in_which_loop_what_it_took_and_what_was_worse() 
 }
 
 #[tokio::test]
-async fn fallback_models_go_to_openrouter_and_others_say_that_they_pass_over_them() {
+async fn fallback_models_are_sent_only_to_openrouter() {
     let server = at_first(CouncilCall::Triage, []);
     let fallback_models = vec!["maker/second".to_owned()];
     let result =
@@ -407,7 +408,7 @@ async fn fallback_models_go_to_openrouter_and_others_say_that_they_pass_over_the
     }
 }
 
-/// A server that answers the triage and nobody else, and counts who waits and whose connection ended.
+/// A server that answers only the triage, and counts waiting and closed connections.
 struct Waiting {
     address: SocketAddr,
     waiting: Arc<AtomicUsize>,
@@ -420,7 +421,7 @@ impl Waiting {
         let address = listener.local_addr().unwrap();
         let (waiting, gone) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let counters = (Arc::clone(&waiting), Arc::clone(&gone));
-        // It ends with the process of the test.
+        // It ends with the test process.
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (waiting, gone) = (Arc::clone(&counters.0), Arc::clone(&counters.1));
@@ -442,7 +443,7 @@ impl Waiting {
     }
 }
 
-/// Answers the triage on a connection, and waits for the end of it on any other call.
+/// Answers the triage on a connection; for any other call waits until the connection is closed.
 fn serve(mut stream: TcpStream, waiting: &AtomicUsize, gone: &AtomicUsize) {
     while let Some(request) = read_request(&mut stream) {
         if !request.contains("You configure a council") {

@@ -1,4 +1,5 @@
-//! The triage from outside: what it is shown, what it may say, and that nothing it says wrongly is mended or asked for again.
+//! The triage from outside: its prompt, its answers, and that a wrong answer is neither repaired nor
+//! requested again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ fn seats(roles: &[&str]) -> Value {
     roles.iter().map(|role| json!({"role": role, "system_prompt": "SEAT-MARKER x"})).collect()
 }
 
-/// A server whose triage says this; whoever else is asked says something.
+/// A server with this triage; other calls get some answer.
 fn council(triage: &Value) -> FakeApi {
     let triage = triage.to_string();
     FakeApi::answering(move |request| match council_call(request) {
@@ -44,7 +45,8 @@ fn council(triage: &Value) -> FakeApi {
     })
 }
 
-/// What a run ends with whose triage gives this reply, after exactly one request. A second one would be answered well.
+/// The error of a run whose triage gives this reply, after exactly one request. A second one would get a
+/// valid answer.
 async fn refused(reply: Reply) -> CouncilError {
     let server = FakeApi::start([reply, Reply::Answer(good().to_string())]);
     let error = *engine(config(&server)).run(QUESTION, &TriageContext::none()).await.unwrap_err().error;
@@ -71,7 +73,7 @@ async fn broken(value: &Value) -> Vec<Violation> {
 }
 
 #[tokio::test]
-async fn prose_and_fenced_json_are_refused_and_not_asked_for_again() {
+async fn prose_and_fenced_json_are_refused_once() {
     let good = good().to_string();
     for (text, shown) in [
         ("You should not migrate.".to_owned(), "it begins with something else than `{`"),
@@ -90,7 +92,7 @@ async fn prose_and_fenced_json_are_refused_and_not_asked_for_again() {
 }
 
 #[tokio::test]
-async fn another_shape_is_refused_with_its_place_and_the_value_found() {
+async fn wrong_shape_is_refused_with_place_and_value() {
     let twice = good().to_string().replacen("\"loop_count\":3", "\"loop_count\":9,\"loop_count\":3", 1);
     assert_ne!(twice, good().to_string());
     for (text, shown) in [
@@ -126,7 +128,7 @@ async fn another_shape_is_refused_with_its_place_and_the_value_found() {
 }
 
 #[tokio::test]
-async fn a_broken_rule_is_named_with_the_value_found_and_nothing_is_corrected() {
+async fn broken_rule_is_reported_uncorrected() {
     let seven =
         seats(&["creative", "creative", "creative", "creative", "pragmatist", "synthesizer", "red_team"]);
     let loops = |count: i64| with(|v| v["loop_count"] = count.into());
@@ -192,27 +194,24 @@ async fn a_megabyte_of_json_is_not_read() {
 }
 
 #[tokio::test]
-async fn a_triage_that_was_cut_off_is_refused_even_where_it_could_be_read() {
+async fn cut_triage_is_refused_even_if_valid() {
     let error = refused(Reply::CutAnswer(good().to_string())).await;
     assert!(matches!(&error, CouncilError::TriageCutShort { model, .. } if model == "fake-model"), "{error}");
     assert!(error.to_string().contains("max_tokens"), "{error}");
 
     let error = refused(ended("content_filter")).await.to_string();
-    assert!(
-        error.contains("at its limit of tokens or by a filter of the provider (`content_filter`)"),
-        "{error}"
-    );
+    assert!(error.contains("by its token limit or a provider filter (`content_filter`)"), "{error}");
     assert!(error.contains("else ask in other words or choose another triage model"), "{error}");
 }
 
-/// A good triage that ended for this reason.
+/// A valid triage with this finish reason.
 fn ended(reason: &str) -> Reply {
     let choice = json!({"message": {"content": good().to_string()}, "finish_reason": reason});
     Reply::Raw(200, json!({"choices": [choice]}).to_string().into_bytes())
 }
 
 #[tokio::test]
-async fn a_triage_that_ended_for_another_reason_is_read_strictly_and_told() {
+async fn triage_with_other_finish_reason_is_noted() {
     let server = FakeApi::answering(|request| match council_call(request) {
         CouncilCall::Triage => ended("eos"),
         _ => Reply::Answer("Nobody has counted what the nights on call will cost.".to_owned()),
@@ -224,7 +223,7 @@ async fn a_triage_that_ended_for_another_reason_is_read_strictly_and_told() {
 }
 
 #[tokio::test]
-async fn a_long_question_that_is_handed_on_as_a_short_one_is_told() {
+async fn shortened_long_question_is_noted() {
     let handed_on = |length: usize| with(|v| v["reconstructed_query"] = "ä".repeat(length).into());
     for (asked, kept, is_told) in
         [(5000, 2499, true), (5000, 2500, false), (2001, 1000, true), (2001, 1001, false), (2000, 10, false)]
@@ -235,7 +234,10 @@ async fn a_long_question_that_is_handed_on_as_a_short_one_is_told() {
             .filter(|it| it.kind == DegradationKind::QuestionShortened && it.part == Part::Triage)
             .map(|it| it.detail.as_str())
             .collect();
-        let detail = format!("the question has {asked} characters, and what the council works on {kept}");
+        let detail = format!(
+            "the question has {asked} characters, but its rewording for the council has only \
+        {kept}"
+        );
         assert_eq!(told, if is_told { vec![detail.as_str()] } else { Vec::new() }, "{asked} {kept}");
     }
 }
@@ -256,7 +258,7 @@ async fn the_context_is_measured_as_it_is_sent() {
 }
 
 #[tokio::test]
-async fn a_list_of_models_is_trimmed_and_each_named_once() {
+async fn model_list_is_trimmed_and_deduplicated() {
     let value = with(|v| v["council"][0]["model_hint"] = "dear/model ".into());
     let server = council(&value);
     let mut hinting = config(&server);
@@ -272,7 +274,7 @@ async fn a_list_of_models_is_trimmed_and_each_named_once() {
 }
 
 #[tokio::test]
-async fn a_hint_that_is_no_name_is_refused_and_stored_clean() {
+async fn invalid_hint_is_refused_and_stored_escaped() {
     let value = with(|v| {
         v["council"][0]["model_hint"] = "a\u{202e}\u{1b}[2Jb".into();
         v["council"][1]["model_hint"] = "m".repeat(10_000).into();
@@ -294,7 +296,7 @@ async fn a_hint_that_is_no_name_is_refused_and_stored_clean() {
 }
 
 #[tokio::test]
-async fn the_name_of_a_model_cannot_write_into_an_error() {
+async fn model_name_in_error_is_sanitised() {
     let body = json!({
         "model": format!("\u{1b}[2J\u{202e}{}", "m".repeat(5000)), "usage": {"prompt_tokens": 5, "completion_tokens": 5},
         "choices": [{"message": {"content": "no"}, "finish_reason": "stop"}],
@@ -304,7 +306,7 @@ async fn the_name_of_a_model_cannot_write_into_an_error() {
 }
 
 #[tokio::test]
-async fn a_triage_that_gives_no_answer_ends_the_run() {
+async fn failed_triage_ends_run() {
     for reply in [Reply::Status(401), Reply::Answer(String::new())] {
         match refused(reply).await {
             CouncilError::Call { part: Part::Triage, .. } => {}
@@ -317,7 +319,7 @@ async fn a_triage_that_gives_no_answer_ends_the_run() {
 }
 
 #[tokio::test]
-async fn what_is_no_question_or_too_long_a_one_is_refused_before_any_request() {
+async fn invalid_question_is_refused_before_any_request() {
     let server = council(&good());
     let engine = engine(config(&server));
     for blank in ["", " \t\r\n\u{a0}", "\u{200b}\u{feff}", "\u{200d}\u{200c}"] {
@@ -333,7 +335,7 @@ async fn what_is_no_question_or_too_long_a_one_is_refused_before_any_request() {
     engine.run(&"x".repeat(200_000), &TriageContext::none()).await.unwrap();
 }
 
-/// The messages of the triage: the system's and the user's.
+/// The messages of the triage: system and user.
 fn shown_to_triage(requests: &[SeenRequest]) -> (String, String) {
     let asked: Vec<&SeenRequest> =
         requests.iter().filter(|r| council_call(r) == CouncilCall::Triage).collect();
@@ -343,7 +345,7 @@ fn shown_to_triage(requests: &[SeenRequest]) -> (String, String) {
     (text(0), text(1))
 }
 
-/// The text without its block of this name, and what stands in the block.
+/// The text without its block of this name, and the content of the block.
 fn unfenced(text: &str, name: &str) -> (String, String) {
     let (before, rest) = text.split_once(&format!("<<<DATA \"{name}\" ")).unwrap();
     let (marker, rest) = rest.split_once('\n').unwrap();
@@ -360,7 +362,7 @@ fn calls(requests: &[SeenRequest]) -> BTreeMap<CouncilCall, usize> {
 }
 
 #[tokio::test]
-async fn a_question_that_is_a_configuration_or_an_order_is_fenced_and_changes_nothing() {
+async fn hostile_question_is_fenced_and_harmless() {
     let plain = council(&good());
     engine(config(&plain)).run(QUESTION, &TriageContext::none()).await.unwrap();
     let (duties, asked) = shown_to_triage(&plain.completions());
@@ -388,7 +390,7 @@ async fn a_question_that_is_a_configuration_or_an_order_is_fenced_and_changes_no
 }
 
 #[tokio::test]
-async fn the_context_reaches_the_triage_and_nobody_else() {
+async fn context_reaches_only_the_triage() {
     for grammar in ["parallel", "sequential", "debate"] {
         let mut value = triage(grammar, &["domain_expert", "pragmatist"]);
         value["allow_early_exit"] = true.into();
@@ -412,14 +414,14 @@ async fn the_context_reaches_the_triage_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn no_block_is_shown_where_there_is_no_context() {
+async fn empty_context_adds_no_block() {
     let server = council(&good());
     engine(config(&server)).run(QUESTION, &TriageContext::none()).await.unwrap();
     assert!(!shown_to_triage(&server.completions()).1.contains("context"));
 }
 
 #[tokio::test]
-async fn the_schema_is_on_the_wire_where_the_backend_can_be_held_to_one_and_nowhere_else() {
+async fn triage_schema_is_sent_only_if_supported() {
     let server = council(&good());
     let mut hinting = config(&server);
     hinting.hinted_models = HintedModels::Only(vec!["a/b".to_owned()]);
@@ -451,14 +453,14 @@ async fn the_schema_is_on_the_wire_where_the_backend_can_be_held_to_one_and_nowh
     assert!(server.completions().iter().all(|request| request.body.get("response_format").is_none()));
 }
 
-/// The model that each kind of call names.
+/// The model named by each kind of call.
 fn models(requests: &[SeenRequest]) -> BTreeMap<CouncilCall, String> {
     let model = |request: &SeenRequest| request.body["model"].as_str().unwrap().to_owned();
     requests.iter().map(|request| (council_call(request), model(request))).collect()
 }
 
 #[tokio::test]
-async fn a_hint_is_asked_where_it_is_granted_and_told_where_it_is_not() {
+async fn granted_hint_is_used_refused_hint_noted() {
     let value = with(|v| {
         v["council"][0]["model_hint"] = "dear/model".into();
         v["council"][3]["model_hint"] = " dear/model ".into();
@@ -496,7 +498,7 @@ fn refused_hints(result: &ExecutorResult) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn a_triage_that_may_name_any_model_does_not_choose_who_attacks() {
+async fn any_model_policy_excludes_red_team() {
     let value = with(|v| {
         v["council"][0]["model_hint"] = "dear/model".into();
         v["council"][3]["model_hint"] = "tiny/agreeable".into();
@@ -507,13 +509,13 @@ async fn a_triage_that_may_name_any_model_does_not_choose_who_attacks() {
     let asked = models(&server.completions());
     assert_eq!(asked[&CouncilCall::Seat("domain_expert".to_owned())], "dear/model");
     assert_eq!(asked[&CouncilCall::RedTeam], "fake-model");
-    let detail = "the triage asked for the model `tiny/agreeable`, which only a list of models may grant to the red team; the \
-                  default model is asked";
+    let detail = "the triage asked for the model `tiny/agreeable`, which the red team may use only if a list \
+    of models allows it; the default model is used";
     assert_eq!(refused_hints(&result), [("red_team".to_owned(), detail.to_owned())]);
 }
 
 #[tokio::test]
-async fn a_hinted_model_without_a_price_is_not_asked_under_a_limit_in_money() {
+async fn unpriced_hinted_model_is_refused_under_cost_limit() {
     let value = with(|v| v["council"][0]["model_hint"] = "dear/model".into());
     let line = ListedPrice {
         price: Price::PerMillionTokens { input: 1_000_000, output: 1_000_000 },
@@ -545,7 +547,7 @@ async fn a_hinted_model_without_a_price_is_not_asked_under_a_limit_in_money() {
 }
 
 #[tokio::test]
-async fn a_hinted_model_that_nobody_knows_is_asked_once_and_the_default_one_from_then_on() {
+async fn unknown_hinted_model_falls_back_to_default() {
     let value = with(|v| v["council"][0]["model_hint"] = "no/such".into());
     let answers = value.clone();
     let server = FakeApi::answering(move |request| {
@@ -570,13 +572,13 @@ async fn a_hinted_model_that_nobody_knows_is_asked_once_and_the_default_one_from
     assert_eq!(result.degradations.len(), 1, "no seat is missing: {:?}", result.degradations);
 }
 
-/// A text as JSON can spell it without showing a character of it.
+/// A text in JSON escapes only.
 fn escaped(text: &str) -> String {
     text.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect()
 }
 
 #[tokio::test]
-async fn a_secret_that_escapes_hide_in_the_triage_is_never_shown_and_never_ends_a_run() {
+async fn escaped_secret_in_triage_is_redacted() {
     let key = made_up_token();
     type Change = fn(&mut Value);
     let usable: [Change; 4] = [
@@ -606,7 +608,7 @@ async fn a_secret_that_escapes_hide_in_the_triage_is_never_shown_and_never_ends_
         assert!(!shown.contains(&key) && shown.contains("[secret:"), "{shown}");
         let redacted =
             result.degradations.iter().find(|it| it.kind == DegradationKind::AnswerRedacted).unwrap();
-        assert_eq!((redacted.part, &*redacted.detail), (Part::Triage, "1 secret taken out of the answer"));
+        assert_eq!((redacted.part, &*redacted.detail), (Part::Triage, "1 secret removed from the answer"));
         for request in server.requests() {
             assert!(!request.body.to_string().contains(&key));
             assert!(!request.body["model"].as_str().unwrap().contains("secret"), "{}", request.body["model"]);
@@ -618,7 +620,7 @@ async fn a_secret_that_escapes_hide_in_the_triage_is_never_shown_and_never_ends_
         let server = server_of(spelled(change));
         let failure = engine(config(&server)).run(QUESTION, &TriageContext::none()).await.unwrap_err();
         assert!(matches!(*failure.error, CouncilError::TriageUnreadable { .. }), "{failure}");
-        // Not even a piece of it.
+        // Not even a part of it.
         assert!(!format!("{failure} {failure:?}").contains(&key[..10]), "{failure}");
     }
 }

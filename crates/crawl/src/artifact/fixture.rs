@@ -8,12 +8,12 @@ use crucible_repo::BuildSystem;
 use super::*;
 use crate::inspect::{BuildFile, Inspection};
 
-/// A fixed instant.
+/// A fixed time.
 pub(crate) fn instant() -> Timestamp {
     "2026-02-28T12:00:00Z".parse().unwrap()
 }
 
-/// A step at the top, without variables.
+/// A step at the top level, without variables.
 pub(crate) fn step(name: &str, cmd: &str) -> PlanStep {
     PlanStep {
         name: name.to_owned(),
@@ -24,7 +24,7 @@ pub(crate) fn step(name: &str, cmd: &str) -> PlanStep {
     }
 }
 
-/// What an inspection says of a repository that this system builds at its top.
+/// The inspection of a repository that this system builds at its top level.
 pub(crate) fn inspection(system: &str) -> Inspection {
     let system: BuildSystem = system.parse().unwrap();
     let artifact = InspectV1 {

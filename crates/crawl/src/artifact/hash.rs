@@ -1,4 +1,4 @@
-//! The short hash by which crawl's artifacts name each other: the first twelve hexadecimal digits of a SHA-256.
+//! The short hash that identifies artifacts of a crawl: the first twelve hexadecimal digits of a SHA-256.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct ShortHash(String);
 
-/// The text is no short hash.
+/// The text is not a short hash.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a short hash is 12 lowercase hexadecimal digits")]
 pub struct ShortHashError;
 
 impl ShortHash {
-    /// The short hash of some bytes.
+    /// Computes the short hash of bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Digest::of(bytes).short())

@@ -1,38 +1,38 @@
-//! `viv-git-inspect.v1`: what a repository is, how it builds and why we think so.
+//! `viv-git-inspect.v1`: a repository, its build system and the evidence for it.
 
 use crucible_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What an inspection found (seed 000 §4.2).
+/// The result of an inspection (seed 000 §4.2).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InspectV1 {
     /// `viv-git-inspect.v1`.
     pub schema: String,
-    /// When.
+    /// The time of the inspection.
     pub inspected_at: Timestamp,
-    /// Which repository at which commit.
+    /// The repository and its commit.
     pub repo: RepoAt,
-    /// How its files were got.
+    /// How its files were fetched.
     pub fetch_method: FetchMethod,
-    /// What builds it.
+    /// The detected build system.
     pub build_system: BuildFinding,
-    /// Whether it holds several projects.
+    /// Whether it contains several projects.
     pub monorepo: bool,
-    /// The projects it holds, by path.
+    /// Its sub-projects, by path.
     pub sub_projects: Vec<SubProject>,
-    /// Its files, one a line, at most 500.
+    /// Its files, one per line, at most 500.
     pub file_tree_summary: String,
-    /// How many files were read.
+    /// The number of files that were read.
     pub sampled_files: u64,
-    /// How many bytes of them.
+    /// Their total size in bytes.
     pub sampled_bytes: u64,
     /// Whether a cap was hit.
     pub sampling_truncated: bool,
-    /// The beginning of the README; secrets are replaced.
+    /// The beginning of the README, redacted.
     pub readme_excerpt: String,
-    /// The most frequent first.
+    /// The languages, the most frequent first.
     pub detected_languages: Vec<LanguageCount>,
-    /// Files that tell most, by path.
+    /// The most informative files, by path.
     pub key_files: Vec<KeyFile>,
 }
 
@@ -44,11 +44,11 @@ impl InspectV1 {
 /// A repository at a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepoAt {
-    /// `owner/repo`; of a local repository `./` and the name of its directory.
+    /// `owner/repo`; for a local repository `./` and the name of its directory.
     pub full_name: String,
-    /// Where it was fetched from.
+    /// The address it was fetched from.
     pub url: String,
-    /// The tag, branch or commit that was chosen; with `:path` where a sub-project was.
+    /// The selected tag, branch or commit, with `:path` for a sub-project.
     pub selected_ref: String,
     /// 40 hexadecimal digits.
     pub resolved_commit: String,
@@ -56,7 +56,7 @@ pub struct RepoAt {
     pub default_branch: String,
 }
 
-/// How files were got.
+/// How files were fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FetchMethod {
@@ -66,53 +66,53 @@ pub enum FetchMethod {
     ShallowClone,
 }
 
-/// What builds a repository.
+/// The detected build system of a repository.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BuildFinding {
     /// One of the thirteen names.
     pub name: String,
-    /// Fixed for each way to detect it.
+    /// A constant for each detection rule.
     pub confidence: f64,
-    /// The files that gave it away.
+    /// The files that the detection is based on.
     pub detected_files: Vec<String>,
 }
 
-/// A project inside of a repository.
+/// A project inside a repository.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SubProject {
-    /// Its directory from the top.
+    /// Its directory, relative to the top level.
     pub path: String,
-    /// What builds it.
+    /// Its build system.
     pub build_system: String,
 }
 
-/// How many files are written in a language.
+/// The number of files in a language.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LanguageCount {
     /// Its name.
     pub language: String,
-    /// Files of the listing.
+    /// The number of files in the listing.
     pub file_count: u64,
 }
 
-/// A file that tells much.
+/// An informative file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct KeyFile {
-    /// From the top.
+    /// Its path, relative to the top level.
     pub path: String,
-    /// What it is for.
+    /// Its role.
     pub role: KeyFileRole,
-    /// Its whole size.
+    /// Its full size.
     pub size_bytes: u64,
 }
 
-/// What a key file is for.
+/// The role of a key file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyFileRole {
-    /// Says how to build.
+    /// It configures the build.
     BuildConfig,
-    /// Where the program begins.
+    /// The entry point of a program.
     EntryPoint,
     /// The README.
     Readme,
@@ -120,8 +120,8 @@ pub enum KeyFileRole {
     License,
     /// Continuous integration.
     Ci,
-    /// A container's description.
+    /// A container definition.
     Dockerfile,
-    /// Other source.
+    /// Other source code.
     Source,
 }

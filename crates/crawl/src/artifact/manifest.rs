@@ -1,4 +1,4 @@
-//! `viv-crawl-manifest.v1`: what an export holds and how it came to be.
+//! `viv-crawl-manifest.v1`: the content of an export and its origin.
 
 use crucible_model::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,11 +10,11 @@ use super::hash::ShortHash;
 pub struct ManifestV1 {
     /// `viv-crawl-manifest.v1`.
     pub schema: String,
-    /// The program that wrote it.
+    /// The version of the program that wrote it.
     pub crucible_version: String,
-    /// When.
+    /// The time of creation.
     pub created_at: Timestamp,
-    /// The crawl.
+    /// The number of the crawl session.
     pub crawl_session_id: u64,
     /// `owner/repo`.
     pub repo: String,
@@ -23,11 +23,11 @@ pub struct ManifestV1 {
     pub reference: String,
     /// The other files.
     pub artifacts: Vec<ManifestArtifact>,
-    /// The plan's hash of its steps.
+    /// The hash of the plan's steps.
     pub plan_hash: ShortHash,
     /// The hash of every prompt template and token budget.
     pub prompt_hash: ShortHash,
-    /// Who was asked, how often, within which budgets.
+    /// The models, rounds and budgets.
     pub reproducibility: Reproducibility,
 }
 
@@ -42,34 +42,34 @@ pub struct ManifestArtifact {
     /// `search`, `inspect`, `plan` or `recipe`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Beside the manifest.
+    /// The file name, relative to the manifest.
     pub filename: String,
     /// The schema's id.
     pub schema: String,
-    /// Of the file's bytes.
+    /// The hash of the file's bytes.
     pub content_hash: ShortHash,
 }
 
-/// What decides about a plan besides the repository.
+/// Everything that determines a plan besides the repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reproducibility {
-    /// Who drafted, as the provider names the model; empty without a debate.
+    /// The drafting model, as the provider reports it; empty without a debate.
     pub gpt_model: String,
-    /// Who criticised; empty without a debate.
+    /// The reviewing model; empty without a debate.
     pub claude_model: String,
-    /// Rounds that took place.
+    /// The number of debate rounds.
     pub debate_rounds: u64,
-    /// Tokens an answer may take.
+    /// The token limits of answers.
     pub token_budgets: TokenBudgets,
 }
 
-/// Tokens an answer may take, by what is asked for.
+/// The token limits of answers, by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenBudgets {
-    /// A draft, and a revision.
+    /// For a draft or a revision.
     pub draft: u64,
-    /// A critique.
+    /// For a critique.
     pub critique: u64,
-    /// A synthesis.
+    /// For a synthesis.
     pub synthesis: u64,
 }

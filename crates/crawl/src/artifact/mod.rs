@@ -1,8 +1,8 @@
-//! What a crawl hands out: five JSON documents, each with a JSON Schema that it is checked against before anything is
-//! printed or written (seed 000 §4 and §8.3).
+//! The five JSON documents of a crawl, each checked against its JSON Schema before it is printed or
+//! written (seed 000 §4 and §8.3).
 //!
-//! A document is a plain struct whose fields stand in the order of its schema. Its stored form is canonical JSON, and its
-//! `content_hash` is the short hash of exactly those bytes.
+//! A document is a plain struct with its fields in schema order. Its stored form is canonical JSON, and
+//! its `content_hash` is the short hash of exactly those bytes.
 
 #[cfg(test)]
 pub(crate) mod fixture;

@@ -1,4 +1,4 @@
-//! `viv-git-plan.v1`: the steps that build a repository, and what was said about them.
+//! `viv-git-plan.v1`: the steps that build a repository, and the debate about them.
 
 use std::collections::BTreeMap;
 
@@ -14,31 +14,31 @@ use super::inspect::RepoAt;
 pub struct PlanV1 {
     /// `viv-git-plan.v1`.
     pub schema: String,
-    /// When.
+    /// The time of creation.
     pub created_at: Timestamp,
     /// The short hash of the steps as compact JSON in schema order.
     pub plan_hash: ShortHash,
     /// The short hash of every prompt template and token budget.
     pub prompt_hash: ShortHash,
-    /// For which repository at which commit.
+    /// The repository and its commit.
     pub repo: PlanRepo,
-    /// What builds it, as the inspection says.
+    /// The build system that the inspection detected.
     pub detected: Detected,
-    /// What the steps need.
+    /// The requirements of the steps.
     pub dependencies: Dependencies,
-    /// What to run, in order; never empty.
+    /// The commands to run, in order; never empty.
     pub steps: Vec<PlanStep>,
-    /// What the executor should know.
+    /// Warnings for the executor.
     pub warnings: Vec<String>,
-    /// Rounds of debate that took place.
+    /// The number of debate rounds.
     pub debate_rounds: u64,
-    /// Suggestions that were taken, each with its source.
+    /// Accepted suggestions, each with its source.
     pub accepted_suggestions: Vec<String>,
-    /// Suggestions that were not, each with source and reason.
+    /// Rejected suggestions, each with source and reason.
     pub rejected_suggestions: Vec<String>,
-    /// Whether the safety rules let it pass; required for an export.
+    /// Whether the plan passes the safety rules; required for an export.
     pub safety_validated: bool,
-    /// Why not.
+    /// The violations of the safety rules.
     pub safety_violations: Vec<String>,
 }
 
@@ -46,10 +46,10 @@ impl PlanV1 {
     /// The schema's id.
     pub const SCHEMA: &'static str = "viv-git-plan.v1";
 
-    /// The hash that belongs to these steps: of their compact JSON, keys in the order of the schema. It is what a reader
-    /// in JavaScript gets as `JSON.stringify(plan.steps)` after it parsed the plan with that schema, to the byte; the
-    /// variables of a step come in the order in which such a reader finds them, which is that of canonical JSON, but
-    /// with names that are array indices first, by number.
+    /// The hash of these steps: of their compact JSON, with keys in schema order. It equals the hash of
+    /// `JSON.stringify(plan.steps)` in JavaScript, after the plan was parsed with that schema, byte for
+    /// byte. The variables of a step are in the order in which JavaScript iterates them: the order of
+    /// canonical JSON, but with names that are array indices first, by number.
     #[must_use]
     pub fn hash_of(steps: &[PlanStep]) -> ShortHash {
         let steps: Vec<String> = steps.iter().map(PlanStep::compact_json).collect();
@@ -62,7 +62,7 @@ impl PlanV1 {
 pub struct PlanRepo {
     /// `owner/repo`.
     pub full_name: String,
-    /// Where it was fetched from.
+    /// The address it was fetched from.
     pub url: String,
     /// The tag, branch or commit.
     pub selected_ref: String,
@@ -81,21 +81,21 @@ impl From<&RepoAt> for PlanRepo {
     }
 }
 
-/// What the inspection detected.
+/// The detection result of the inspection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Detected {
     /// One of the thirteen names.
     pub build_system: String,
-    /// 0 to 1.
+    /// The confidence, 0 to 1.
     pub confidence: f64,
 }
 
-/// What steps need.
+/// The requirements of the steps.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dependencies {
     /// Programs.
     pub tools: Vec<String>,
-    /// Why.
+    /// The reasons.
     pub notes: String,
 }
 
@@ -104,14 +104,14 @@ pub struct Dependencies {
 pub struct PlanStep {
     /// A short name.
     pub name: String,
-    /// What to run.
+    /// The command.
     pub cmd: String,
-    /// Where, relative to the workspace.
+    /// The working directory, relative to the workspace.
     pub cwd: String,
-    /// Variables besides those of the executor.
+    /// Variables to set, in addition to those of the executor.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Why.
+    /// The reason.
     #[serde(default)]
     pub note: String,
 }
@@ -135,12 +135,12 @@ impl PlanStep {
     }
 }
 
-/// The text as a JSON string, with the escapes that `JSON.stringify` writes.
+/// A JSON string with the escapes of `JSON.stringify`.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// The number that JavaScript sees in a key of an object: decimal without leading zeroes, below 2^32 - 1.
+/// The array index that JavaScript sees in an object key: decimal without leading zeroes, below 2^32 - 1.
 fn array_index(name: &str) -> Option<u32> {
     let canonical = name == "0" || !name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit());
     name.parse().ok().filter(|index| canonical && *index < u32::MAX)
@@ -151,13 +151,14 @@ mod tests {
     use super::super::fixture;
     use super::*;
 
-    /// Pairs of a hash and the canonical JSON of steps. The hash is what Node computed as the first 12 hexadecimal digits of
-    /// the SHA-256 of `JSON.stringify(steps)`, after it had read the JSON and put each step's keys in schema order. The
-    /// texts hold what escapes, sorts and counts differently in other languages.
+    /// Pairs of a hash and the canonical JSON of steps. Node computed each hash as the first 12
+    /// hexadecimal digits of the SHA-256 of `JSON.stringify(steps)`, after parsing the JSON and putting
+    /// each step's keys in schema order. The texts contain characters that languages escape, sort and
+    /// count differently.
     const VECTORS: &str = include_str!("plan_hash_vectors.json");
 
     #[test]
-    fn the_hash_of_steps_is_the_one_that_javascript_computes() {
+    fn steps_hash_matches_javascript() {
         let vectors: Vec<(ShortHash, String)> = serde_json::from_str(VECTORS).unwrap();
         assert_eq!(vectors.len(), 80);
         for (hash, steps) in vectors {
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_of_no_steps_is_that_of_two_brackets() {
+    fn empty_steps_hash_is_of_empty_array() {
         assert_eq!(PlanV1::hash_of(&[]), ShortHash::of(b"[]"));
     }
 

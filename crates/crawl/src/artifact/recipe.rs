@@ -1,4 +1,4 @@
-//! `viv-git-recipe.v1`: a plan, put in the form that an executor works through. Derived by rule, no model involved.
+//! `viv-git-recipe.v1`: a plan in the form that an executor processes, derived by rules without a model.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,23 @@ use super::plan::PlanRepo;
 pub struct RecipeV1 {
     /// `viv-git-recipe.v1`.
     pub schema: String,
-    /// When.
+    /// The time of creation.
     pub created_at: Timestamp,
-    /// The plan it was derived from.
+    /// The hash of the plan it was derived from.
     pub source_plan_hash: ShortHash,
-    /// For which repository at which commit.
+    /// The repository and its commit.
     pub repo: PlanRepo,
-    /// What builds it.
+    /// The build system.
     pub build_system: String,
-    /// The programs it takes.
+    /// The required programs.
     pub toolchain: Toolchain,
-    /// Variables of all steps together.
+    /// The variables of all steps together.
     pub environment: BTreeMap<String, String>,
-    /// Where things lie.
+    /// The directories.
     pub workspace_layout: WorkspaceLayout,
     /// The plan's commands, each with its phase.
     pub normalized_commands: Vec<NormalizedCommand>,
-    /// Words for people.
+    /// Notes for people.
     pub notes: String,
 }
 
@@ -38,53 +38,53 @@ impl RecipeV1 {
     pub const SCHEMA: &'static str = "viv-git-recipe.v1";
 }
 
-/// Programs that a recipe takes.
+/// The programs that a recipe needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Toolchain {
-    /// Without these nothing works.
+    /// Programs that are always needed.
     pub required: Vec<String>,
-    /// With these more works.
+    /// Programs that only some commands need.
     pub optional: Vec<String>,
-    /// By program, such as `rustc` to `>=1.70`.
+    /// Version constraints by program, such as `rustc` to `>=1.70`.
     pub version_constraints: BTreeMap<String, String>,
 }
 
 /// Directories relative to the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceLayout {
-    /// Where the repository is checked out.
+    /// The directory of the checkout.
     pub source_dir: String,
-    /// Where what is built lies.
+    /// The directory of build outputs.
     pub build_dir: String,
-    /// Where what is finished lies.
+    /// The directory of installed files.
     pub install_dir: String,
 }
 
 /// One command with its phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NormalizedCommand {
-    /// What it is for.
+    /// Its phase.
     pub phase: CommandPhase,
-    /// What to run.
+    /// The command.
     pub cmd: String,
-    /// Where.
+    /// The working directory.
     pub cwd: String,
 }
 
-/// What a command is for.
+/// The phase of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandPhase {
-    /// Gets what the build needs.
+    /// Fetches dependencies.
     Fetch,
     /// Prepares the build.
     Configure,
     /// Builds.
     Build,
-    /// Checks what was built.
+    /// Tests the result.
     Test,
-    /// Puts what was built in its place.
+    /// Installs the result.
     Install,
-    /// Takes away what was built.
+    /// Deletes the result.
     Clean,
 }

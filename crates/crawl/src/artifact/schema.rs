@@ -1,4 +1,4 @@
-//! The check of a document against its JSON Schema, and the form in which it is stored.
+//! Checks a document against its JSON Schema, and defines its stored form.
 
 use std::sync::OnceLock;
 
@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use super::hash::ShortHash;
 
-/// Problems that are told of one document; the rest is counted as one more line.
+/// The most problems of a document that are listed; one more line counts the rest.
 const MOST_PROBLEMS: usize = 20;
 
-/// Characters of a place in a document, whose names may come from outside.
+/// The most characters of a location in a document, whose names may be foreign.
 const LONGEST_PLACE: usize = 120;
 
-/// What kind of document an artifact is.
+/// The kind of an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ArtifactType {
     /// `viv-git-search.v1`.
@@ -31,7 +31,7 @@ pub enum ArtifactType {
 }
 
 impl ArtifactType {
-    /// All of them, in the order in which they come to be.
+    /// All kinds, in the order of creation.
     pub const ALL: [Self; 5] = [Self::Search, Self::Inspect, Self::Plan, Self::Recipe, Self::Manifest];
 
     /// Its name in the database and the manifest.
@@ -59,23 +59,24 @@ impl ArtifactType {
     }
 }
 
-/// A document that does not match its schema, or has no JSON form.
+/// A document that does not match its schema, or has no canonical form.
 #[derive(Debug, thiserror::Error)]
 pub enum ArtifactError {
-    /// It does not match.
+    /// It does not match its schema.
     #[error("the {schema} document does not match its schema: {}", problems.join("; "))]
     Mismatch {
         /// The schema's id.
         schema: &'static str,
-        /// Each with the place in the document.
+        /// The problems with their locations.
         problems: Vec<String>,
     },
-    /// It has no JSON form.
+    /// It has no canonical form.
     #[error(transparent)]
     Canonical(#[from] CanonicalError),
 }
 
-/// An artifact that passed its schema, as it is stored: the only thing that is printed, saved or exported.
+/// An artifact that matches its schema, in its stored form: the only kind that is printed, saved or
+/// exported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedArtifact {
     kind: ArtifactType,
@@ -88,7 +89,7 @@ impl CheckedArtifact {
     ///
     /// # Errors
     ///
-    /// [`ArtifactError`] when it does not match its schema.
+    /// [`ArtifactError`] if it does not match its schema.
     pub fn new<T: Serialize>(kind: ArtifactType, document: &T) -> Result<Self, ArtifactError> {
         let json = to_canonical_json(document)?;
         let value: Value = serde_json::from_slice(&json).map_err(CanonicalError::from)?;
@@ -101,13 +102,13 @@ impl CheckedArtifact {
         Ok(Self { kind, json, content_hash })
     }
 
-    /// What it is.
+    /// Its kind.
     #[must_use]
     pub fn kind(&self) -> ArtifactType {
         self.kind
     }
 
-    /// Canonical JSON.
+    /// The document as canonical JSON.
     #[must_use]
     pub fn json(&self) -> &str {
         &self.json
@@ -120,8 +121,9 @@ impl CheckedArtifact {
     }
 }
 
-/// Checks any JSON value against the schema of `kind`: the problems, each with its place as a JSON pointer, at most
-/// twenty and a line that says that there are more; none where it matches. No value of the document is repeated.
+/// Checks any JSON value against the schema of `kind`. Returns the problems, each with its location as a
+/// JSON pointer, at most twenty and a line with the number of others; empty if it matches. Values of the
+/// document are not repeated.
 #[must_use]
 pub fn check_json(kind: ArtifactType, value: &Value) -> Vec<String> {
     static COMPILED: [OnceLock<Result<Validator, String>>; 5] = [const { OnceLock::new() }; 5];
@@ -167,8 +169,8 @@ fn problem(error: &ValidationError<'_>) -> String {
     format!("{}: {}", short_line(place, LONGEST_PLACE), error.masked_with("the value"))
 }
 
-/// An instant as the seed's schemas take it: UTC with `Z`, capital letters, seconds with or without a fraction, or no
-/// seconds; and one that there is, which a [`Timestamp`] can hold.
+/// Whether a text is a time in the form of the seed's schemas: UTC with `Z`, capital letters, seconds
+/// with or without a fraction, or no seconds; and a valid time that a [`Timestamp`] can hold.
 fn is_instant(text: &str) -> bool {
     let has_shape = |text: &str, shape: &str| {
         let fits =
@@ -192,7 +194,7 @@ fn is_instant(text: &str) -> bool {
         && text.parse::<Timestamp>().is_ok()
 }
 
-/// An absolute URL as browsers and the seed's schemas take it.
+/// Whether a text is an absolute URL by the rules of browsers and of the seed's schemas.
 fn is_url(text: &str) -> bool {
     url::Url::parse(text).is_ok()
 }

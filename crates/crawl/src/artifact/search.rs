@@ -1,24 +1,24 @@
-//! `viv-git-search.v1`: repositories in the order of their scores, with the reasons for each score.
+//! `viv-git-search.v1`: repositories in score order, with the parts of each score.
 
 use crucible_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The answer to a search (seed 000 §4.1).
+/// The result of a search (seed 000 §4.1).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SearchV1 {
     /// `viv-git-search.v1`.
     pub schema: String,
-    /// What was searched for.
+    /// The query.
     pub query: String,
-    /// The instant that ages are measured from.
+    /// The time from which ages are computed.
     pub queried_at: Timestamp,
-    /// How many results follow.
+    /// The number of results.
     pub result_count: u64,
-    /// Whether a rate limit kept something out.
+    /// Whether a rate limit made the results incomplete.
     pub rate_limited: bool,
     /// Whether every page came from the cache.
     pub cached: bool,
-    /// The best first.
+    /// The results, the best first.
     pub results: Vec<SearchItem>,
 }
 
@@ -30,33 +30,33 @@ impl SearchV1 {
 /// One repository with its score.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SearchItem {
-    /// 1 is the best.
+    /// The rank; 1 is the best.
     pub rank: u64,
-    /// 0 to 1, four decimals.
+    /// The score, 0 to 1, with four decimals.
     pub score: f64,
     /// `owner/repo`.
     pub full_name: String,
     /// The part after the slash.
     pub name: String,
-    /// The owner's words; empty where there are none. Secrets are replaced.
+    /// The owner's description, redacted; empty if there is none.
     pub description: String,
-    /// Where people look at it.
+    /// The address for browsers.
     pub url: String,
-    /// How many users starred it.
+    /// The number of stars.
     pub stars: u64,
-    /// The last push.
+    /// The time of the last push.
     pub pushed_at: Timestamp,
-    /// What kind of account owns it.
+    /// The kind of the owner's account.
     pub owner_type: OwnerType,
     /// Whether it has at least one release.
     pub has_releases: bool,
-    /// Whether it is read-only now.
+    /// Whether it is archived (read-only).
     pub archived: bool,
     /// Whether it is a fork.
     pub fork: bool,
-    /// The branch that is shown first.
+    /// The default branch.
     pub default_branch: String,
-    /// What the score is made of; the sum, clamped, is the score.
+    /// The parts of the score; their clamped sum is the score.
     pub score_breakdown: ScoreBreakdown,
 }
 
@@ -69,23 +69,23 @@ pub enum OwnerType {
     Organization,
 }
 
-/// Weighted contributions to a score; `penalties` is what is subtracted, so it is never positive.
+/// Weighted contributions to a score; `penalties` is never positive.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ScoreBreakdown {
-    /// The name is the query.
+    /// The name equals the query.
     pub exact_name: f64,
     /// The name contains the query.
     pub partial_name: f64,
     /// The logarithm of the stars.
     pub star_score: f64,
-    /// Pushed to lately.
+    /// It was pushed to recently.
     pub recency: f64,
     /// Owned by an organisation.
     pub verified_owner: f64,
     /// Has a release.
     pub has_releases: f64,
-    /// Says or looks how it is built.
+    /// Its build system is known.
     pub build_files: f64,
-    /// What is taken off.
+    /// Penalties.
     pub penalties: f64,
 }

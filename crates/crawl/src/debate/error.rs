@@ -1,7 +1,7 @@
-//! Why a debate has no outcome.
+//! The errors of a debate.
 //!
-//! No text here holds more of a reply than the name of a field and one wrong word, cleaned and short: the reply itself stands in the
-//! transcript.
+//! Invariant: an error quotes at most a field name and one short, sanitised word of a reply; the reply
+//! itself is in the transcript.
 
 use crucible_llm::CallError;
 use crucible_model::Digest;
@@ -9,46 +9,46 @@ use crucible_model::strict_json::StrictFault;
 
 use super::phase::{DebateOwner, DebatePhase};
 
-/// Why a debate has no outcome.
+/// Why a debate has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum DebateError {
-    /// A model has no answer.
+    /// A model call failed.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// A model answered, and the answer is not what was asked for. Nothing is guessed from it.
+    /// A model's answer is invalid. Nothing of it is used.
     #[error(
-        "the {phase} of {owner} cannot be used: {why}; the reply has the digest {digest}, and a recorded session holds it: \
-         `crucible crawl history` lists them, `crucible crawl history SESSION` shows who said what"
+        "the {phase} of {owner} is invalid: {why}; if the session was recorded, `crucible crawl history \
+        SESSION` shows the reply (digest {digest})"
     )]
     Reply {
-        /// Who answered.
+        /// The owner that answered.
         owner: DebateOwner,
-        /// What was asked for.
+        /// The phase.
         phase: DebatePhase,
-        /// The digest of the reply as it came.
+        /// The digest of the original reply.
         digest: Digest,
         /// What is wrong with it.
         why: ReplyFault,
     },
-    /// A model's answer holds what looks like a secret, in plain sight or behind escapes. The answer is not used, and the record
-    /// holds its digest alone.
+    /// A model's answer appears to contain a secret, plain or escaped. The answer is not used, and the
+    /// record contains only its digest.
     #[error(
-        "the {phase} of {owner} holds what looks like a secret, so it is not used; a model quotes what it was shown or makes \
-         one up: look for it in the repository's build files and README, or try again"
+        "the {phase} of {owner} holds what looks like a secret, so it is not used; the model may quote one \
+        from the repository: check its build files and README, or try again"
     )]
     Secret {
-        /// Who answered.
+        /// The owner that answered.
         owner: DebateOwner,
-        /// What was asked for.
+        /// The phase.
         phase: DebatePhase,
     },
-    /// The record could not be kept.
-    #[error("the debate ends here, for its record cannot be kept: {why}")]
+    /// The record cannot be written.
+    #[error("the debate was stopped because its record cannot be written: {why}")]
     Transcript {
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// A plan has no JSON form. Never in practice: it is made of strings.
+    /// A plan has no JSON form. This never happens, because it consists of strings.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
 }
@@ -56,25 +56,27 @@ pub enum DebateError {
 /// What is wrong with a reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyFault {
-    /// The provider cut it off: a failure of the provider.
+    /// It was cut off: a failure of the provider.
     #[error(
-        "it was cut off, at its budget of {budget} tokens or by a filter of the provider; choose a model that says less"
+        "it was cut off by its limit of {budget} tokens or a provider filter; choose a less verbose model"
     )]
     CutShort {
-        /// Tokens that it may take.
+        /// Its token limit.
         budget: u64,
     },
-    /// The provider did not hold it to its budget: a failure of the provider.
-    #[error("it took {tokens} tokens and may take {budget}; choose a provider that can be held to a limit")]
+    /// It exceeded its token limit: a failure of the provider.
+    #[error(
+        "it used {tokens} tokens, but its limit is {budget}; choose a provider that enforces token limits"
+    )]
     OverBudget {
-        /// Tokens that it took.
+        /// The tokens that it used.
         tokens: u64,
-        /// Tokens that it may take.
+        /// Its token limit.
         budget: u64,
     },
-    /// It is not the one JSON object that was asked for. Of another shape: a failure of the schema; no JSON, or far longer than its
-    /// budget can make it: a failure of the provider.
-    #[error("{0}; choose a stronger model, or a provider that can be held to a JSON Schema")]
+    /// It is not the requested JSON object. Another shape is a failure of the schema; invalid JSON, or a
+    /// text far beyond its limit, is a failure of the provider.
+    #[error("{0}; choose a stronger model, or a provider that supports JSON Schema")]
     Strict(StrictFault),
 }
 

@@ -1,7 +1,7 @@
-//! The floor of a debate: one question and one answer at a time, bounded, recorded, read strictly.
+//! Runs a debate one call at a time: bounded, recorded and strictly parsed.
 //!
-//! This is the only place that calls a model. What it notices beside an answer (a limit that a backend cannot be told)
-//! is kept as a note, and becomes a warning of the plan.
+//! This is the only place that calls a model. Observations besides the answer (such as a limit that a
+//! backend does not support) are kept as notes, and become warnings of the plan.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,19 +23,19 @@ use crate::witness::CrawlObserver;
 const MAX_TOKENS: &str = "max_tokens";
 const RESPONSE_FORMAT: &str = "response_format";
 
-/// Where models speak: about which repository, for how long at a time, and who listens.
+/// A debate in progress: its repository, its time limit and its observers.
 pub struct DebateFloor<'d> {
     pub(super) inspection: &'d Inspection,
     pub(super) timeout: Duration,
     pub(super) session: &'d str,
     pub(super) transcript: &'d mut dyn Transcript,
     pub(super) witness: &'d dyn CrawlObserver,
-    /// Of the draft or revision that was written last.
+    /// The round of the latest draft or revision.
     pub(super) round: u32,
     pub(super) notes: Vec<String>,
 }
 
-/// An answer that was read, and who gave it.
+/// A parsed answer and the model that gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Answered<R> {
     pub(super) reply: R,
@@ -43,7 +43,7 @@ pub(super) struct Answered<R> {
 }
 
 impl<'d> DebateFloor<'d> {
-    /// Opens the floor for a debate about what an inspection found. Each call of a model gets `timeout`, its retries included.
+    /// Starts a debate about an inspection. Each model call gets `timeout`, retries included.
     pub fn new(
         inspection: &'d Inspection,
         timeout: Duration,
@@ -54,7 +54,7 @@ impl<'d> DebateFloor<'d> {
         Self { inspection, timeout, session, transcript, witness, round: 0, notes: Vec::new() }
     }
 
-    /// Asks what a phase asks, and reads the answer.
+    /// Makes the call of a phase, and parses the answer.
     pub(super) async fn ask<R: Reply>(
         &mut self,
         client: &ModelClient,
@@ -115,7 +115,7 @@ impl<'d> DebateFloor<'d> {
         transcript::keep(self.transcript, record, answered)
     }
 
-    /// Something that whoever runs the plan should know; said once.
+    /// Adds a note for the executor of the plan, without repetition.
     pub(super) fn note(&mut self, note: String) {
         if !self.notes.contains(&note) {
             self.witness.warning(&note);
@@ -127,12 +127,12 @@ impl<'d> DebateFloor<'d> {
         self.inspection.artifact.build_system.name.parse().unwrap_or(BuildSystem::Unknown)
     }
 
-    /// A budget that was not put on the call is said aloud. The form of an answer is checked in any case.
+    /// Notes a token limit that the backend did not apply. The form of an answer is always checked.
     fn note_ignored(&mut self, result: &LlmResult, phase: DebatePhase) {
         let ignored = result.extensions.get(LlmResult::IGNORED_METADATA).and_then(Value::as_array);
         if ignored.is_some_and(|names| names.iter().any(|name| name == MAX_TOKENS)) {
             self.note(format!(
-                "{} cannot be told a limit of tokens: the budget of {}'s answers was checked only after they came",
+                "{} does not support a token limit: the budget of {}'s answers was checked only afterwards",
                 result.provider,
                 phase.owner()
             ));
@@ -150,7 +150,7 @@ fn told(phase: DebatePhase, round: u32, provider: &str) -> String {
     format!("round {round}: {} ({provider}) {what}", phase.owner())
 }
 
-/// The budget is a constant of ours, whatever a prompt or a setting says. The form is asked for as far as the backend knows one.
+/// The hints of a call: the constant token limit, and the answer schema if the backend supports one.
 fn hints<R: Reply>(client: &ModelClient, phase: DebatePhase) -> BTreeMap<String, Value> {
     let form = match client.capabilities().structured_output {
         StructuredOutput::JsonSchema => Some(R::response_format()),
@@ -168,7 +168,8 @@ fn judged<R: Reply>(result: &LlmResult, phase: DebatePhase) -> Result<R, DebateE
         digest: Digest::of(result.raw_response.as_bytes()),
         why,
     };
-    // Before anything is read or told of the answer. What stood in plain sight the client took out already.
+    // Checked before anything of the answer is parsed or reported. The client has already removed plain
+    // secrets.
     if result.extensions.contains_key(LlmResult::REDACTIONS) || holds_secret(&result.raw_response) {
         return Err(DebateError::Secret { owner: phase.owner(), phase });
     }

@@ -1,16 +1,16 @@
-//! What prompts show of a repository: the inspection's own pieces, each marked as text of others.
+//! The parts of an inspection that prompts show, each marked as foreign text.
 
 use crucible_model::{Untrusted, single_spaced};
 
 use super::prompts::{Material, Slot};
 use crate::inspect::Inspection;
 
-/// Characters of the README that a draft sees (seed 000 §6.2.1).
+/// Characters of the README in a draft prompt (seed 000 §6.2.1).
 const README_OF_DRAFT: usize = 2000;
-/// Characters of the README that a critique sees (seed 000 §6.2.2).
+/// Characters of the README in a critique prompt (seed 000 §6.2.2).
 const README_OF_CRITIQUE: usize = 1000;
 
-/// What a draft sees.
+/// The material of a draft prompt.
 pub(super) fn of_draft(inspection: &Inspection) -> Vec<Material> {
     let artifact = &inspection.artifact;
     let languages: Vec<&str> =
@@ -30,7 +30,7 @@ pub(super) fn of_draft(inspection: &Inspection) -> Vec<Material> {
     vec![repository(&facts), readme(&artifact.readme_excerpt, README_OF_DRAFT), (Slot::BuildFiles, files)]
 }
 
-/// What a critique sees of the repository.
+/// The repository's part of a critique prompt.
 pub(super) fn of_critique(inspection: &Inspection) -> Vec<Material> {
     let artifact = &inspection.artifact;
     let facts = [
@@ -42,7 +42,7 @@ pub(super) fn of_critique(inspection: &Inspection) -> Vec<Material> {
     vec![repository(&facts), readme(&artifact.readme_excerpt, README_OF_CRITIQUE)]
 }
 
-/// One line for each.
+/// One line for each fact.
 fn repository(facts: &[(&str, String)]) -> Material {
     let lines: Vec<String> =
         facts.iter().map(|(name, fact)| format!("{name}: {}", single_spaced(fact))).collect();
@@ -57,7 +57,7 @@ fn readme(excerpt: &str, most: usize) -> Material {
     piece(Slot::Readme, "README, its beginning", beginning)
 }
 
-/// A slot that one piece fills.
+/// A slot with a single piece.
 pub(super) fn piece(slot: Slot, name: &str, content: String) -> Material {
     (slot, vec![(name.to_owned(), Untrusted::new(content))])
 }

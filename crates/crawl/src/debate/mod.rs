@@ -1,10 +1,10 @@
 //! The debate about a plan: GPT drafts, revises and synthesises; Claude criticises (seed 000 §6).
 //!
-//! Who may say what is a matter of types: [`Gpt`] cannot be asked for a critique and [`Claude`] for nothing else. How long
-//! it goes on is a loop in code: no model is told of rounds, and none can ask for another one. What a model answers is read
-//! strictly or not at all, and every message is in the transcript before the next one is sent.
+//! Types determine the roles: [`Gpt`] has no method for a critique, and [`Claude`] has no other. Code
+//! determines the number of rounds: no model knows of rounds or can request one. Answers are parsed
+//! strictly, and every message is in the transcript before the next one is sent.
 //!
-//! Nothing is kept here: a debate whose future is dropped leaves what its transcript has, and nothing else.
+//! Nothing is stored here: a debate whose future is dropped leaves only its transcript.
 
 mod error;
 mod floor;
@@ -36,31 +36,31 @@ use crate::inspect::Inspection;
 use crate::witness::CrawlObserver;
 use summary::Settled;
 
-/// What a debate settled.
+/// The result of a debate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DebateOutcome {
-    /// What the steps need.
+    /// The requirements of the steps.
     pub dependencies: Dependencies,
-    /// What to run.
+    /// The steps.
     pub steps: Vec<PlanStep>,
-    /// What the executor should know: what was noticed of the debate, then issues that it left open, then what the synthesis
-    /// warns of.
+    /// Warnings for the executor: notes about the debate, then unresolved issues, then warnings of the
+    /// synthesis.
     pub warnings: Vec<String>,
-    /// Suggestions that the plan follows, as its steps show, with their source.
+    /// Suggestions that the steps follow, with their source.
     pub accepted_suggestions: Vec<String>,
-    /// Suggestions that it does not follow, with source and reason.
+    /// Suggestions that the steps do not follow, with source and reason.
     pub rejected_suggestions: Vec<String>,
-    /// Rounds that took place.
+    /// The number of rounds.
     pub rounds: u32,
-    /// What the synthesis got to see of the debate, at most 1000 characters.
+    /// The summary for the synthesis, at most 1000 characters.
     pub summary: String,
-    /// The model that drafted, as its provider names it; empty without one.
+    /// The drafting model, as its provider reports it; empty without one.
     pub gpt_model: String,
-    /// The model that criticised; empty without one.
+    /// The reviewing model; empty without one.
     pub claude_model: String,
 }
 
-/// Holds the debate: rounds until the critic approves or none is left, then the last word. Each call of a model gets `timeout`.
+/// Runs the debate: rounds until the critic approves or none is left, then the synthesis. Each model call gets `timeout`.
 ///
 /// # Errors
 ///
@@ -112,13 +112,13 @@ pub async fn debate(
         floor.note(format!("the final plan's step \"{}\" is in no plan that claude reviewed", step.name));
     }
     let synthesis = last.0.reply;
-    // What the model says of suggestions is a claim; the steps show what became of them.
+    // The model's statements about suggestions are claims; the steps show what was done.
     in_the_end.by_last_word(&plan.0.reply.steps, &critique.0.reply, &synthesis.steps);
     let unresolved = critique.issues().iter().map(|issue| format!("unresolved {}", summary::sentence(issue)));
     Ok(DebateOutcome {
         dependencies: synthesis.dependencies,
         steps: synthesis.steps,
-        // What this program noticed comes first: a list that is too long is cut at its end.
+        // The program's own notes come first, because a list that is too long is cut at its end.
         warnings: std::mem::take(&mut floor.notes)
             .into_iter()
             .chain(unresolved)
@@ -137,7 +137,7 @@ pub async fn debate(
     })
 }
 
-/// Whether two steps run the same, whatever they are called.
+/// Whether two steps run the same command, whatever their names.
 fn does_the_same(one: &PlanStep, other: &PlanStep) -> bool {
     (&one.cmd, &one.cwd, &one.env) == (&other.cmd, &other.cwd, &other.env)
 }

@@ -1,7 +1,7 @@
-//! Who may be asked for what: [`Gpt`] drafts, revises and synthesises, [`Claude`] criticises. The types allow nothing else.
+//! The two roles of a debate as types: [`Gpt`] drafts, revises and synthesises, [`Claude`] criticises.
 //!
-//! A plan in debate is a [`PlanDraft`], which only [`Gpt`] makes; what is said of it is a [`PlanCritique`], which only
-//! [`Claude`] makes; the last word is a [`PlanSynthesis`], again of [`Gpt`] alone.
+//! Only [`Gpt`] creates a [`PlanDraft`], only [`Claude`] creates a [`PlanCritique`] of it, and only
+//! [`Gpt`] creates the final [`PlanSynthesis`].
 
 use crucible_llm::ModelClient;
 
@@ -15,7 +15,7 @@ use super::summary::sentence;
 
 /// The model that drafts, revises and synthesises.
 ///
-/// A round in the right order:
+/// A round in the correct order:
 ///
 /// ```no_run
 /// use crucible_crawl::{Claude, DebateError, DebateFloor, Gpt};
@@ -28,7 +28,7 @@ use super::summary::sentence;
 /// }
 /// ```
 ///
-/// It is not asked what it thinks of its own plan:
+/// It cannot criticise its own plan:
 ///
 /// ```compile_fail
 /// use crucible_crawl::{Claude, DebateError, DebateFloor, Gpt};
@@ -41,7 +41,7 @@ use super::summary::sentence;
 /// }
 /// ```
 ///
-/// A plan is no critique, and a critique no plan:
+/// A plan is not a critique, and a critique is not a plan:
 ///
 /// ```compile_fail
 /// use crucible_crawl::{Claude, DebateError, DebateFloor, Gpt};
@@ -57,7 +57,7 @@ pub struct Gpt(ModelClient);
 
 /// The model that criticises and approves.
 ///
-/// A debate takes its two models in their places:
+/// A debate takes its two models in this order:
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -73,7 +73,7 @@ pub struct Gpt(ModelClient);
 /// }
 /// ```
 ///
-/// The other way round does not compile:
+/// The reverse order does not compile:
 ///
 /// ```compile_fail
 /// use std::time::Duration;
@@ -89,7 +89,7 @@ pub struct Gpt(ModelClient);
 /// }
 /// ```
 ///
-/// Neither does asking it for a draft, a revision or the last word:
+/// It has no method for a draft, a revision or a synthesis:
 ///
 /// ```compile_fail
 /// use crucible_crawl::{Claude, DebateError, DebateFloor};
@@ -122,7 +122,7 @@ pub struct Gpt(ModelClient);
 /// }
 /// ```
 ///
-/// Where [`Gpt`] is asked the same, it does:
+/// [`Gpt`] has these methods:
 ///
 /// ```no_run
 /// use crucible_crawl::{DebateError, DebateFloor, Gpt, PlanCritique, PlanDraft};
@@ -142,22 +142,22 @@ pub struct Claude(ModelClient);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanDraft(pub(super) Answered<DraftReply>);
 
-/// What a critic says of a plan.
+/// A critique of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanCritique(pub(super) Answered<CritiqueReply>);
 
-/// The last word on a plan.
+/// The final plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanSynthesis(pub(super) Answered<SynthesisReply>);
 
 impl Gpt {
-    /// Gives this model the part.
+    /// Assigns this model to the role.
     #[must_use]
     pub fn new(client: ModelClient) -> Self {
         Self(client)
     }
 
-    /// Has a first plan written: the beginning of round 1.
+    /// Requests the first draft: the beginning of round 1.
     ///
     /// # Errors
     ///
@@ -168,7 +168,7 @@ impl Gpt {
         floor.ask(&self.0, DebatePhase::Draft, &material).await.map(PlanDraft)
     }
 
-    /// Has a plan written again in answer to its critique: the beginning of the next round.
+    /// Requests a revision of a plan after its critique: the beginning of the next round.
     ///
     /// # Errors
     ///
@@ -187,8 +187,8 @@ impl Gpt {
         floor.ask(&self.0, DebatePhase::Revision, &material).await.map(PlanDraft)
     }
 
-    /// Has the last word written: from the summary of the debate, the last plan and what its critique left open, and from
-    /// nothing that was said before.
+    /// Requests the final plan from the summary of the debate, the last plan and its unresolved issues, without the earlier
+    /// messages.
     ///
     /// # Errors
     ///
@@ -212,13 +212,13 @@ impl Gpt {
 }
 
 impl Claude {
-    /// Gives this model the part.
+    /// Assigns this model to the role.
     #[must_use]
     pub fn new(client: ModelClient) -> Self {
         Self(client)
     }
 
-    /// Has a plan reviewed: the end of its round.
+    /// Requests a critique of a plan: the end of its round.
     ///
     /// # Errors
     ///

@@ -1,17 +1,18 @@
-//! Who speaks in a debate, about what, and how much: the constants that no prompt and no setting changes (seed 000 §6.1).
+//! The phases, roles and token limits of a debate: constants that no prompt and no setting changes (seed
+//! 000 §6.1).
 
 use std::fmt;
 
-/// Tokens that a draft may take.
+/// The token limit of a draft.
 pub const DRAFT_TOKENS: u64 = 2000;
-/// Tokens that a critique may take.
+/// The token limit of a critique.
 pub const CRITIQUE_TOKENS: u64 = 2000;
-/// Tokens that a revision may take.
+/// The token limit of a revision.
 pub const REVISION_TOKENS: u64 = 2000;
-/// Tokens that a synthesis may take.
+/// The token limit of a synthesis.
 pub const SYNTHESIS_TOKENS: u64 = 4000;
 
-/// Who speaks.
+/// A role in a debate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DebateOwner {
     /// Drafts, revises and synthesises.
@@ -21,7 +22,7 @@ pub enum DebateOwner {
 }
 
 impl DebateOwner {
-    /// Its name in records.
+    /// The name in records.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -37,24 +38,24 @@ impl fmt::Display for DebateOwner {
     }
 }
 
-/// What is asked for.
+/// A phase of a debate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DebatePhase {
-    /// A first plan.
+    /// The first plan.
     Draft,
-    /// What is wrong with a plan.
+    /// The review of a plan.
     Critique,
     /// A plan that answers its critique.
     Revision,
-    /// The last word.
+    /// The final plan.
     Synthesis,
 }
 
 impl DebatePhase {
-    /// All, in the order in which they come first.
+    /// All phases, in the order of their first occurrence.
     pub const ALL: [Self; 4] = [Self::Draft, Self::Critique, Self::Revision, Self::Synthesis];
 
-    /// Its name in records.
+    /// The name in records.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -65,7 +66,7 @@ impl DebatePhase {
         }
     }
 
-    /// Its name in calls, and in a provider's table of models by phase.
+    /// The name in calls, and in a provider's table of models by phase.
     #[must_use]
     pub const fn id(self) -> &'static str {
         match self {
@@ -76,7 +77,7 @@ impl DebatePhase {
         }
     }
 
-    /// Whose it is.
+    /// The role that answers.
     #[must_use]
     pub const fn owner(self) -> DebateOwner {
         match self {
@@ -85,7 +86,7 @@ impl DebatePhase {
         }
     }
 
-    /// Tokens that its answer may take: put on the call as `max_tokens`, and checked against what the provider counted.
+    /// The token limit of its answer: sent as `max_tokens`, and compared with the provider's count.
     #[must_use]
     pub const fn tokens(self) -> u64 {
         match self {
@@ -103,15 +104,15 @@ impl fmt::Display for DebatePhase {
     }
 }
 
-/// How many rounds a debate may take: 1 to 4, by default 2. A round is a draft or a revision, and a critique of it.
+/// The number of debate rounds: 1 to 4, by default 2. A round is a draft or a revision, and its critique.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DebateRounds(u32);
 
 impl DebateRounds {
-    /// The most there are.
+    /// The largest number.
     pub const MOST: u32 = 4;
 
-    /// This many, held to 1 and the most.
+    /// This number, clamped to the allowed range.
     #[must_use]
     pub fn capped(rounds: u32) -> Self {
         Self(rounds.clamp(1, Self::MOST))
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_default_to_two_and_are_held_to_four() {
+    fn rounds_default_to_two_and_clamp_to_four() {
         assert_eq!(DebateRounds::default().get(), 2);
         for (asked, given) in [(0, 1), (1, 1), (3, 3), (4, 4), (5, 4), (u32::MAX, 4)] {
             assert_eq!(DebateRounds::capped(asked).get(), given);

@@ -1,15 +1,15 @@
-//! Whether an answer holds a secret, hidden or not.
+//! Detects a secret in an answer, plain or escaped.
 //!
-//! JSON can spell each letter as an escape, in values and in keys, and so can text that is not quite JSON. So the escapes are
-//! resolved wherever they stand in the text, before anything asks whether the text is JSON at all. Characters that nobody
-//! sees are left out, for they fall out of what is shown later, too.
+//! JSON can write each letter as an escape, in values and in keys, and so can text that is not quite
+//! JSON. So escapes are resolved everywhere in the text, before it is parsed as JSON. Invisible
+//! characters are removed, because they are also removed when the text is shown.
 
 use std::borrow::Cow;
 
 use crucible_model::is_hidden;
 use crucible_secrets::Scanner;
 
-/// Whether there is a secret in `text`, as it stands or behind one level of JSON's escapes.
+/// Whether `text` contains a secret, as it is or behind one level of JSON escapes.
 pub(super) fn holds_secret(text: &str) -> bool {
     let scanner = Scanner::builtin();
     let finds = |text: &str| !scanner.scan(text.as_bytes()).is_empty();
@@ -20,7 +20,7 @@ pub(super) fn holds_secret(text: &str) -> bool {
         }
 }
 
-/// The text without escapes and hidden characters; whitespace stays.
+/// The text without escapes and invisible characters; white space is kept.
 fn plain(text: &str) -> Cow<'_, str> {
     let is_left_out = |c: char| is_hidden(c) && !c.is_whitespace();
     if !text.contains('\\') && !text.contains(is_left_out) {
@@ -38,8 +38,9 @@ fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// What the escape at the beginning of `text` stands for, and its length in bytes. What is no escape stands for its
-/// backslash; half of a pair stands for a character of its own, because no secret is made of those.
+/// The character of the escape at the beginning of `text`, and its length in bytes. An invalid escape gives
+/// its backslash; half of a surrogate pair gives a single character, because secrets do not contain such
+/// characters.
 fn escaped(text: &str) -> (char, usize) {
     let code = |digits: &str| u32::from_str_radix(digits, 16).ok();
     match text.as_bytes().get(1) {
@@ -68,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_seen_however_it_is_spelled_and_wherever_it_stands() {
+    fn escaped_secret_is_found_anywhere() {
         let all = spelled(&made_up_token());
         let hidden = made_up_token().replacen('h', "h\u{200b}", 1);
         let hidden_by_escape = made_up_token().replacen('h', "h\\u200b", 1);
@@ -98,9 +99,9 @@ mod tests {
         use super::*;
 
         proptest! {
-            /// What serde makes of a text is what is scanned.
+            /// The scanned text equals the text that serde parses.
             #[test]
-            fn a_text_of_json_reads_as_its_reader_reads_it(text in "[ -~\\n\\t\u{e4}\u{4e00}]{0,40}") {
+            fn unescaped_text_matches_serde(text in "[ -~\\n\\t\u{e4}\u{4e00}]{0,40}") {
                 let json = Value::from(text.as_str()).to_string();
                 prop_assert_eq!(plain(&json).into_owned(), format!("\"{text}\""));
                 prop_assert_eq!(plain(&spelled(&text)).into_owned(), text);

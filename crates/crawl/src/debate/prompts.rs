@@ -1,8 +1,8 @@
-//! The four prompts, as tables: our own words, and slots for what is shown.
+//! The four prompts, as tables of our own words and slots for material.
 //!
-//! A prompt is rendered from its table and from nothing else, so [`prompt_hash`] over the tables covers every word of ours.
-//! What fills a slot comes from the repository or from a model, and stands in a fence. A prompt holds no instant, no path
-//! of this machine and nothing random: the same repository and the same replies give the same prompts.
+//! A prompt is rendered only from its table, so [`prompt_hash`] over the tables covers all our words. The
+//! material in slots comes from the repository or from a model, and is fenced. Prompts contain no time,
+//! no local path and no randomness: the same repository and the same replies give the same prompts.
 
 use crucible_model::{PromptBuilder, PromptText, UNTRUSTED_BANNER, Untrusted};
 use crucible_repo::BuildSystem;
@@ -12,20 +12,20 @@ use super::reply::{CritiqueReply, DraftReply, Reply, SynthesisReply};
 use crate::artifact::ShortHash;
 use crate::safety::{accepted_forms, accepted_variables};
 
-/// A piece of a prompt.
+/// A part of a prompt.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Part {
     /// Our own words.
     Ours(&'static str),
-    /// The forms of command that the judge accepts for the detected build system.
+    /// The command forms that the safety rules accept for the detected build system.
     Forms,
-    /// The variables that the judge accepts.
+    /// The variables that the safety rules accept.
     Variables,
-    /// Text of others, fenced.
+    /// Foreign text, fenced.
     Slot(Slot),
 }
 
-/// What is shown.
+/// The kind of material.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
     Repository,
@@ -37,10 +37,10 @@ pub(super) enum Slot {
     Unresolved,
 }
 
-/// What fills a slot: pieces, each with its name. A slot that nothing fills is left out.
+/// The material of a slot: named pieces. An empty slot is left out.
 pub(super) type Material = (Slot, Vec<(String, Untrusted)>);
 
-/// A prompt.
+/// A prompt template.
 #[derive(Debug)]
 pub(super) struct Template {
     system: &'static str,
@@ -48,7 +48,7 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// What is asked, piece by piece.
+    /// The parts of the user message.
     pub(super) fn parts(&self) -> impl Iterator<Item = &'static Part> + use<> {
         self.user.iter().copied().flatten()
     }
@@ -198,12 +198,12 @@ static SYNTHESIS: Template = Template {
     ],
 };
 
-/// The standing instructions of a phase: our own words alone.
+/// The system message of a phase: our own words only.
 pub(super) fn system(phase: DebatePhase) -> PromptText {
     PromptBuilder::new().ours(template(phase).system).build()
 }
 
-/// What is asked in a phase.
+/// The user message of a phase.
 pub(super) fn user(phase: DebatePhase, system: BuildSystem, material: &[Material]) -> PromptText {
     template(phase)
         .parts()
@@ -223,14 +223,14 @@ fn add(prompt: PromptBuilder, part: Part, system: BuildSystem, material: &[Mater
     }
 }
 
-/// The hash of every prompt template and token budget (seed 000 §4.3 and §7.5): of all words of ours, the places of what is shown
-/// among them, the banner, the schemas that answers are held to, and the budgets.
+/// The hash of every prompt template and token limit (seed 000 §4.3 and §7.5): all our words, the
+/// positions of slots, the banner, the answer schemas, and the limits.
 #[must_use]
 pub fn prompt_hash() -> ShortHash {
     hash_of(&pieces())
 }
 
-/// What the hash is made of.
+/// The parts that are hashed.
 pub(super) fn pieces() -> Vec<String> {
     let mut pieces = vec![UNTRUSTED_BANNER.to_owned()];
     for phase in DebatePhase::ALL {
@@ -251,7 +251,7 @@ pub(super) fn pieces() -> Vec<String> {
     pieces
 }
 
-/// Each piece with its length before it: nothing that moves from one to the next goes unseen.
+/// Each piece is hashed with its length, so that moving text between pieces changes the hash.
 pub(super) fn hash_of(pieces: &[String]) -> ShortHash {
     let framed: String = pieces.iter().map(|piece| format!("{}:{piece}\n", piece.len())).collect();
     ShortHash::of(framed.as_bytes())

@@ -1,8 +1,9 @@
-//! What models may say: three objects, read strictly, each with the JSON Schema that a backend can hold an answer to.
+//! The replies of models: three objects, strictly parsed, each with a JSON Schema for the backend.
 //!
-//! The schemas stay within what every backend takes (`StructuredOutput::JsonSchema`): closed objects, all keys required, no bounds.
-//! A map of free keys is not among that, so `env` is a list of names and values there; an object of texts, which is
-//! how a plan stores it, is read as well. The bounds are checked here, after the answer.
+//! The schemas use only what every backend supports (`StructuredOutput::JsonSchema`): closed objects, all
+//! keys required, no bounds. Maps with arbitrary keys are not supported, so `env` is a list of names and
+//! values there. An object, which is how a plan stores it, is also parsed. Bounds are checked here, after
+//! the answer.
 
 use std::collections::BTreeMap;
 
@@ -13,36 +14,36 @@ use serde_json::{Value, json};
 use super::error::ReplyFault;
 use crate::artifact::{Dependencies, PlanStep};
 
-/// The longest reply that is read, in bytes: the largest budget in tokens that are all long.
+/// The longest reply that is parsed, in bytes: the largest token limit with long tokens.
 pub(super) const MOST_BYTES: usize = 64 * 1024;
-/// Items that a list may have.
+/// The most items of a list.
 const MOST_ITEMS: usize = 50;
-/// Variables that a step may set.
+/// The most variables of a step.
 const MOST_VARIABLES: usize = 20;
-/// Characters of a name: of a step, a program, a variable.
+/// The most characters of the name of a step, program or variable.
 const MOST_NAME: usize = 200;
-/// Characters of a command.
+/// The most characters of a command.
 const MOST_COMMAND: usize = 4096;
-/// Characters of a text for people.
+/// The most characters of a text for people.
 const MOST_TEXT: usize = 2000;
 
-/// Something that a model is asked for.
+/// A kind of reply.
 pub(super) trait Reply: Serialize + Sized {
-    /// The schema's name on the wire.
+    /// The schema's name in the request.
     const NAME: &'static str;
 
     /// Its JSON Schema.
     fn schema() -> Value;
 
-    /// Takes it out of the object.
+    /// Converts the parsed object.
     fn from_fields(fields: Fields) -> Result<Self, Misfit>;
 
-    /// What it says of the plan that it judges, as in records; empty of what judges none.
+    /// The verdict on the plan, as in records; empty if the reply is not a critique.
     fn verdict(&self) -> &'static str {
         ""
     }
 
-    /// Reads it.
+    /// Parses the reply.
     fn read(text: &str) -> Result<Self, ReplyFault> {
         Ok(strict::read(text, MOST_BYTES, Self::from_fields)?)
     }
@@ -56,7 +57,7 @@ pub(super) trait Reply: Serialize + Sized {
     }
 }
 
-/// A plan as a model writes it: a draft or a revision.
+/// A draft or a revision, as a model writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct DraftReply {
     pub(super) dependencies: Dependencies,
@@ -79,7 +80,7 @@ impl Reply for DraftReply {
     }
 }
 
-/// What a critic says of a plan.
+/// A critique of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct CritiqueReply {
     pub(super) issues: Vec<Issue>,
@@ -93,13 +94,13 @@ impl CritiqueReply {
         self.approved && !self.has_error()
     }
 
-    /// Whether an error is named.
+    /// Whether it names an error.
     pub(super) fn has_error(&self) -> bool {
         self.issues.iter().any(|issue| issue.severity == Severity::Error)
     }
 }
 
-/// Something wrong with a plan.
+/// A problem of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Issue {
     pub(super) severity: Severity,
@@ -107,7 +108,7 @@ pub(super) struct Issue {
     pub(super) description: String,
 }
 
-/// How wrong.
+/// The severity of an issue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Severity {
@@ -126,7 +127,7 @@ impl Severity {
     }
 }
 
-/// How to make a plan better.
+/// A suggestion for a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Suggestion {
     pub(super) action: Action,
@@ -134,7 +135,7 @@ pub(super) struct Suggestion {
     pub(super) description: String,
 }
 
-/// What to do with a step.
+/// The change to a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Action {
@@ -207,7 +208,7 @@ impl Reply for CritiqueReply {
     }
 }
 
-/// The last word: the plan, and what became of the suggestions.
+/// The final plan, and the outcome of the suggestions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct SynthesisReply {
     pub(super) dependencies: Dependencies,
@@ -274,7 +275,7 @@ fn plan(fields: &mut Fields) -> Result<(Dependencies, Vec<PlanStep>, Vec<String>
     Ok((dependencies, steps, fields.texts("warnings", MOST_ITEMS, MOST_TEXT)?))
 }
 
-/// `env` and `note` may be left out, as in a plan (seed 000 §4.3).
+/// `env` and `note` are optional, as in a plan (seed 000 §4.3).
 fn step(mut fields: Fields) -> Result<PlanStep, Misfit> {
     let step = PlanStep {
         name: fields.words("name", MOST_NAME)?,
@@ -313,7 +314,7 @@ fn variables(value: Value, place: &str) -> Result<BTreeMap<String, String>, Misf
     Ok(variables)
 }
 
-/// Steps in the shape that models are asked for, so that a prompt never shows another one.
+/// Steps in the form that models must use, so that a prompt never shows another one.
 fn as_models_write<S: serde::Serializer>(steps: &[PlanStep], serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Step<'s> {

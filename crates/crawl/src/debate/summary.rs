@@ -1,20 +1,20 @@
-//! What the synthesis gets to see of a debate: at most 1000 characters, made by rule (seed 000 §6.5).
+//! Builds the summary of a debate for the synthesis: at most 1000 characters, by rules (seed 000 §6.5).
 //!
-//! Whether a suggestion was taken is read from the plans, not asked: the step that it names was added, removed or changed by
-//! the revision that followed, or it was not.
+//! Whether a suggestion was accepted is computed from the plans: whether the next revision added, removed
+//! or changed the step that it names.
 
 use crucible_model::single_spaced;
 
 use super::reply::{Action, CritiqueReply, DraftReply, Issue, Suggestion};
 use crate::artifact::PlanStep;
 
-/// Characters that a summary may have.
+/// The most characters of a summary.
 pub(super) const MOST_SUMMARY: usize = 1000;
 
-/// Stands at the end of what was cut.
+/// The mark at the end of a cut text.
 const CUT: &str = " [cut]";
 
-/// Suggestions, by what became of them.
+/// Suggestions by outcome.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Settled {
     pub(super) accepted: Vec<Suggestion>,
@@ -22,12 +22,13 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    /// Settles the suggestions of a critique by the revision that answered it.
+    /// Computes the outcome of a critique's suggestions from the revision that answered it.
     pub(super) fn by_revision(&mut self, before: &DraftReply, critique: &CritiqueReply, after: &DraftReply) {
         self.settle(critique, &before.steps, &after.steps);
     }
 
-    /// Settles the suggestions of the last critique by the final steps, and takes back what those undo.
+    /// Computes the outcome of the last critique's suggestions from the final steps, and reverts outcomes
+    /// that those undo.
     pub(super) fn by_last_word(&mut self, before: &[PlanStep], critique: &CritiqueReply, last: &[PlanStep]) {
         let undone = self.accepted.extract_if(.., |suggestion| is_undone(suggestion, last));
         self.rejected.extend(undone);
@@ -41,13 +42,13 @@ impl Settled {
         }
     }
 
-    /// Settles the suggestions of the last critique: nobody answered it.
+    /// Rejects the suggestions of the last critique, which no revision answered.
     pub(super) fn unanswered(&mut self, critique: &CritiqueReply) {
         self.rejected.extend(critique.suggestions.iter().cloned());
     }
 }
 
-/// Whether the final steps lack what was added or changed, or have what was removed.
+/// Whether the final steps lack an addition or change, or still contain a removal.
 fn is_undone(suggestion: &Suggestion, last: &[PlanStep]) -> bool {
     let stands = last.iter().any(|step| step.name.trim() == suggestion.step_name.trim());
     stands == (suggestion.action == Action::Remove)
@@ -67,7 +68,7 @@ fn was_taken(suggestion: &Suggestion, before: &[PlanStep], after: &[PlanStep]) -
     }
 }
 
-/// The summary of a debate of so many rounds.
+/// The summary of a debate with this many rounds.
 pub(super) fn summary(rounds: u32, end: &str, settled: &Settled, unresolved: &[Issue]) -> String {
     let mut lines = vec![format!("rounds: {rounds}; {end}")];
     lines.extend(settled.accepted.iter().map(|suggestion| format!("accepted: {}", told(suggestion))));
@@ -86,7 +87,7 @@ fn told(suggestion: &Suggestion) -> String {
     format!("{} (Claude)", in_words(suggestion))
 }
 
-/// A suggestion as a plan lists it: with its source, in the form of seed 000 §6.3.
+/// A suggestion in a plan's list, with its source, in the form of seed 000 §6.3.
 pub(super) fn with_source(suggestion: &Suggestion) -> String {
     format!("{} — source: Claude", in_words(suggestion))
 }
@@ -96,7 +97,7 @@ fn in_words(suggestion: &Suggestion) -> String {
     single_spaced(&format!("{} step \"{step_name}\": {description}", action.as_str()))
 }
 
-/// At most so many characters; what is cut says so.
+/// At most this many characters, with a mark if it was cut.
 fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();

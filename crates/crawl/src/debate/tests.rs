@@ -1,4 +1,4 @@
-//! Schemas, replies and templates, judged without a model.
+//! Schemas, replies and templates, tested without a model.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ fn objects(value: &Value, at: &str, found: &mut Vec<String>) {
 }
 
 #[test]
-fn schemas_stay_within_what_every_backend_takes() {
+fn schemas_use_only_common_features() {
     for (schema, _) in schemas() {
         let mut found = Vec::new();
         objects(&schema, "", &mut found);
@@ -74,9 +74,9 @@ fn schemas_stay_within_what_every_backend_takes() {
     }
 }
 
-/// What a schema lets through is read, and what is read is shown to models in the same shape.
+/// The parser accepts what a schema allows, and prompts show it in the same form.
 #[test]
-fn schemas_and_readers_agree() {
+fn schemas_and_parsers_agree() {
     for (index, (schema, good)) in schemas().into_iter().enumerate() {
         let validator = jsonschema::validator_for(&schema).unwrap();
         assert!(validator.is_valid(&good));
@@ -110,9 +110,9 @@ mod properties {
     use super::*;
 
     proptest! {
-        /// Whatever a model says: it is refused with a short reason on one line, or it is exactly what was said.
+        /// For any reply: it is refused with a short one-line reason, or parsed without loss.
         #[test]
-        fn no_reply_breaks_the_reader(text in "\\PC{0,80}", json in "[\\[\\]{}\",:a-z0-9\\\\ ]{0,60}", at in 0usize..400) {
+        fn no_reply_breaks_the_parser(text in "\\PC{0,80}", json in "[\\[\\]{}\",:a-z0-9\\\\ ]{0,60}", at in 0usize..400) {
             let good = schemas().map(|(_, good)| good.to_string());
             for (index, good) in good.iter().enumerate() {
                 let cut = good.floor_char_boundary(at.min(good.len()));
@@ -136,7 +136,7 @@ fn parts(phase: DebatePhase) -> Vec<Part> {
 }
 
 #[test]
-fn each_phase_is_shown_what_it_may_see() {
+fn each_prompt_shows_its_material() {
     let slots = |phase| -> Vec<Slot> {
         let slot = |part: Part| match part {
             Part::Slot(slot) => Some(slot),
@@ -163,7 +163,8 @@ fn no_prompt_speaks_of_rounds_or_budgets() {
     }
 }
 
-/// Change it only together with a prompt, a schema or a budget: plans of different prompts are told apart by it.
+/// Change it only together with a prompt, a schema or a limit: it distinguishes plans of different
+/// prompts.
 #[test]
 fn the_prompt_hash_is_this_one() {
     assert_eq!(prompt_hash(), prompt_hash());
@@ -171,7 +172,7 @@ fn the_prompt_hash_is_this_one() {
 }
 
 #[test]
-fn every_piece_of_a_prompt_and_every_budget_counts_in_its_hash() {
+fn prompt_hash_covers_every_piece_and_limit() {
     let pieces = super::prompts::pieces();
     let all = super::prompts::hash_of(&pieces);
     assert_eq!(all, prompt_hash());
@@ -202,7 +203,7 @@ fn every_piece_of_a_prompt_and_every_budget_counts_in_its_hash() {
 
 /// Every way in which a revision can answer a suggestion.
 #[test]
-fn what_became_of_a_suggestion_is_read_from_the_plans() {
+fn suggestion_outcome_comes_from_plans() {
     let plan = |steps: &[(&str, &str)]| {
         let steps: Vec<Value> =
             steps.iter().map(|(name, cmd)| json!({"name": name, "cmd": cmd, "cwd": "."})).collect();

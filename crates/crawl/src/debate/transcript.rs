@@ -1,4 +1,4 @@
-//! The record of a debate: every message with its answer, as it happens.
+//! Records the messages of a debate with their answers, as they happen.
 
 use std::ops::Deref;
 
@@ -7,32 +7,33 @@ use crucible_secrets::Scanner;
 
 use super::error::DebateError;
 
-/// One message of a debate, for the record.
+/// One recorded message of a debate.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct MessageRecord {
     /// `draft`, `critique`, `revision` or `synthesis`.
     pub phase: &'static str,
-    /// The round, from 1; 0 of the synthesis.
+    /// The round, from 1; 0 for the synthesis.
     pub round: u32,
     /// `gpt` or `claude`.
     pub owner: &'static str,
-    /// Who was asked.
+    /// The provider.
     pub provider: String,
-    /// The model that answered; empty where none did.
+    /// The model that answered; empty if none did.
     pub model: String,
-    /// The messages that were sent, each as its role and its text.
+    /// The sent messages, each with role and text.
     pub request: Vec<(String, String)>,
-    /// The answer; empty where there was none. Of one that is far too long, its beginning, with a last line that says so; of one
-    /// that holds a secret, a line that says so and its digest.
+    /// The answer; empty if there was none. A much too long one is cut, with a last line that says so.
+    /// One with a secret is replaced by a line with its digest.
     pub reply: String,
-    /// `approved` or `objected` of a critique that could be read, else empty. An approval beside an error is none.
+    /// `approved` or `objected` for a valid critique, else empty. An approval that names an error counts
+    /// as `objected`.
     pub verdict: &'static str,
-    /// What was wrong with it; empty where nothing was.
+    /// What was wrong with it; empty if nothing was.
     pub error: String,
 }
 
 impl MessageRecord {
-    /// The same without secrets.
+    /// Removes the secrets.
     #[must_use]
     pub fn redacted(self) -> RedactedMessage {
         let scanner = Scanner::builtin();
@@ -48,7 +49,7 @@ impl MessageRecord {
     }
 }
 
-/// A message without secrets, made by [`MessageRecord::redacted`] alone: the only form in which one is kept.
+/// A redacted message, created only by [`MessageRecord::redacted`]: the only form that is stored.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(transparent)]
 pub struct RedactedMessage(MessageRecord);
@@ -61,20 +62,20 @@ impl Deref for RedactedMessage {
     }
 }
 
-/// Keeps the messages of a debate, as they happen.
+/// Stores the messages of a debate as they happen.
 pub trait Transcript: Send {
-    /// Takes the next message. What cannot be kept ends the debate.
+    /// Stores the next message. An error ends the debate.
     ///
     /// # Errors
     ///
-    /// One sentence that says why.
+    /// The reason, in one sentence.
     fn keep(&mut self, message: &RedactedMessage) -> Result<(), String>;
 }
 
-/// The longest reply that is kept whole, in bytes.
+/// The longest reply that is stored completely, in bytes.
 const MOST_KEPT: usize = 256 * 1024;
 
-/// What stands in the record for a reply with a secret in it. Its escapes may hide more than a redaction finds.
+/// The replacement for a reply that contains a secret. Its escapes may hide more than redaction finds.
 pub(super) fn withheld(reply: &str) -> String {
     format!(
         "[withheld: the reply holds what looks like a secret; its digest is {}]",
@@ -82,7 +83,7 @@ pub(super) fn withheld(reply: &str) -> String {
     )
 }
 
-/// A reply as it is kept.
+/// The stored form of a reply.
 fn kept(reply: &str) -> String {
     if reply.len() <= MOST_KEPT {
         return reply.to_owned();
@@ -91,7 +92,7 @@ fn kept(reply: &str) -> String {
     format!("{beginning}\n[cut: the reply has {} bytes]", reply.len())
 }
 
-/// Keeps a message without its secrets; where the debate ends already, its own reason comes first.
+/// Stores a redacted message; if the debate already has an error, that one takes precedence.
 pub(super) fn keep<T>(
     transcript: &mut dyn Transcript,
     message: MessageRecord,
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reply_is_kept_whole_or_says_that_it_is_not() {
+    fn long_reply_is_marked_as_cut() {
         assert_eq!(kept("fine"), "fine");
         let whole = "x".repeat(MOST_KEPT);
         assert_eq!(kept(&whole), whole);

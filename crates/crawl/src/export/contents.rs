@@ -1,11 +1,11 @@
-//! What makes an export whole: five documents that agree with each other, one safe plan among them, and no secret.
+//! Checks that an export is complete: five consistent documents with a safe plan, and no secret.
 
 use super::meta::check_meta;
 use super::{CONFIG_SNAPSHOT, DEBATE_TRANSCRIPT, Export, ExportError};
 use crate::artifact::{ArtifactType, CheckedArtifact, ManifestArtifact, ManifestV1, PlanV1, ShortHash};
 use crate::session::secrets_in;
 
-/// The documents of an export in the order in which they are written.
+/// The documents of an export in writing order.
 const KINDS: [ArtifactType; 5] = [
     ArtifactType::Search,
     ArtifactType::Inspect,
@@ -14,7 +14,7 @@ const KINDS: [ArtifactType; 5] = [
     ArtifactType::Manifest,
 ];
 
-/// The name of an artifact's file.
+/// The file name of an artifact.
 #[must_use]
 pub fn export_filename(kind: ArtifactType) -> &'static str {
     match kind {
@@ -26,7 +26,7 @@ pub fn export_filename(kind: ArtifactType) -> &'static str {
     }
 }
 
-/// What the manifest says of an artifact's file.
+/// The manifest entry of an artifact's file.
 #[must_use]
 pub fn manifest_entry(artifact: &CheckedArtifact) -> ManifestArtifact {
     ManifestArtifact {
@@ -37,7 +37,7 @@ pub fn manifest_entry(artifact: &CheckedArtifact) -> ManifestArtifact {
     }
 }
 
-/// Checks an export, and lists its files in the order in which they are written: the manifest is the last.
+/// Checks an export, and lists its files in writing order: the manifest is last.
 pub(crate) fn check<'a>(export: &Export<'a>) -> Result<Vec<(&'static str, &'a str)>, ExportError> {
     let wrong = |why: String| ExportError::Contents { why };
     if export.artifacts.len() != KINDS.len() {
@@ -76,7 +76,8 @@ pub(crate) fn check<'a>(export: &Export<'a>) -> Result<Vec<(&'static str, &'a st
 
 fn judge_plan(artifact: &CheckedArtifact) -> Result<(), ExportError> {
     let wrong = |why: &str| ExportError::Contents { why: why.to_owned() };
-    let plan: PlanV1 = serde_json::from_str(artifact.json()).map_err(|_| wrong("its plan is no plan"))?;
+    let plan: PlanV1 =
+        serde_json::from_str(artifact.json()).map_err(|_| wrong("its plan document is not a plan"))?;
     if !plan.safety_validated || !plan.safety_violations.is_empty() {
         return Err(ExportError::UnsafePlan { violations: plan.safety_violations });
     }
@@ -89,13 +90,13 @@ fn judge_plan(artifact: &CheckedArtifact) -> Result<(), ExportError> {
 fn judge_manifest(artifact: &CheckedArtifact, others: &[&CheckedArtifact]) -> Result<(), ExportError> {
     let wrong = |why: &str| ExportError::Contents { why: why.to_owned() };
     let manifest: ManifestV1 =
-        serde_json::from_str(artifact.json()).map_err(|_| wrong("its manifest is no manifest"))?;
+        serde_json::from_str(artifact.json()).map_err(|_| wrong("its manifest is invalid"))?;
     let is_hashed =
         |artifact: &&CheckedArtifact| ShortHash::of(artifact.json().as_bytes()) == *artifact.content_hash();
     let listed: Vec<ManifestArtifact> = others.iter().map(|artifact| manifest_entry(artifact)).collect();
     if manifest.artifacts == listed && others.iter().all(is_hashed) {
         Ok(())
     } else {
-        Err(wrong("the manifest does not list the documents beside it, in their order and with their hashes"))
+        Err(wrong("the manifest does not match the order or the hashes of the documents"))
     }
 }

@@ -1,4 +1,4 @@
-//! The two files below `meta/` and the schemas that they match.
+//! The two files in `meta/` and their schemas.
 
 use jsonschema::Draft;
 use serde_json::Value;
@@ -10,9 +10,9 @@ const SCHEMAS: [(&str, &str); 2] = [
     (CONFIG_SNAPSHOT, include_str!("../../../../docs/contracts/crucible-crawl-config-v1.schema.json")),
 ];
 
-/// Checks a file by its name. A problem is told with its place; no value of the file is repeated.
+/// Checks a file by its name. A problem is reported with its location, without values of the file.
 pub(super) fn check_meta(name: &str, json: &str) -> Result<(), String> {
-    let file: Value = serde_json::from_str(json).map_err(|_| format!("{name} is no JSON"))?;
+    let file: Value = serde_json::from_str(json).map_err(|_| format!("{name} is not JSON"))?;
     let schema = SCHEMAS.iter().find(|(of, _)| *of == name).ok_or_else(|| format!("{name} has no schema"))?.1;
     let schema: Value = serde_json::from_str(schema).map_err(|error| error.to_string())?;
     let validator = jsonschema::options()

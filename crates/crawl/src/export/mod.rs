@@ -1,14 +1,15 @@
-//! The directory that an export writes (seed 000 §8).
+//! Writes the directory of an export (seed 000 §8).
 //!
 //! ```text
 //! manifest.json   search.json   inspect.json   plan.json   recipe.json
 //! meta/debate-transcript.json   meta/config-snapshot.json
 //! ```
 //!
-//! An export is checked as a whole before anything is written: five documents that agree, a plan that the safety rules let
-//! pass, no secret. Each file is written whole or not at all, its bytes are what its hash was taken over, and the manifest
-//! is the last: a directory with one is whole. What fails on the way takes its files with it, so the directory can be used
-//! again; what is killed on the way leaves a mark by which the next export knows the files for its own. Files of somebody else are neither written over nor removed, and no link is followed below the directory.
+//! An export is checked as a whole before anything is written: five consistent documents, a plan that passes the safety
+//! rules, no secret. Each file is written atomically, with exactly the bytes that were hashed, and the manifest is last: a
+//! directory with a manifest is complete. A failed export deletes its files, so the directory can be used again. A killed
+//! export leaves a mark by which the next one recognises the files as its own. Other files are neither overwritten nor
+//! deleted, and no link is followed below the directory.
 
 mod contents;
 mod meta;
@@ -33,21 +34,21 @@ const META: &str = "meta";
 pub(crate) const DEBATE_TRANSCRIPT: &str = "meta/debate-transcript.json";
 pub(crate) const CONFIG_SNAPSHOT: &str = "meta/config-snapshot.json";
 
-/// Everything that an export writes.
+/// All files of an export.
 const FILES: [&str; 7] =
     ["search.json", "inspect.json", "plan.json", "recipe.json", DEBATE_TRANSCRIPT, CONFIG_SNAPSHOT, MANIFEST];
 
-/// The mark of an export that is being written, or was killed while it was.
+/// The mark of an export that is in progress or was killed.
 const UNFINISHED: &str = ".crucible-export-unfinished";
 
-/// What the mark holds.
+/// The content of the mark.
 const UNFINISHED_TEXT: &[u8] =
     b"An export is being written here, or was cut off. The next one into this directory replaces it.\n";
 
-/// The largest manifest of an earlier export that is looked at.
+/// The largest manifest of an earlier export that is read.
 const MOST_MANIFEST: ByteLimit = ByteLimit(1 << 20);
 
-/// What an export writes.
+/// The content of an export.
 #[derive(Debug)]
 pub struct Export<'a> {
     /// One each of `search.json`, `inspect.json`, `plan.json`, `recipe.json` and `manifest.json`, in any order.
@@ -58,12 +59,12 @@ pub struct Export<'a> {
     pub config_snapshot: &'a str,
 }
 
-/// What was written.
+/// A written export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported {
-    /// The directory, absolute and without links.
+    /// The directory, as an absolute path without links.
     pub dir: PathBuf,
-    /// The files, relative to it, in the order in which they were written.
+    /// The files, relative to it, in writing order.
     pub files: Vec<String>,
 }
 
@@ -73,55 +74,55 @@ pub enum ExportError {
     /// A file could not be written.
     #[error(transparent)]
     Fs(#[from] FsError),
-    /// The directory is not named from the root on.
-    #[error("the output directory {} is not absolute; write it from / on", path.display())]
+    /// The path of the directory is not absolute.
+    #[error("the output directory {} is not absolute; give an absolute path", path.display())]
     Relative {
-        /// As it was named.
+        /// The given path.
         path: PathBuf,
     },
     /// The directory belongs to the system.
-    #[error("the output directory {} is, or lies in, the system directory {system}{}; choose one of your own",
+    #[error("the output directory {} is or is inside the system directory {system}{}; choose one of your own",
             path.display(), by_way_of(path, real))]
     System {
-        /// As it was named.
+        /// The given path.
         path: PathBuf,
-        /// Where that leads.
+        /// Its real path.
         real: PathBuf,
         /// The system directory.
         system: &'static str,
     },
-    /// The directory lies in the `.git` of a repository.
-    #[error("the output directory {} lies in a .git directory, which is git's own; choose another one", path.display())]
+    /// The directory is inside the `.git` of a repository.
+    #[error("the output directory {} is inside a .git directory, which belongs to git; choose another one", path.display())]
     InsideGit {
-        /// As it was named.
+        /// The given path.
         path: PathBuf,
     },
-    /// Something else stands there.
-    #[error("{} is no directory, so nothing can be exported there; choose another one", path.display())]
+    /// The path is not a directory.
+    #[error("{} is not a directory, so nothing can be exported there; choose another one", path.display())]
     NotADirectory {
-        /// What stands there.
+        /// The path.
         path: PathBuf,
     },
-    /// A link stands where a directory or a file of the export belongs.
-    #[error("{} is a link, or something else that an export does not write over; remove it, or choose another directory",
+    /// A link is in place of a directory or a file of the export.
+    #[error("{} is a link or another kind of file that an export does not overwrite; remove it, or choose another directory",
             path.display())]
     Link {
-        /// Where.
+        /// The path of the link.
         path: PathBuf,
     },
     /// The user may not write there.
     #[error("{} cannot be written to; make it writable, or choose another output directory", path.display())]
     NotWritable {
-        /// The directory, or the one that it would be made in.
+        /// The directory, or the one to create it in.
         path: PathBuf,
     },
-    /// Files are there that no export of ours wrote.
-    #[error("the output directory {} holds files of somebody else ({entry}); choose another directory, or empty it",
+    /// The directory contains files that no export wrote.
+    #[error("the output directory {} contains files that no export wrote ({entry}); choose another directory, or empty it",
             path.display())]
     Occupied {
         /// The directory.
         path: PathBuf,
-        /// One of the files.
+        /// One of those files.
         entry: String,
     },
     /// Another export is being written there.
@@ -130,33 +131,33 @@ pub enum ExportError {
         /// The directory.
         path: PathBuf,
     },
-    /// Somebody replaced the directory, or a part of its path, meanwhile.
-    #[error("{} leads somewhere else than a moment ago; see who changes it, and choose another directory", path.display())]
+    /// The directory, or a part of its path, was replaced during the export.
+    #[error("{} changed while it was in use; find out what changes it, and choose another directory", path.display())]
     Moved {
         /// The directory.
         path: PathBuf,
     },
-    /// The safety rules did not let the plan pass.
+    /// The plan does not pass the safety rules.
     #[error("the plan did not pass the safety rules, so nothing is exported: {}", violations.join("; "))]
     UnsafePlan {
-        /// Why.
+        /// The violations.
         violations: Vec<String>,
     },
-    /// The documents do not make an export.
-    #[error("these documents make no export: {why}; this is a fault of the program, please report it")]
+    /// The documents are inconsistent.
+    #[error("the export documents are invalid: {why}; this is a bug in Crucible, please report it")]
     Contents {
         /// What is wrong.
         why: String,
     },
-    /// A file would hold a secret.
+    /// A file would contain a secret.
     #[error(
-        "{file} would hold a secret ({}), so nothing is exported; take the secret out of what it was made from",
+        "{file} would contain a secret ({}), so nothing is exported; remove the secret from its source",
         rules.join(", ")
     )]
     Secret {
-        /// Which file.
+        /// The file.
         file: &'static str,
-        /// The rules that found it.
+        /// The rules that matched.
         rules: Vec<String>,
     },
 }
@@ -167,17 +168,17 @@ impl ExportError {
     }
 }
 
-/// Where a named directory really is, where that is somewhere else.
+/// The real path of a directory, if it differs.
 fn by_way_of(path: &Path, real: &Path) -> String {
     if path == real { String::new() } else { format!(", because it is {}", real.display()) }
 }
 
-/// Writes an export; the manifest comes last, so a directory with one is whole. An earlier export in the directory is
+/// Writes an export, the manifest last, so a directory with a manifest is complete. An earlier export in the directory is
 /// replaced.
 ///
 /// # Errors
 ///
-/// See [`ExportError`]; the directory then holds none of the export's files.
+/// See [`ExportError`]; the directory then contains no file of the export.
 pub fn write_export(dir: &OutputDir, export: &Export<'_>) -> Result<Exported, ExportError> {
     let files = check_export(export)?;
     fs::create_dir_all(dir.path())?;
@@ -190,7 +191,7 @@ pub fn write_export(dir: &OutputDir, export: &Export<'_>) -> Result<Exported, Ex
     fs::create_dir_all(&dir.path().join(META))?;
     let mark = dir.path().join(UNFINISHED);
     fs::write_atomic(&mark, UNFINISHED_TEXT)?;
-    // From here on the earlier export is no longer whole, and nobody may take it for that.
+    // From here on the earlier export is incomplete, and must not look complete.
     fs::remove_file(&dir.manifest())?;
     let written = write_files(dir.path(), &files);
     if written.is_err() {
@@ -209,14 +210,14 @@ pub fn write_export(dir: &OutputDir, export: &Export<'_>) -> Result<Exported, Ex
 fn write_files(dir: &Path, files: &[(&'static str, &str)]) -> Result<(), ExportError> {
     for (name, json) in files {
         let path = dir.join(name);
-        // The way to a file is looked at each time: no link may have come into it.
+        // The path of a file is checked each time, because a link may have been inserted.
         stays(path.parent().unwrap_or(dir))?;
         fs::write_atomic(&path, json.as_bytes())?;
     }
     stays(&dir.join(META))
 }
 
-/// Refuses a directory in which something stands that an export would have to write over or through.
+/// Refuses a directory with an entry that an export would overwrite or write through.
 fn refuse_what_is_in_the_way(dir: &Path) -> Result<(), ExportError> {
     let meta = dir.join(META);
     match meta.symlink_metadata() {
@@ -229,7 +230,7 @@ fn refuse_what_is_in_the_way(dir: &Path) -> Result<(), ExportError> {
     FILES.iter().chain(&[UNFINISHED]).try_for_each(|name| refuse_what_is_no_file(&dir.join(name)))
 }
 
-/// Holds the directory itself, so that no file for that is left in it.
+/// Locks the directory itself, so that no lock file is left in it.
 fn lock(dir: &OutputDir) -> Result<File, ExportError> {
     let fail = |source| ExportError::unreadable(dir.path(), source);
     let file = File::open(dir.path()).map_err(fail)?;
@@ -240,7 +241,7 @@ fn lock(dir: &OutputDir) -> Result<File, ExportError> {
     }
 }
 
-/// Whether a path without links still is one.
+/// Whether a path still contains no links.
 fn stays(path: &Path) -> Result<(), ExportError> {
     let real = std::fs::canonicalize(path).map_err(|source| ExportError::unreadable(path, source))?;
     if real == path { Ok(()) } else { Err(ExportError::Moved { path: path.to_owned() }) }
@@ -253,7 +254,7 @@ fn refuse_what_is_no_file(path: &Path) -> Result<(), ExportError> {
     }
 }
 
-/// One of the entries of a directory that holds something and is no earlier export of ours. An empty `meta` is nothing: a
+/// An entry of a directory that is neither empty nor an earlier export. An empty `meta` is ignored: a
 /// failed export leaves it.
 fn occupied(dir: &Path) -> Result<Option<String>, ExportError> {
     let fail = |source| ExportError::unreadable(dir, source);
@@ -271,7 +272,7 @@ fn occupied(dir: &Path) -> Result<Option<String>, ExportError> {
     Ok(something.filter(|_| !holds_export(dir)))
 }
 
-/// Whether a directory holds an export, by its manifest or by the mark of one that was cut off.
+/// Whether a directory holds an export, by its manifest or by the mark of an interrupted one.
 fn holds_export(dir: &Path) -> bool {
     let mark = dir.join(UNFINISHED);
     let is_cut_off = mark.symlink_metadata().is_ok_and(|found| found.is_file())

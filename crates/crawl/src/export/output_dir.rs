@@ -1,7 +1,8 @@
-//! Where an export may be written to.
+//! Checks where an export may be written.
 //!
-//! A directory is judged twice: as it was named, and as it is when every link on the way is followed. What is judged is
-//! what is used: [`OutputDir`] holds the path without links, and the writer looks once more whether it still leads there.
+//! A directory is checked twice: as given, and with every link followed. The checked path is the used
+//! one: [`OutputDir`] holds the path without links, and the writer checks again that it still leads
+//! there.
 
 use std::fs;
 use std::io;
@@ -11,22 +12,23 @@ use rustix::fs::{Access, access};
 
 use super::{ExportError, MANIFEST, occupied, refuse_what_is_in_the_way};
 
-/// Directories that belong to the system (seed 000 §8.4; the last four are those that stand beside `/lib` and `/var/run`).
+/// Directories of the system (seed 000 §8.4; the last four are the counterparts of `/lib` and
+/// `/var/run`).
 const SYSTEM: [&str; 14] = [
     "/usr", "/etc", "/var", "/bin", "/sbin", "/lib", "/boot", "/proc", "/sys", "/dev", "/lib32", "/lib64",
     "/libx32", "/run",
 ];
 
-/// Where some systems keep what everyone calls `/home`. Reached through that link it is no system directory.
+/// The real location of `/home` on some systems. Reached through that link it is not a system directory.
 const HOMES: &str = "/var/home";
 
-/// A directory that an export may be written to: absolute, no system directory also behind links, writable, and empty or
+/// A directory for an export: absolute, not a system directory even through links, writable, and empty or
 /// an earlier export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputDir(PathBuf);
 
 impl OutputDir {
-    /// Checks a directory that somebody chose; it need not be there yet, and nothing is made.
+    /// Checks a directory that the user chose. It need not exist, and nothing is created.
     ///
     /// # Errors
     ///
@@ -39,8 +41,8 @@ impl OutputDir {
         Self::usable(path, real)
     }
 
-    /// The directory of session `session` below Crucible's own: `exports/<session>`. That home may lie in a directory of
-    /// the system, where a service keeps it, for example.
+    /// The directory of session `session` in Crucible's own: `exports/<session>`. Crucible's directory may be inside a system
+    /// directory, for example for a service.
     ///
     /// # Errors
     ///
@@ -73,19 +75,19 @@ impl OutputDir {
         Ok(Self(real))
     }
 
-    /// Where it is, without links.
+    /// The path without links.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The manifest, which is there when an export is whole.
+    /// The path of the manifest, which exists if an export is complete.
     pub(super) fn manifest(&self) -> PathBuf {
         self.0.join(MANIFEST)
     }
 }
 
-/// The path with every link followed; parts that are not there stand as they are named.
+/// The path with every link followed; missing parts are kept as given.
 fn without_links(path: &Path) -> Result<PathBuf, ExportError> {
     if !path.is_absolute() {
         return Err(ExportError::Relative { path: path.to_owned() });
@@ -94,7 +96,7 @@ fn without_links(path: &Path) -> Result<PathBuf, ExportError> {
     for part in path.components() {
         match part {
             Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
-            // `real` holds no link, so the directory above is the one that it is named in.
+            // `real` contains no link, so its parent is the directory that contains it.
             Component::ParentDir => {
                 real.pop();
             }
@@ -119,7 +121,7 @@ fn without_links(path: &Path) -> Result<PathBuf, ExportError> {
     Ok(real)
 }
 
-/// The path as it is named, with `..` taken away together with what stands before it.
+/// The path as given, with `..` and the part before it removed.
 fn lexical(path: &Path) -> PathBuf {
     let mut named = PathBuf::from("/");
     for part in path.components() {
@@ -134,7 +136,7 @@ fn lexical(path: &Path) -> PathBuf {
     named
 }
 
-/// The system directory that a path is or lies in, as it is named or as it is.
+/// The system directory that a path is or is inside, by its given or real form.
 fn system_directory(named: &Path, real: &Path) -> Option<&'static str> {
     if named == Path::new("/") || real == Path::new("/") {
         return Some("/");
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn every_system_directory_of_the_seed_is_refused_and_named() {
+    fn system_directories_are_refused() {
         let seed = ["/usr", "/etc", "/var", "/bin", "/sbin", "/lib", "/boot", "/proc", "/sys", "/dev"];
         let ours = ["/lib32", "/lib64", "/libx32", "/run"];
         for system in seed.into_iter().chain(ours) {
@@ -178,14 +180,14 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_compared_by_its_parts_and_not_by_its_letters() {
+    fn system_directory_check_compares_path_parts() {
         for path in ["/usrlocal/x", "/etcetera", "/variable", "/development/x", "/library/x", "/running"] {
             assert_eq!(system_directory(Path::new(path), Path::new(path)), None, "{path}");
         }
     }
 
     #[test]
-    fn a_home_that_the_system_keeps_below_var_is_none_of_its_own_directories() {
+    fn var_home_is_not_a_system_directory() {
         let (named, real) = (Path::new("/home/me/out"), Path::new("/var/home/me/out"));
         assert_eq!(system_directory(named, real), None);
         assert_eq!(system_directory(real, real), Some("/var"));
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_a_system_directory_is_refused_wherever_it_stands_on_the_way() {
+    fn link_to_system_directory_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         symlink("/etc", dir.path().join("link")).unwrap();
         symlink("link", dir.path().join("chain")).unwrap();
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn two_dots_mean_the_directory_that_is_really_above() {
+    fn parent_segment_follows_real_path() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("real/deep")).unwrap();
@@ -223,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_exported_into_the_directory_of_a_repositorys_git() {
+    fn export_into_git_directory_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join(".git/hooks")).unwrap();
         symlink(".git/hooks", dir.path().join("innocent")).unwrap();
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_a_dangling_link_and_a_loop_are_no_directories() {
+    fn non_directories_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("file"), "x").unwrap();
         symlink("nowhere", dir.path().join("dangling")).unwrap();
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_makes_nothing() {
+    fn checking_creates_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let wanted = dir.path().join("a/b/c");
         assert_eq!(
@@ -271,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_somebody_else_are_neither_mixed_with_nor_deleted() {
+    fn foreign_files_are_refused_and_kept() {
         let dir = tempfile::tempdir().unwrap();
         OutputDir::resolve(dir.path()).unwrap();
         fs::write(dir.path().join("plan.json"), "mine").unwrap();

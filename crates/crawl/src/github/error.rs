@@ -1,50 +1,51 @@
-//! Why GitHub has no answer for a crawl.
+//! The errors of GitHub calls.
 
 use std::time::Duration;
 
 use crucible_repo::GhError;
 
-/// Why GitHub has no answer.
+/// Why a GitHub call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GitHubError {
-    /// The rate limit is exhausted and waiting did not help, or would take too long.
+    /// The rate limit is exhausted; waiting did not help, or would take too long.
     #[error(
         "GitHub's rate limit is exhausted{}; try again later, or log in with `gh auth login` for a higher limit",
         until(*reset_in)
     )]
     RateLimited {
-        /// How long until it is reset, where GitHub said so.
+        /// The time until it is reset, if GitHub stated it.
         reset_in: Option<Duration>,
     },
-    /// It is not there, or not shown.
+    /// It does not exist, or is not visible.
     #[error(
-        "GitHub has no {what}, or does not show it to you; is it spelled right, and if it is private, does your login see it?"
+        "GitHub has no {what}, or does not show it to you; check the spelling, and that your login can see it \
+        if it is private"
     )]
     NotFound {
-        /// What was asked for.
+        /// The request in words.
         what: String,
     },
-    /// GitHub answered with something that cannot be true.
+    /// GitHub's answer is invalid.
     #[error(
-        "GitHub's answer about {what} makes no sense: {why}; try again, and name another repository if it stays so"
+        "GitHub's answer about {what} is invalid: {why}; try again, or name another repository if it persists"
     )]
     Odd {
-        /// What was asked for.
+        /// The request in words.
         what: String,
-        /// What is wrong with it.
+        /// What is wrong with the answer.
         why: String,
     },
-    /// `gh` is missing or not logged in, the network does not work, or GitHub refuses: everything else.
+    /// Any other error: `gh` is missing or not logged in, the network failed, or GitHub refused.
     #[error(transparent)]
     Gh(GhError),
 }
 
 impl GitHubError {
-    /// The same error of a question about `what`, a thing as people name it.
+    /// Converts an error of a request about `what`, a description for people.
     pub(super) fn from_gh(error: GhError, what: &str) -> Self {
         match error {
             GhError::NotFound { .. } => Self::NotFound { what: what.to_owned() },
-            // The caller knows the time; whoever comes here without it does not.
+            // The caller knows the time; without it the value is unknown.
             GhError::RateLimited(reset) => Self::RateLimited { reset_in: reset.after },
             other => Self::Gh(other),
         }

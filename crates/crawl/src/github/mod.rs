@@ -1,10 +1,11 @@
-//! GitHub as a crawl asks for it, through `gh` alone.
+//! A GitHub client for crawls, through `gh` only.
 //!
-//! Each method is one question of GitHub's REST interface with a typed answer. A question that meets the rate limit waits once,
-//! at most 120 s, and is asked once more: see `patience`. What GitHub tells is read with suspicion: see `told`.
+//! Each method is one request to GitHub's REST interface with a typed answer. A request that hits the
+//! rate limit waits once, at most 120 s, and is repeated once: see `rate_limit_wait`. GitHub's answers
+//! are validated: see `repo_metadata`.
 //!
-//! What always holds: a question is asked at most twice, a command waits at most once, and an item that cannot be true costs
-//! that item and a warning, never the page.
+//! Invariants: a request is sent at most twice, and a command waits at most once. An invalid item is
+//! dropped with a warning; the rest of the page is used.
 
 mod error;
 mod rate_limit_wait;
@@ -24,13 +25,13 @@ use crate::artifact::OwnerType;
 use crate::target::{RepoName, is_commit_id};
 use crate::witness::CrawlObserver;
 
-/// How many repositories a page of a search has (seed 000 §2.1.5).
+/// The repositories per search page (seed 000 §2.1.5).
 pub(crate) const PAGE: u32 = 30;
 
-/// How many characters of what GitHub said about a refusal are shown.
+/// The most characters of GitHub's message in an error.
 const SAID: usize = 300;
 
-/// GitHub for one command: it waits for the rate limit once, and remembers that it did.
+/// The GitHub client of one command: it waits for the rate limit at most once.
 pub struct GitHub<'a> {
     gh: Gh,
     clock: &'a dyn Clock,
@@ -38,61 +39,61 @@ pub struct GitHub<'a> {
     patience: Patience,
 }
 
-/// What GitHub says of a repository; what ranking needs, and no more.
+/// A repository as GitHub describes it; only what ranking needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundRepo {
     /// `owner/repo`.
     pub full_name: String,
     /// The part after the slash.
     pub name: String,
-    /// The owner's words, on one line, without secrets; at most a thousand characters.
+    /// The owner's description, redacted and on one line; at most a thousand characters.
     pub description: String,
-    /// Where people look at it.
+    /// The address for browsers.
     pub url: String,
     /// Stars.
     pub stars: u64,
-    /// The last push; of a repository that nobody pushed to, when it was made.
+    /// The time of the last push, or of the creation if there was none.
     pub pushed_at: Timestamp,
-    /// The owner's kind.
+    /// The kind of the owner.
     pub owner_type: OwnerType,
-    /// Whether it is read-only.
+    /// Whether it is archived (read-only).
     pub archived: bool,
     /// Whether it is a fork.
     pub fork: bool,
     /// Its default branch.
     pub default_branch: String,
-    /// Its main language, as GitHub sees it.
+    /// Its main language, according to GitHub.
     pub language: Option<String>,
     /// Its topics, sorted.
     pub topics: Vec<String>,
-    /// Whether it has a release; unknown until asked.
+    /// Whether it has a release; unknown until requested.
     pub has_releases: Option<bool>,
 }
 
 /// A page of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchPage {
-    /// What it lists.
+    /// The repositories on the page.
     pub candidates: Vec<FoundRepo>,
-    /// GitHub searched everything for it; what it found in a part is nothing to remember.
+    /// Whether GitHub completed the search; an incomplete page is not cached.
     pub is_whole: bool,
 }
 
 impl<'a> GitHub<'a> {
-    /// GitHub through this `gh`, with the command's clock; `witness` hears of waits and of what could not be believed.
+    /// Creates a client with this `gh` and the command's clock; `witness` is notified about waits and
+    /// invalid answers.
     #[must_use]
     pub fn new(gh: Gh, clock: &'a dyn Clock, witness: &'a dyn CrawlObserver) -> Self {
         Self { gh, clock, witness, patience: Patience::default() }
     }
 
-    /// The host that is asked.
+    /// The host of the requests.
     #[must_use]
     pub fn host(&self) -> &str {
         self.gh.host()
     }
 
-    /// One page of a search, best match first; 30 a page, pages from 1. What cannot be true of an item leaves it out, with a
-    /// warning.
+    /// One page of a search, best match first; 30 per page, pages from 1. An invalid item is dropped with a warning.
     ///
     /// # Errors
     ///
@@ -115,7 +116,7 @@ impl<'a> GitHub<'a> {
         }
         if items.len() > PAGE as usize {
             self.witness.warning(&format!(
-                "GitHub sent {} results where {PAGE} were asked for; the rest is left out",
+                "GitHub sent {} results instead of {PAGE}; the rest is ignored",
                 items.len()
             ));
         }
@@ -128,14 +129,14 @@ impl<'a> GitHub<'a> {
                         item["full_name"].as_str().unwrap_or("a repository without a name"),
                         100,
                     );
-                    self.witness.warning(&format!("a search result is left out, {name}: {why}"));
+                    self.witness.warning(&format!("search result ignored, {name}: {why}"));
                 }
             }
         }
         Ok(SearchPage { candidates, is_whole })
     }
 
-    /// One repository. One that was renamed is found by its old name, and tells its new one.
+    /// Reads one repository. A renamed one is found by its old name, and returned with its new one.
     ///
     /// # Errors
     ///
@@ -159,11 +160,11 @@ impl<'a> GitHub<'a> {
         Ok(!releases.is_empty())
     }
 
-    /// The tag of its latest release; nothing where it has none. Pre-releases are none.
+    /// The tag of its latest release, if any. Pre-releases do not count.
     ///
     /// # Errors
     ///
-    /// See [`GitHubError`]. A repository that is not there has no release either: [`GitHub::repository`] tells the difference.
+    /// See [`GitHubError`]. A missing repository has no release either: use [`GitHub::repository`] to distinguish them.
     pub async fn latest_release(&self, repo: &RepoName) -> Result<Option<String>, GitHubError> {
         let what = format!("repository {}", repo.full_name());
         let request = at(repo).and_then(|request| request.part("releases")?.part("latest"));
@@ -174,14 +175,11 @@ impl<'a> GitHub<'a> {
         };
         match told["tag_name"].as_str() {
             Some(tag) if repo_metadata::is_ref(tag) => Ok(Some(tag.to_owned())),
-            _ => Err(odd(
-                &what,
-                "its latest release has no tag that could be one, so ask for a branch or tag with --ref NAME",
-            )),
+            _ => Err(odd(&what, "its latest release has no valid tag; name a branch or tag with --ref NAME")),
         }
     }
 
-    /// The commit that a tag, branch or commit id resolves to, 40 digits.
+    /// The commit id, 40 digits, of a tag, branch or commit id.
     ///
     /// # Errors
     ///
@@ -190,7 +188,7 @@ impl<'a> GitHub<'a> {
         let what = format!("{reference:?} in {}", repo.full_name());
         let request = at(repo).and_then(|request| request.part("commits")?.reference(reference));
         let told: Value = match self.json(request, &what).await {
-            // What GitHub calls a wrong question is a ref that is not there.
+            // GitHub answers 422 for a ref that does not exist.
             Err(GitHubError::Gh(GhError::Invalid { status: 422, said, .. }))
                 if said.starts_with("No commit found") =>
             {
@@ -202,7 +200,7 @@ impl<'a> GitHub<'a> {
         sha.map(str::to_ascii_lowercase).ok_or_else(|| odd(&what, "it is not a commit id of 40 digits"))
     }
 
-    /// Downloads the archive of `reference` to the new file `to`. Where that fails, there is no file.
+    /// Downloads the archive of `reference` to the new file `to`. On failure the file does not exist.
     ///
     /// # Errors
     ///
@@ -211,7 +209,7 @@ impl<'a> GitHub<'a> {
         let what = format!("archive of {reference:?} in {}", repo.full_name());
         let request = at(repo).and_then(|request| request.part("tarball")?.reference(reference));
         let request = request.map_err(|error| GitHubError::from_gh(error, &what))?;
-        // Not more than what is taken when it is unpacked.
+        // The limit for unpacking applies to the download as well.
         let limit = ArchiveLimits::DEFAULT.compressed;
         self.patiently(&what, || self.gh.download(&request, to, limit)).await.map(|_| ())
     }
@@ -226,7 +224,7 @@ impl<'a> GitHub<'a> {
         answer.json().map_err(|error| GitHubError::from_gh(error, what))
     }
 
-    /// Asks, and asks once more after the wait for the rate limit where that may be.
+    /// Sends a request, and repeats it once after the wait for the rate limit, if allowed.
     async fn patiently<T>(
         &self,
         what: &str,
@@ -244,7 +242,7 @@ impl<'a> GitHub<'a> {
     }
 
     fn folded(&self, error: GhError, what: &str) -> GitHubError {
-        // Redacted as it came, then cut: half a secret is not known for one.
+        // Redacted first, then cut: half a secret would not be recognised.
         let redacted = |said: String| repo_metadata::line(&said, SAID);
         let error = match error {
             GhError::RateLimited(reset) => {
@@ -264,7 +262,7 @@ impl<'a> GitHub<'a> {
     }
 }
 
-/// A question about a repository.
+/// A request about a repository.
 fn at(repo: &RepoName) -> Result<GhRequest, GhError> {
     GhRequest::at("repos").part(repo.owner())?.part(repo.name())
 }

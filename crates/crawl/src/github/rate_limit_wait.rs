@@ -1,7 +1,7 @@
-//! The one wait for the rate limit that a command may have.
+//! The single wait for the rate limit that a command may have.
 //!
-//! Questions that are asked side by side wait together. A question that began after the wait is not waited for again, and none is
-//! asked more than twice.
+//! Concurrent requests wait together. A request that started after the wait does not wait again, and none
+//! is sent more than twice.
 
 use std::time::Duration;
 
@@ -12,47 +12,47 @@ use tokio::time::sleep;
 
 use crate::witness::CrawlObserver;
 
-/// The longest time that is waited for a reset (seed 000 §2.1.6).
+/// The longest wait for a reset (seed 000 §2.1.6).
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// Where GitHub says no more than that there were too many questions, its documentation asks for a minute.
+/// The wait if GitHub does not state one; its documentation recommends a minute.
 const UNSAID: Duration = Duration::from_secs(60);
 
-/// Clocks differ, and a reset is told in whole seconds.
+/// A margin for clock differences and for resets in whole seconds.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// How often the one who waits is told.
+/// The interval of progress reports during a wait.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Whether the wait of this command is still to be had.
+/// Whether this command may still wait.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
     waited: OnceCell<()>,
 }
 
-/// When a question began: before the wait was over, or after.
+/// Whether a request started before or after the end of the wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Began {
     BeforeTheWait,
     AfterTheWait,
 }
 
-/// What a question that met the limit does now.
+/// What a rate-limited request does next.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Then {
-    /// The limit should be over; it may ask once more.
+    /// Send it again; the limit should be reset.
     AskAgain,
-    /// It ends here; the time until the reset, where it is known.
+    /// Give up; with the time until the reset, if known.
     GiveUp(Option<Duration>),
 }
 
 impl Patience {
-    /// What a question notes before it is asked.
+    /// The state to remember before a request is sent.
     pub(super) fn begin(&self) -> Began {
         if self.waited.initialized() { Began::AfterTheWait } else { Began::BeforeTheWait }
     }
 
-    /// What a question does that met the limit: it waits where there is a wait to be had and it is short.
+    /// Handles a rate-limited request: it waits if a wait is left and short enough.
     pub(super) async fn meet(
         &self,
         began: Began,
@@ -66,7 +66,7 @@ impl Patience {
             Some(left) => (left <= LONGEST).then_some(left),
             None => Some(UNSAID),
         };
-        // Others may have begun to wait, or have waited already: this question joins them.
+        // Other requests may be waiting, or have waited: this one joins them.
         if let Some(left) = short {
             self.waited.get_or_init(|| wait(left + MARGIN, witness)).await;
             return Then::AskAgain;
@@ -75,7 +75,7 @@ impl Patience {
     }
 }
 
-/// The time until the reset; nothing where GitHub did not say.
+/// The time until the reset; none if GitHub did not state it.
 pub(super) fn left(reset: LimitReset, clock: &dyn Clock) -> Option<Duration> {
     reset.after.or_else(|| {
         let millis = reset.at?.unix_millis().saturating_sub(clock.now().unix_millis());
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn two_minutes_are_waited_for_and_no_second_more() {
+    async fn wait_is_limited_to_two_minutes() {
         let (then, took, told) = met(at(NOW + 120)).await;
         assert_eq!((then, took), (Then::AskAgain, 121));
         assert_eq!(told, (1..=121).rev().collect::<Vec<_>>());
@@ -158,17 +158,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_reset_that_is_over_or_was_not_told_is_waited_for_too() {
+    async fn past_or_unknown_reset_is_awaited() {
         assert_eq!(met(at(NOW - 3600)).await, (Then::AskAgain, 1, vec![1]));
         assert_eq!(met(at(0)).await.1, 1);
         assert_eq!(met(LimitReset::default()).await.1, 61);
-        // What GitHub says of the time from now on needs no clock.
+        // A relative time from GitHub needs no clock.
         let both = LimitReset { after: Some(Duration::from_secs(5)), ..at(NOW + 3600) };
         assert_eq!(met(both).await.1, 6);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn questions_side_by_side_wait_together_and_later_ones_not_at_all() {
+    async fn concurrent_requests_wait_once_together() {
         let (patience, countdown, start) = (Patience::default(), Countdown::default(), Instant::now());
         let clock = clock();
         let one = |reset| patience.meet(patience.begin(), reset, &clock, &countdown);
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(countdown.told().len(), 11);
         assert_eq!(one(at(NOW + 10)).await, Then::GiveUp(Some(Duration::from_secs(10))));
         assert_eq!(start.elapsed().as_secs(), 11);
-        // A question that was on its way while the others waited is asked again at once.
+        // A request that was in flight during the wait is repeated at once.
         assert_eq!(
             patience.meet(Began::BeforeTheWait, at(NOW + 10), &clock, &countdown).await,
             Then::AskAgain
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wait_that_was_dropped_is_still_to_be_had() {
+    async fn dropped_wait_is_still_available() {
         let (patience, countdown) = (Patience::default(), Countdown::default());
         let clock = clock();
         let wait = patience.meet(patience.begin(), after(60), &clock, &countdown);

@@ -1,7 +1,8 @@
-//! What GitHub tells about a repository, read with suspicion.
+//! Validates GitHub's description of a repository.
 //!
-//! What always holds: a [`FoundRepo`] has a name that GitHub allows, an address that is made of it, numbers that JSON can carry,
-//! and words on one line without secrets or characters that are not seen. What cannot be read that way is refused with a reason.
+//! Invariants: a [`FoundRepo`] has a valid GitHub name, the matching address, numbers that JSON
+//! preserves, and one-line texts without secrets or invisible characters. Anything else is refused with a
+//! reason.
 
 use crucible_model::{Timestamp, is_hidden, single_spaced};
 use crucible_repo::RefName;
@@ -12,19 +13,19 @@ use super::FoundRepo;
 use crate::artifact::OwnerType;
 use crate::target::RepoName;
 
-/// The largest integer that every reader of JSON takes as it is.
+/// The largest integer that every JSON parser preserves.
 const MOST: u64 = (1 << 53) - 1;
 
-/// How many characters of a description are kept; GitHub takes 350.
+/// The most characters of a description that are kept; GitHub allows 350.
 const DESCRIPTION: usize = 1000;
 
-/// How many bytes of a branch, a language or a topic there may be.
+/// The most bytes of a branch, language or topic.
 const WORD: usize = 255;
 
-/// How many topics are kept; GitHub takes 20.
+/// The most topics that are kept; GitHub allows 20.
 const TOPICS: usize = 50;
 
-/// Reads a repository as the interface tells it, asked for at `host`; the reason where it cannot be true.
+/// Parses a repository from the interface of `host`, or returns why it is invalid.
 pub(super) fn candidate(told: &Value, host: &str) -> Result<FoundRepo, String> {
     let repo = told["full_name"]
         .as_str()
@@ -35,18 +36,20 @@ pub(super) fn candidate(told: &Value, host: &str) -> Result<FoundRepo, String> {
     if told["html_url"].as_str() != Some(url.as_str()) {
         return Err(format!("its address is not {url}"));
     }
-    let stars =
-        told["stargazers_count"].as_u64().filter(|stars| *stars <= MOST).ok_or("its stars are no number")?;
-    // A repository that nobody ever pushed to is as old as it is.
+    let stars = told["stargazers_count"]
+        .as_u64()
+        .filter(|stars| *stars <= MOST)
+        .ok_or("its star count is not a number")?;
+    // A repository without pushes is as old as its creation.
     let pushed = if told["pushed_at"].is_null() { &told["created_at"] } else { &told["pushed_at"] };
     let pushed_at: Timestamp = pushed
         .as_str()
         .and_then(|instant| instant.parse().ok())
-        .ok_or("its last push is no instant in UTC")?;
+        .ok_or("its last push is not a UTC timestamp")?;
     let owner_type = match told["owner"]["type"].as_str() {
         Some("Organization") => OwnerType::Organization,
         Some(_) => OwnerType::User,
-        None => return Err("its owner has no kind".to_owned()),
+        None => return Err("its owner has no type".to_owned()),
     };
     let flag = |name: &str| told[name].as_bool().ok_or_else(|| format!("`{name}` is neither true nor false"));
     let default_branch = told["default_branch"].as_str().filter(|branch| is_ref(branch));
@@ -60,14 +63,14 @@ pub(super) fn candidate(told: &Value, host: &str) -> Result<FoundRepo, String> {
         owner_type,
         archived: flag("archived")?,
         fork: flag("fork")?,
-        default_branch: default_branch.ok_or("its default branch is no name")?.to_owned(),
+        default_branch: default_branch.ok_or("its default branch is not a valid name")?.to_owned(),
         language: told["language"].as_str().filter(|language| is_word(language)).map(|name| line(name, WORD)),
         topics: topics(&told["topics"]),
         has_releases: None,
     })
 }
 
-/// Whether a text can be the name of a branch or a tag that people see as it is.
+/// Whether a text can be a branch or tag name without invisible characters.
 pub(super) fn is_ref(text: &str) -> bool {
     is_word(text) && text.parse::<RefName>().is_ok()
 }
@@ -76,7 +79,7 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.len() <= WORD && !text.contains(is_hidden)
 }
 
-/// Foreign words on one line: secrets replaced, what is not seen left out, cut at so many characters.
+/// Foreign text on one line: redacted, without invisible characters, cut to this many characters.
 pub(super) fn line(text: &str, most: usize) -> String {
     let clean: String = single_spaced(text).chars().filter(|c| !is_hidden(*c)).collect();
     let clean = Scanner::builtin().redact(&clean).text;
@@ -86,7 +89,7 @@ pub(super) fn line(text: &str, most: usize) -> String {
     }
 }
 
-/// Sorted, each once: their order means nothing.
+/// Sorted without duplicates: their order has no meaning.
 fn topics(told: &Value) -> Vec<String> {
     let words = told.as_array().into_iter().flatten().filter_map(Value::as_str).filter(|word| is_word(word));
     let mut topics: Vec<String> = words.take(TOPICS).map(|word| line(word, WORD)).collect();
@@ -126,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_is_read() {
+    fn valid_repository_is_parsed() {
         let read = candidate(&told(), "github.com").unwrap();
         assert_eq!((read.full_name.as_str(), read.name.as_str()), ("acme/widget", "widget"));
         assert_eq!((read.stars, read.owner_type), (12, OwnerType::Organization));
@@ -137,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_true_is_refused() {
+    fn invalid_repository_is_refused() {
         for (field, value) in [
             ("full_name", json!("acme")),
             ("full_name", json!("acme/widget/x")),
@@ -176,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_missing_may_be_missing() {
+    fn optional_fields_may_be_missing() {
         let never_pushed = with("pushed_at", Value::Null).unwrap();
         assert_eq!(never_pushed.pushed_at.to_string(), "2020-01-01T00:00:00.000Z");
         assert_eq!(with("description", Value::Null).unwrap().description, "");
@@ -191,13 +194,13 @@ mod tests {
     }
 
     #[test]
-    fn the_owners_words_are_on_one_line_short_and_without_secrets() {
+    fn description_is_one_short_redacted_line() {
         let told = with("description", json!("a\u{1b}[31m\r\nb\u{202e}c\u{0}\t d")).unwrap();
         assert_eq!(told.description, "a[31m bc d");
         let long = with("description", json!("é".repeat(1 << 19))).unwrap().description;
         assert_eq!(long.chars().count(), DESCRIPTION + 1);
         let secret = crucible_testkit::made_up_token();
-        // Where the cut would go through it, too.
+        // Also if the cut would split it.
         for before in ["key ".to_owned(), "x ".repeat(495)] {
             let text = with("description", json!(format!("{before}{secret} end"))).unwrap().description;
             assert!(!text.contains("a1B2") && text.contains("[secret:"), "{text}");
@@ -205,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_at_the_host_that_was_asked() {
+    fn address_is_on_the_requested_host() {
         let mut told = told();
         told["html_url"] = json!("https://git.example.org/acme/widget");
         assert!(candidate(&told, "github.com").is_err());
@@ -217,7 +220,7 @@ mod tests {
 
         proptest::proptest! {
             #[test]
-            fn foreign_words_are_always_one_visible_line(text in "(?s).{0,400}", most in 0_usize..50) {
+            fn foreign_text_becomes_one_visible_line(text in "(?s).{0,400}", most in 0_usize..50) {
                 let line = line(&text, most);
                 proptest::prop_assert!(line.chars().count() <= most + 1);
                 proptest::prop_assert!(!line.contains(is_hidden));

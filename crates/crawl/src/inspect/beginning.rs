@@ -1,25 +1,25 @@
-//! The beginning of a text without its secrets: what a model or a person may see of a file.
+//! Reads the beginning of a file without its secrets, for a model or a person.
 
 use crucible_model::SECRET_REACH;
 use crucible_repo::{SampleExtent, SampledFile};
 use crucible_secrets::Scanner;
 
-/// Read beyond a cut, so that a secret which the cut divides is still known for one: it may begin a little before the
-/// keyword that gives it away, and that decides within its reach.
+/// How far to read beyond a cut, so that a secret which the cut splits is still recognised: it may begin
+/// slightly before its keyword, which decides within its reach.
 const LOOK_AHEAD: usize = 2 * SECRET_REACH;
 
-/// The beginning of a file, fit to be shown.
+/// The redacted beginning of a file.
 pub(super) struct Beginning {
-    /// The text; each secret is replaced.
+    /// The redacted text.
     pub(super) text: String,
-    /// How much of the file it is.
+    /// Whether it is the whole file.
     pub(super) extent: SampleExtent,
-    /// How many secrets were replaced.
+    /// The number of secrets that were replaced.
     pub(super) secrets: usize,
 }
 
-/// At most `characters` of a file, and at most `bytes`. What stands so close to the end of what was read that a secret could not
-/// be known for one is left out.
+/// At most `characters` and `bytes` of a file. Text so close to the end of the read part that a secret
+/// could be missed is left out.
 pub(super) fn beginning(file: &SampledFile, characters: usize, bytes: usize) -> Beginning {
     let text = file.content.as_str();
     let wanted = cut_at(text, characters, bytes);
@@ -44,7 +44,7 @@ pub(super) fn beginning(file: &SampledFile, characters: usize, bytes: usize) -> 
         from = text.ceil_char_boundary(secret.range.end);
     }
     shown.push_str(&text[from.min(end)..end]);
-    // A replacement may be longer than what it replaces.
+    // A replacement may be longer than the secret.
     shown.truncate(cut_at(&shown, characters, bytes));
     let is_whole = end == text.len() && file.extent == SampleExtent::Whole;
     Beginning {
@@ -54,7 +54,7 @@ pub(super) fn beginning(file: &SampledFile, characters: usize, bytes: usize) -> 
     }
 }
 
-/// Where a text is cut so that it holds at most so many characters and bytes, all of them whole.
+/// The position at which a text is cut to this many whole characters and bytes.
 fn cut_at(text: &str, characters: usize, bytes: usize) -> usize {
     let end = text.char_indices().nth(characters).map_or(text.len(), |(index, _)| index);
     text.floor_char_boundary(end.min(bytes))
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_the_cut_divides_leaves_nothing_of_itself() {
+    fn secret_split_by_cut_is_removed() {
         for lead in 0..60 {
             let text = format!("{}\nkey = {KEY}\n{}", "x".repeat(lead), "y ".repeat(3000));
             for extent in [SampleExtent::Whole, SampleExtent::Beginning] {
@@ -101,8 +101,8 @@ mod tests {
     }
 
     #[test]
-    fn what_the_reader_did_not_see_the_end_of_is_not_shown_up_to_its_end() {
-        // The sample ends in the middle of a key: nothing can tell that it is one.
+    fn text_near_sample_end_is_dropped() {
+        // The sample ends in the middle of a key, which cannot be recognised.
         let text = format!("{}\nkey = {}", "word ".repeat(1000), &KEY[..15]);
         let shown = beginning(&file(&text, SampleExtent::Beginning), 100_000, 100_000);
         assert_eq!(shown.extent, SampleExtent::Beginning);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_key_that_goes_on_beyond_everything_is_replaced() {
+    fn endless_private_key_is_redacted() {
         let text = format!(
             "a\n-----BEGIN RSA {}-----\n{}",
             "PRIVATE KEY",

@@ -1,4 +1,4 @@
-//! The build files that a model may read: each its beginning, all of them within one budget, secrets replaced.
+//! Selects the build files for a model: the redacted beginning of each, within a common limit.
 
 use crucible_model::Untrusted;
 use crucible_repo::{Detection, FileKind, SampleExtent, Sampling};
@@ -6,25 +6,26 @@ use crucible_repo::{Detection, FileKind, SampleExtent, Sampling};
 use super::BuildFile;
 use super::beginning::beginning;
 
-/// Bytes of one build file.
+/// The bytes of one build file.
 const FILE_BYTES: usize = 4_000;
-/// Bytes of all of them.
+/// The bytes of all build files.
 const TOTAL_BYTES: usize = 12_000;
-/// With less than this left, a file would be a note about its cut and little else.
+/// With less room than this, a file would be little more than a note about its cut.
 const LEAST_BYTES: usize = 200;
 
-/// Build files, and what is missing of them.
+/// The selected build files, and the number of incomplete ones.
 pub(super) struct Shown {
     pub(super) files: Vec<BuildFile>,
-    /// Files that are cut or missing.
+    /// The number of files that are cut or missing.
     pub(super) cut: usize,
     pub(super) secrets: usize,
 }
 
-/// Chooses among what was read: first what gave the build system away, then what lies highest.
+/// Selects from the files that were read: first those that the detection is based on, then those at the
+/// highest level.
 pub(super) fn build_files(sampling: &Sampling, detection: &Detection) -> Shown {
     let mut candidates: Vec<_> = sampling.files.iter().filter(|file| file.kind == FileKind::Build).collect();
-    // The sort is stable: the rest stays in the order of reading.
+    // The sort is stable: the rest keeps the reading order.
     candidates.sort_by_key(|file| !detection.detected_files.contains(&file.path));
     let mut shown = Shown { files: Vec::new(), cut: 0, secrets: 0 };
     let mut left = TOTAL_BYTES;

@@ -1,15 +1,15 @@
-//! The files that tell most about a repository, and what each is for.
+//! Selects the most informative files of a repository, with their roles.
 
 use crucible_repo::{FileKind, SampledFile, Sampling};
 
 use crate::artifact::{KeyFile, KeyFileRole};
 
-/// Key files that are named.
+/// The most key files.
 const MOST: usize = 50;
-/// Of them, ordinary source.
+/// The most ordinary source files among them.
 const MOST_SOURCE: usize = 10;
 
-/// Where programs and libraries begin, by the name of the file.
+/// Entry points of programs and libraries, by file name.
 const ENTRY_POINTS: &[&str] = &[
     "main.rs",
     "lib.rs",
@@ -41,18 +41,18 @@ const ENTRY_POINTS: &[&str] = &[
     "Main.java",
     "Program.cs",
 ];
-/// Directories on the way to an entry point: `cmd/tool/main.go` has two.
+/// The deepest directory of an entry point: `cmd/tool/main.go` has two levels.
 const ENTRY_DEPTH: usize = 2;
 
-/// Files beside the build files that say how to build.
+/// Files other than build files that configure the build.
 const BUILD_CONFIG: &[&str] =
     &["build.rs", "flake.nix", "shell.nix", "default.nix", "rust-toolchain.toml", "tsconfig.json"];
 
-/// Chooses among what was read: roles in their order, in each what lies highest; the result goes by path.
+/// Selects from the files that were read: by role, within a role by level; sorted by path.
 pub(super) fn key_files(sampling: &Sampling) -> Vec<KeyFile> {
     let mut chosen: Vec<(KeyFileRole, &SampledFile)> =
         sampling.files.iter().filter_map(|file| Some((role(file)?, file))).collect();
-    // The sort is stable: within a role the order of reading stays.
+    // The sort is stable: within a role the reading order is kept.
     chosen.sort_by_key(|(role, _)| *role);
     let (source, mut chosen): (Vec<_>, Vec<_>) =
         chosen.into_iter().partition(|(role, _)| *role == KeyFileRole::Source);

@@ -1,8 +1,8 @@
-//! Looking at fetched files: what they are, how they build and why we think so.
+//! Inspects fetched files: what they are, how they build and on what evidence.
 //!
-//! `crucible-repo` lists and reads within the caps, and detects; here its answers become the artifact and what later steps
-//! need. What leaves towards a model or a person has its secrets replaced. With a sub-project, nothing outside of it is
-//! looked at, and all paths are from its directory.
+//! `crucible-repo` lists and reads files within the caps, and detects the build system. This module turns
+//! the result into the artifact and the input of later steps. All texts for a model or a person are
+//! redacted. With a sub-project, only its directory is inspected, and all paths are relative to it.
 
 mod beginning;
 mod build_files;
@@ -29,71 +29,73 @@ use versions::Manifests;
 
 /// Characters of the README that are kept.
 const README_CHARACTERS: usize = 4_000;
-/// Sub-projects that a message names.
+/// The most sub-projects in a message.
 const NAMED_PROJECTS: usize = 20;
 
-/// What an inspection found: the artifact, and what later steps need besides.
+/// The result of an inspection: the artifact, and the input of later steps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inspection {
-    /// What is handed out.
+    /// The artifact.
     pub artifact: InspectV1,
-    /// The build files that a model may read, cut while sampling; secrets are replaced.
+    /// The build files for a model, cut and redacted.
     pub build_files: Vec<BuildFile>,
-    /// Every link in the tree, as a path from the top of what was inspected: no `cwd` may lead through one.
+    /// Every link in the tree, as a path relative to the inspected top level: no `cwd` may lead through
+    /// one.
     pub links: BTreeSet<String>,
-    /// Versions that the build files ask for, by program.
+    /// Version constraints in the build files, by program.
     pub version_constraints: BTreeMap<String, String>,
-    /// The directory that the detected build system works in, from the top: `.`, or one a level below.
+    /// The directory of the detected build system, relative to the top level: `.`, or one level below.
     pub build_dir: String,
-    /// The names of the scripts in the `package.json` there.
+    /// The names of the scripts in its `package.json`.
     pub scripts: BTreeSet<String>,
     /// The packages that it declares.
     pub declared: BTreeSet<String>,
-    /// Why we think so: sentences for people, each naming the files it speaks of.
+    /// The reasons for people: sentences that name their files.
     pub reasons: Vec<String>,
-    /// What the user should be told on stderr: caps that were hit, skipped binaries. Each goes behind `Warning: `.
+    /// Warnings for the user, such as caps and skipped files. Each is printed after `Warning: `.
     pub warnings: Vec<String>,
 }
 
-/// A build file for the eyes of a model.
+/// A build file for a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildFile {
     /// From the top.
     pub path: String,
-    /// Its beginning.
+    /// Its redacted beginning.
     pub content: Untrusted,
 }
 
-/// Why files could not be looked at.
+/// Why files could not be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
     /// They could not be read.
     #[error(transparent)]
     Repo(#[from] RepoError),
-    /// The sub-project is not there.
+    /// The sub-project does not exist.
     #[error("there is no directory {path} in the repository; its sub-projects are: {known}")]
     NoSubProject {
-        /// What was asked for.
+        /// The requested path.
         path: String,
-        /// The first ones there are, for people.
+        /// The first existing ones, for people.
         known: String,
-        /// All there are.
+        /// All existing ones.
         sub_projects: Vec<SubProject>,
     },
-    /// Several projects, none at the top, and nobody to ask.
+    /// There are several projects and none at the top level, and the user cannot be asked.
     #[error(
-        "the repository holds several projects and builds none at its top: {known}; choose one with --ref REF:PATH"
+        "the repository contains several projects, none of them at its top level: {known}; choose one with \
+        --ref REF:PATH"
     )]
     ChooseSubProject {
-        /// The first ones there are, for people.
+        /// The first existing ones, for people.
         known: String,
-        /// All there are, by the path that `--ref REF:PATH` takes.
+        /// All existing ones, with the path for `--ref REF:PATH`.
         sub_projects: Vec<SubProject>,
     },
 }
 
-/// Looks at fetched files, or at the sub-project at `subpath` alone; without one, at the part that was asked for when they were
-/// fetched.
+/// Inspects fetched files, or only the sub-project at `subpath`; without one, the sub-project that was requested when
+/// fetching.
 ///
 /// # Errors
 ///
@@ -160,11 +162,11 @@ pub fn inspect(
     })
 }
 
-/// What a plan that runs in this directory is judged by: its links, and the packages that its `package.json` declares.
+/// The workspace for judging a plan that runs in this directory: its links, and the packages that its `package.json` declares.
 ///
 /// # Errors
 ///
-/// Fails when the directory cannot be read.
+/// Fails if the directory cannot be read.
 pub fn workspace_of(root: &Path) -> Result<Workspace, RepoError> {
     let sampling = sample(root, None, &SampleCaps::STANDARD)?;
     let files = project_files(&sampling);
@@ -219,7 +221,7 @@ fn named(sub_projects: &[SubProject]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// The ref names the sub-project, whether it was chosen with it or afterwards.
+/// The repository with the sub-project in its ref, whether it was chosen there or later.
 fn repo_at(repo: &RepoAt, subpath: Option<&RepoPath>) -> RepoAt {
     let mut repo = repo.clone();
     if let Some(path) = subpath {

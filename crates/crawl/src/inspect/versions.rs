@@ -1,4 +1,4 @@
-//! Versions that the build files ask for, by program, and the scripts of a `package.json`.
+//! Reads version constraints from the build files, by program, and the scripts of a `package.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,9 +6,9 @@ use crucible_model::is_hidden;
 use crucible_repo::ProjectFiles;
 use crucible_secrets::Scanner;
 
-/// Bytes of one constraint or of a script's name.
+/// The most bytes of a constraint or a script name.
 const MAX_BYTES: usize = 100;
-/// Scripts that are looked at.
+/// The most scripts that are read.
 const MAX_SCRIPTS: usize = 200;
 
 /// The manifests of one directory.
@@ -18,12 +18,12 @@ pub(super) struct Manifests<'a> {
 }
 
 impl<'a> Manifests<'a> {
-    /// Those of `directory`; empty is the top.
+    /// Those in `directory`; empty means the top level.
     pub(super) fn new(files: &'a ProjectFiles<'a>, directory: &'a str) -> Self {
         Self { files, directory }
     }
 
-    /// What the manifests ask for. A manifest that cannot be read asks for nothing.
+    /// The constraints in the manifests. An unreadable manifest has none.
     pub(super) fn version_constraints(&self) -> BTreeMap<String, String> {
         let found = self.cargo().into_iter().chain(self.go()).chain(self.node()).chain(self.python());
         let found = found.chain(self.cmake()).chain(self.meson());
@@ -87,12 +87,12 @@ impl<'a> Manifests<'a> {
     fn cmake(&self) -> Option<(&'static str, String)> {
         let text = self.text("CMakeLists.txt")?;
         let code = text.lines().filter(|line| !line.trim_start().starts_with('#'));
-        // The name of a command is written in any case.
+        // Command names are case-insensitive.
         let line = code.map(str::trim).find(|line| starts_like(line, "cmake_minimum_required"))?;
         let (_, arguments) = line.split_once('(')?;
         let mut words = arguments.split([' ', '\t', ')']).filter(|word| !word.is_empty());
         words.find(|word| *word == "VERSION")?;
-        // A range names the newest version that was tried, too.
+        // The end of a range is only the newest tested version.
         at_least("cmake", words.next()?.split("...").next()?)
     }
 
@@ -119,7 +119,7 @@ impl<'a> Manifests<'a> {
     }
 }
 
-/// At least this version, where it is one.
+/// A minimum version constraint, if the text is a version.
 fn at_least(program: &'static str, version: &str) -> Option<(&'static str, String)> {
     let is_version = version.starts_with(|c: char| c.is_ascii_digit())
         && version.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+'));
@@ -130,7 +130,7 @@ fn starts_like(line: &str, word: &str) -> bool {
     line.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
 }
 
-/// Whether a short text from a manifest may be handed on as it is.
+/// Whether a short text from a manifest can be shown unchanged.
 fn is_shown(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= MAX_BYTES
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn each_manifest_says_what_it_asks_for() {
+    fn manifest_constraints_are_parsed() {
         for (name, content, expected) in [
             ("Cargo.toml", "[package]\nrust-version = '1.70'", "rustc >=1.70"),
             (
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_version_or_cannot_be_read_asks_for_nothing() {
+    fn invalid_versions_are_ignored() {
         for (name, content) in [
             ("Cargo.toml", "[package]\nrust-version = '$(x)'"),
             ("Cargo.toml", "[package"),

@@ -1,4 +1,4 @@
-//! The standard steps of each build system, and that they may run.
+//! The standard steps of each build system, and that they pass the safety rules.
 
 use super::*;
 use crate::artifact::fixture::{build_file, inspection, instant};
@@ -24,7 +24,7 @@ fn commands(inspection: &Inspection) -> Vec<String> {
     offline_plan(inspection).unwrap().steps.into_iter().map(|step| step.cmd).collect()
 }
 
-/// An inspection of every kind for which the table has other steps.
+/// An inspection of every kind for which the table has different steps.
 fn all() -> Vec<Inspection> {
     let mut all = Vec::new();
     for system in ["cargo", "go", "meson"] {
@@ -68,7 +68,7 @@ fn every_standard_plan_passes_the_safety_rules() {
 }
 
 #[test]
-fn a_plan_without_a_model_says_so_and_had_no_round() {
+fn offline_plan_states_no_model_was_used() {
     for inspection in all() {
         let outcome = offline_plan(&inspection).unwrap();
         let system = &inspection.artifact.build_system.name;
@@ -85,7 +85,7 @@ fn a_plan_without_a_model_says_so_and_had_no_round() {
 }
 
 #[test]
-fn nothing_is_made_up_for_an_unknown_system() {
+fn unknown_build_system_has_no_plan() {
     let mut unknown = inspection("unknown");
     let error = offline_plan(&unknown).unwrap_err();
     assert_eq!(
@@ -117,13 +117,13 @@ fn node_runs_only_scripts_that_the_package_has() {
 }
 
 #[test]
-fn the_test_that_npm_init_writes_is_none() {
+fn npm_init_placeholder_test_is_ignored() {
     let package = r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#;
     assert_eq!(commands(&with_scripts("node-npm", package, &["test"])), ["npm ci"]);
 }
 
 #[test]
-fn pip_installs_what_is_there() {
+fn pip_plan_installs_existing_files() {
     assert_eq!(
         commands(&with_files("python-pip", &[("requirements.txt", "x")])),
         ["pip install -r requirements.txt"]
@@ -137,7 +137,7 @@ fn pip_installs_what_is_there() {
 }
 
 #[test]
-fn autotools_write_a_configure_script_only_where_there_is_none() {
+fn autotools_generates_missing_configure() {
     assert_eq!(commands(&inspection("autotools"))[0], "autoreconf --install");
     let mut shipped = inspection("autotools");
     shipped.artifact.file_tree_summary = "Makefile.am\nconfigure\nconfigure.ac".to_owned();
@@ -164,7 +164,7 @@ fn cmake_tests_only_what_is_registered() {
 }
 
 #[test]
-fn a_system_a_level_below_is_looked_for_there() {
+fn nested_build_system_uses_its_directory() {
     let mut below = with_files("make", &[("Makefile", "check:\n"), ("src/Makefile", "test:\n")]);
     below.build_dir = "src".to_owned();
     let outcome = offline_plan(&below).unwrap();

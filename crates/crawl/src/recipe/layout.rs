@@ -1,4 +1,4 @@
-//! Where things lie, by build system, relative to the workspace.
+//! The directories of each build system, relative to the workspace.
 
 use crucible_repo::BuildSystem;
 
@@ -9,18 +9,18 @@ use crate::safety::{CommandLine, command_lines};
 ///
 /// | build system | `build_dir` | `install_dir` |
 /// |---|---|---|
-/// | `cargo` | `target` | `target/release` where a step builds with `--release`, else `target/debug` |
+/// | `cargo` | `target` | `target/release` if a step builds with `--release`, else `target/debug` |
 /// | `go` | `.` | `bin` |
 /// | `node-npm`, `node-yarn`, `node-pnpm` | `dist` | `dist` |
 /// | `python-pip`, `python-setuptools` | `build` | `dist` |
 /// | `python-poetry` | `dist` | `dist` |
-/// | `cmake` | what the first step that configures names with `-B`, else `build` | `install` |
-/// | `meson` | what the first `meson setup` names, else `build` | `install` |
+/// | `cmake` | the `-B` directory of the first configuring step, else `build` | `install` |
+/// | `meson` | the directory of the first `meson setup`, else `build` | `install` |
 /// | `autotools`, `make` | `.` | `install` |
 /// | `unknown` | `.` | `.` |
 ///
-/// `source_dir` is the workspace itself, `.`. Where the build system works a level below, the other two lie there; what a step
-/// names lies where the step runs.
+/// `source_dir` is the workspace itself, `.`. If the build system works a level below, the other two are relative to that
+/// directory; a directory named by a step is relative to the step's directory.
 pub(super) fn of(plan: &PlanV1, dir: &str) -> WorkspaceLayout {
     let system = plan.detected.build_system.parse().unwrap_or(BuildSystem::Unknown);
     let (build, install) = match system {
@@ -50,7 +50,7 @@ fn builds_for_release(plan: &PlanV1) -> bool {
     plan.steps.iter().any(|step| is_release(&step.cmd))
 }
 
-/// The build directory that a step names: the first one that sets up at all decides.
+/// The build directory that a step names: the first configuring step decides.
 fn named(plan: &PlanV1, system: BuildSystem) -> Option<String> {
     let (usage, directory): (&str, fn(&CommandLine) -> Option<&str>) = match system {
         BuildSystem::Cmake => ("cmake", |line| line.value_of(&["-B"])),
@@ -65,12 +65,12 @@ fn named(plan: &PlanV1, system: BuildSystem) -> Option<String> {
     })
 }
 
-/// meson takes its two directories in either order; the top of the sources is none to build in.
+/// meson accepts its two directories in either order; the top of the sources is not a build directory.
 fn named_to_meson(operands: &[String]) -> Option<&str> {
     operands.iter().map(String::as_str).find(|word| plain(word) != ".")
 }
 
-/// A path without `./` before it and `/` behind it.
+/// A path without leading `./` and trailing `/`.
 fn plain(path: &str) -> &str {
     let mut path = path.trim_end_matches('/');
     while let Some(rest) = path.strip_prefix("./") {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn every_build_system_has_its_places() {
+    fn every_build_system_has_a_layout() {
         let pair = |build: &str, install: &str| (build.to_owned(), install.to_owned());
         assert_eq!(layout("cargo", &["cargo build"], "."), pair("target", "target/debug"));
         assert_eq!(layout("cargo", &["cargo build --release"], "."), pair("target", "target/release"));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_a_step_names_lies_where_the_step_runs() {
+    fn named_build_directory_is_relative_to_step() {
         let mut plan = fixture::plan_document();
         plan.detected.build_system = "cmake".to_owned();
         for (cwd, cmd, build_dir) in [
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_a_level_below_has_its_places_there() {
+    fn nested_build_system_has_nested_layout() {
         let pair = |build: &str, install: &str| (build.to_owned(), install.to_owned());
         assert_eq!(layout("cargo", &[], "rust"), pair("rust/target", "rust/target/debug"));
         assert_eq!(layout("make", &[], "src"), pair("src", "src/install"));

@@ -1,9 +1,9 @@
-//! From a plan to a recipe, by rule: each command gets its phase, the programs and variables are gathered, and a table
-//! says where things lie. No model is asked, and the same plan and inspection give the same recipe. What a command says is
-//! read by the grammar that judged it.
+//! Derives a recipe from a plan by rules: each command gets its phase, programs and variables are
+//! collected, and a table gives the directories. No model is used, and the same plan and inspection give
+//! the same recipe. Commands are parsed by the same grammar that judged them.
 //!
-//! The workspace is the top of what was inspected: the checkout, or the sub-project in it that was chosen. Every
-//! directory of a recipe is relative to it.
+//! The workspace is the inspected top level: the checkout, or the selected sub-project. Every directory
+//! of a recipe is relative to it.
 
 mod layout;
 mod phase;
@@ -15,7 +15,7 @@ use crucible_model::Timestamp;
 use crate::artifact::{CommandPhase, NormalizedCommand, PlanV1, RecipeV1, Toolchain};
 use crate::inspect::Inspection;
 
-/// The recipe of a plan.
+/// Derives the recipe of a plan.
 #[must_use]
 pub fn derive_recipe(plan: &PlanV1, inspection: &Inspection, at: Timestamp) -> RecipeV1 {
     let commands: Vec<NormalizedCommand> = plan
@@ -54,8 +54,8 @@ pub fn derive_recipe(plan: &PlanV1, inspection: &Inspection, at: Timestamp) -> R
     }
 }
 
-/// What the plan names is required, and so is what its commands begin with; a program that only tests begin with, and
-/// that the plan does not name, is optional.
+/// The programs that the plan names or that its commands begin with are required. A program used only by
+/// tests, and not named by the plan, is optional.
 fn toolchain(
     plan: &PlanV1,
     commands: &[NormalizedCommand],
@@ -79,12 +79,12 @@ fn toolchain(
     }
 }
 
-/// The program that a command begins with; what lies in the repository is none of the machine.
+/// The program of a command; none if it is a file of the repository.
 fn program(cmd: &str) -> Option<&str> {
     cmd.split_whitespace().next().filter(|word| !word.contains('/'))
 }
 
-/// The variables of all steps; where two steps disagree the first one counts, and the notes say so.
+/// The variables of all steps; if two steps disagree, the first one is used, with a note.
 fn environment(plan: &PlanV1, notes: &mut Vec<String>) -> BTreeMap<String, String> {
     let mut environment: BTreeMap<String, String> = BTreeMap::new();
     for step in &plan.steps {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recipe_is_the_plan_worked_through() {
+    fn recipe_follows_the_plan() {
         let mut inspection = fixture::inspection("cargo");
         inspection.version_constraints.insert("rustc".to_owned(), ">=1.70".to_owned());
         let plan = plan(vec![fixture::step("build", "cargo build"), fixture::step("test", "cargo test")]);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_gathered_and_a_conflict_is_said() {
+    fn conflicting_variables_are_noted() {
         let with = |name: &str, pairs: &[(&str, &str)]| PlanStep {
             env: pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             ..fixture::step(name, "cargo build")
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chosen_sub_project_is_named_as_the_workspace() {
+    fn sub_project_is_named_as_workspace() {
         let mut plan = plan(vec![fixture::step("build", "cargo build")]);
         assert!(!recipe(&plan).notes.contains("checkout"));
         plan.repo.selected_ref = "v1:packages/core".to_owned();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn each_build_system_with_standard_steps_has_a_recipe_that_matches_its_schema() {
+    fn standard_plans_have_valid_recipes() {
         for system in crucible_repo::BuildSystem::ALL {
             let inspection = fixture::inspection(system.as_str());
             let Ok(outcome) = offline_plan(&inspection) else {

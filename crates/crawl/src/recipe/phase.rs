@@ -1,4 +1,4 @@
-//! What a command is for, told from its first words. A table for each program; a command that no table knows builds.
+//! Classifies a command by its first words, with a table for each program; an unknown command builds.
 
 use crate::artifact::CommandPhase;
 use crate::safety::{CommandLine, command_lines};
@@ -8,12 +8,12 @@ use CommandPhase::{Build, Clean, Configure, Fetch, Install, Test};
 ///
 /// | program | rule |
 /// |---|---|
-/// | `cargo` | by subcommand; `check`, `clippy` and `fmt` judge, so they are tests |
+/// | `cargo` | by subcommand; `check`, `clippy` and `fmt` count as tests |
 /// | `go` | by subcommand; `mod` fetches, `generate` configures, `vet` is a test |
 /// | `npm`, `yarn`, `pnpm` | `install` and `ci` fetch; `run NAME` by the script's name |
-/// | `pip` | what `-r` names is fetched; anything else is installed |
+/// | `pip` | `-r FILE` fetches; anything else installs |
 /// | `python -m MODULE`, `python setup.py COMMAND` | by the module or the command |
-/// | `poetry` | `install` fetches, `build` builds, `run` by what is run |
+/// | `poetry` | `install` fetches, `build` builds, `run` by its command |
 /// | `cmake` | `--build` by its target, `--install` installs, anything else configures |
 /// | `meson` | by subcommand |
 /// | `make`, `ninja` | by the last target |
@@ -92,7 +92,7 @@ fn python(words: &[&str]) -> CommandPhase {
     }
 }
 
-/// By the name that `choose` finds in the command line that is called `usage`.
+/// Classifies by the name that `choose` finds in the command line of this `usage`.
 fn by_line(words: &[&str], usage: &str, choose: fn(&CommandLine) -> Option<&str>) -> CommandPhase {
     let lines = command_lines(words);
     lines.iter().find(|line| line.usage == usage).and_then(choose).map_or(Build, by_name)
@@ -102,14 +102,15 @@ fn first_operand(line: &CommandLine) -> Option<&str> {
     line.operands.first().map(String::as_str)
 }
 
-/// The last word that is neither an assignment nor the number that stands apart behind `-j`; else what an option names.
+/// The last word that is neither an assignment nor the separate number of `-j`; else the value of an
+/// option.
 fn last_target(line: &CommandLine) -> Option<&str> {
     let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     let mut words = line.operands.iter().rev().map(String::as_str);
     words.find(|word| !word.contains('=') && !is_number(word)).or_else(|| line.value_of(&["--target", "-t"]))
 }
 
-/// By what a script, a target or a command is called: its first part that says something.
+/// Classifies by the name of a script, target or command: its first known part.
 fn by_name(name: &str) -> CommandPhase {
     let known = |part: &str| {
         Some(match part {

@@ -1,10 +1,11 @@
-//! The variables that a step may set: a short list, because most of the others choose what is run or from where it comes.
+//! The variables that a step may set: a short list, because most others choose what is executed or where
+//! it comes from.
 
-use super::finding::{Desk, ENV_KEY_REFUSED, ENV_VALUE_REFUSED};
+use super::finding::{ENV_KEY_REFUSED, ENV_VALUE_REFUSED, FindingSink};
 
-/// The variables, in groups; `docs/codes/build.md` names them for readers.
+/// The allowed variables, in groups; `docs/codes/build.md` lists them for readers.
 pub(super) const ALLOWED: &[&str] = &[
-    // For everybody.
+    // Any build system.
     "CI",
     "FORCE_COLOR",
     "LANG",
@@ -41,7 +42,7 @@ pub(super) const ALLOWED: &[&str] = &[
     "CTEST_PARALLEL_LEVEL",
 ];
 
-/// Variables that name a compiler, with the names that they may have; a version such as `gcc-14` may follow.
+/// Variables that name a compiler, with the allowed names; a version such as `gcc-14` may follow.
 pub(super) const COMPILERS: &[(&str, &[&str])] =
     &[("CC", &["gcc", "clang", "cc"]), ("CXX", &["g++", "clang++", "c++"])];
 
@@ -49,30 +50,30 @@ pub(super) const COMPILERS: &[(&str, &[&str])] =
 const LONGEST: usize = 128;
 
 /// Judges one variable.
-pub(super) fn judge(key: &str, value: &str, desk: &mut Desk<'_>) {
+pub(super) fn judge(key: &str, value: &str, sink: &mut FindingSink<'_>) {
     if let Some((_, names)) = COMPILERS.iter().find(|(variable, _)| *variable == key) {
         if !is_compiler(value, names) {
             let hint = format!(
                 "{key} is the bare name of a compiler, with or without its version: {}",
                 names.join(", ")
             );
-            desk.refuse(ENV_VALUE_REFUSED, &format!("{key}={value}"), hint);
+            sink.refuse(ENV_VALUE_REFUSED, &format!("{key}={value}"), hint);
         }
         return;
     }
     if !ALLOWED.contains(&key) {
         let hint = "this variable is not on the list of harmless ones (docs/codes/build.md); leave it out";
-        desk.refuse(ENV_KEY_REFUSED, key, hint);
+        sink.refuse(ENV_KEY_REFUSED, key, hint);
         return;
     }
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.,:=+@".contains(&byte);
     if value.len() > LONGEST || !value.bytes().all(is_plain) {
         let hint = "a value is at most 128 letters, digits and - _ . , : = + @, without a path";
-        desk.refuse(ENV_VALUE_REFUSED, &format!("{key}={value}"), hint);
+        sink.refuse(ENV_VALUE_REFUSED, &format!("{key}={value}"), hint);
     }
 }
 
-/// A bare name, which is looked up in `PATH` and nowhere else.
+/// Whether a value is a bare compiler name, which is looked up only in `PATH`.
 fn is_compiler(value: &str, names: &[&str]) -> bool {
     let is_version = |text: &str| {
         let digits = text.strip_prefix('-').unwrap_or_default();

@@ -1,87 +1,87 @@
-//! How a finding about a step is told: its code, its level, and which step and token it is about.
+//! The findings about a step: code, level, and the step and token they are about.
 
 use crucible_model::{Code, Finding, Level, short_line};
 
 use super::spoken::CommandLine;
 
-/// A plan without a step.
+/// The plan has no steps.
 pub(super) const STEPS_MISSING: Code = Code::new("build-steps-missing");
-/// A plan for something that is no build system.
+/// The build system is unknown.
 pub(super) const SYSTEM_INVALID: Code = Code::new("build-system-invalid");
-/// Nothing was detected.
+/// No build system was detected.
 pub(super) const SYSTEM_UNKNOWN: Code = Code::new("build-system-unknown");
-/// The detection is unsure.
+/// The detection has a low confidence.
 pub(super) const CONFIDENCE_LOW: Code = Code::new("build-confidence-low");
 /// Many steps.
 pub(super) const STEPS_MANY: Code = Code::new("build-steps-many");
-/// The plan's own hash is another one.
+/// The plan's hash does not match its steps.
 pub(super) const HASH_DIFFERS: Code = Code::new("build-hash-differs");
-/// The plan says something else of its safety than the rules.
+/// The plan's own safety verdict differs from the rules' verdict.
 pub(super) const CLAIM_DIFFERS: Code = Code::new("build-claim-differs");
-/// A token of the seed's list.
+/// A prohibited token of the seed.
 pub(super) const TOKEN_PROHIBITED: Code = Code::new("build-token-prohibited");
-/// The command begins with nothing allowed.
+/// The command does not begin with an allowed form.
 pub(super) const COMMAND_NOT_ALLOWED: Code = Code::new("build-command-not-allowed");
-/// The command is longer than any command needs to be.
+/// The command exceeds the length limit.
 pub(super) const COMMAND_TOO_LONG: Code = Code::new("build-command-too-long");
 /// The command is long.
 pub(super) const COMMAND_LONG: Code = Code::new("build-command-long");
-/// A character that could mean something to a shell.
+/// A character with a meaning in a shell.
 pub(super) const CHARACTER_REFUSED: Code = Code::new("build-character-refused");
-/// Blanks that separate nothing.
+/// Wrong spacing between words.
 pub(super) const BLANKS_REFUSED: Code = Code::new("build-blanks-refused");
 /// An option that is not in the program's table.
 pub(super) const OPTION_REFUSED: Code = Code::new("build-option-refused");
-/// An option's value that is none of those it may have.
+/// An option's value that is not allowed.
 pub(super) const VALUE_REFUSED: Code = Code::new("build-value-refused");
-/// A word that is no option and has no place there.
+/// A word other than an option that is not allowed there.
 pub(super) const ARGUMENT_REFUSED: Code = Code::new("build-argument-refused");
-/// A path from the file system's root.
+/// An absolute path.
 pub(super) const PATH_ABSOLUTE: Code = Code::new("build-path-absolute");
 /// A path with `..`.
 pub(super) const PATH_PARENT: Code = Code::new("build-path-parent");
-/// A path into a folder that steers tools.
+/// A path into a directory that configures tools.
 pub(super) const PATH_PROTECTED: Code = Code::new("build-path-protected");
-/// A path through a link.
+/// A path through a symbolic link.
 pub(super) const PATH_LINK: Code = Code::new("build-path-link");
-/// A text that is no plain path.
+/// A text that is not a plain path.
 pub(super) const PATH_INVALID: Code = Code::new("build-path-invalid");
-/// A working directory that is no place in the workspace.
+/// A working directory outside of the workspace.
 pub(super) const CWD_REFUSED: Code = Code::new("build-cwd-refused");
 /// A variable that is not on the list.
 pub(super) const ENV_KEY_REFUSED: Code = Code::new("build-env-key-refused");
-/// A variable's value that is more than a plain word.
+/// A variable's value that is not a plain word.
 pub(super) const ENV_VALUE_REFUSED: Code = Code::new("build-env-value-refused");
-/// A name or note with characters that nobody sees.
+/// A name or note with invisible characters.
 pub(super) const TEXT_HIDDEN: Code = Code::new("build-text-hidden");
-/// An option that names a place to install to.
+/// An option that sets an install location.
 pub(super) const PATH_OPTION: Code = Code::new("build-path-option");
 /// A command that installs outside the workspace.
 pub(super) const INSTALLS_OUTSIDE: Code = Code::new("build-installs-outside");
 
-/// A tree that is copied into a directory that may be there already.
+/// A tree that is copied into a possibly existing directory.
 pub(super) const COPY_MERGES: Code = Code::new("build-copy-merges");
 /// More steps than are judged.
 pub(super) const STEPS_TOO_MANY: Code = Code::new("build-steps-too-many");
 /// Findings that are left out.
 pub(super) const FINDINGS_CUT: Code = Code::new("build-findings-cut");
 
-/// Which step is judged.
+/// The step that is judged.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StepLabel<'a> {
-    /// From 1.
+    /// The number, from 1.
     pub(super) number: usize,
-    /// As the plan names it.
+    /// The name in the plan.
     pub(super) name: &'a str,
 }
 
-/// Findings about one step that are told one by one.
+/// The most findings about one step.
 const MOST_OF_A_STEP: usize = 16;
-/// Findings about a plan after which each further step is told by one.
+/// The number of findings after which each further step gets only one.
 const MOST_OF_A_PLAN: usize = 1000;
 
-/// Collects the findings about one step, up to a bound; that there was more is told when the step is done.
-pub(super) struct Desk<'a> {
+/// Collects the findings about one step, up to a limit; at the end, omitted findings are reported.
+pub(super) struct FindingSink<'a> {
     step: StepLabel<'a>,
     findings: &'a mut Vec<Finding>,
     left: usize,
@@ -89,25 +89,25 @@ pub(super) struct Desk<'a> {
     heard: Option<&'a mut Vec<CommandLine>>,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> FindingSink<'a> {
     pub(super) fn new(step: StepLabel<'a>, findings: &'a mut Vec<Finding>) -> Self {
         let left = if findings.len() < MOST_OF_A_PLAN { MOST_OF_A_STEP } else { 0 };
         Self { step, findings, left, cut: None, heard: None }
     }
 
-    /// The same, and the command lines that are read are kept in `heard`.
+    /// Also stores the parsed command lines in `heard`.
     pub(super) fn heard_by(self, heard: &'a mut Vec<CommandLine>) -> Self {
         Self { heard: Some(heard), ..self }
     }
 
-    /// A command line was read.
+    /// Stores a parsed command line.
     pub(super) fn hear(&mut self, line: impl FnOnce() -> CommandLine) {
         if let Some(heard) = &mut self.heard {
             heard.push(line());
         }
     }
 
-    /// A finding that refuses the plan, about `token`.
+    /// Adds a finding that rejects the plan, about `token`.
     pub(super) fn refuse(&mut self, code: Code, token: &str, hint: impl Into<String>) {
         if self.has_room(Level::Error) {
             let subject = self.subject(token);
@@ -115,7 +115,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// A finding that deserves a look, about `token`.
+    /// Adds a warning about `token`.
     pub(super) fn warn(&mut self, code: Code, token: &str, hint: impl Into<String>) {
         if self.has_room(Level::Warning) {
             let subject = self.subject(token);
@@ -123,15 +123,15 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Whether nothing that is still found can change what is told, so that nobody needs to look further.
+    /// Whether no further finding would be reported, so that the check can stop.
     pub(super) fn is_full(&self) -> bool {
         self.cut == Some(Level::Error)
     }
 
-    /// Tells that findings were left out, if any; this weighs as much as the heaviest of them.
+    /// Reports omitted findings, if any, with the highest of their levels.
     pub(super) fn close(self) {
         let Some(level) = self.cut else { return };
-        let hint = "there is more about this step than is told here; mend what is told, then look again";
+        let hint = "this step has more findings than are shown; fix these, then check again";
         let subject = self.subject("and more");
         self.findings.push(Finding { code: FINDINGS_CUT, level, subject, hint: hint.to_owned() });
     }

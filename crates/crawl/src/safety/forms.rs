@@ -1,5 +1,5 @@
-//! The forms of command that are accepted, as the prompts of a debate list them: made from the table by which plans are judged, so
-//! that a model is told of each form that passes and of none that does not.
+//! Lists the accepted command forms for prompts: generated from the table that judges plans, so that a
+//! model sees exactly the forms that pass.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ use super::{allowed_prefixes, programs};
 /// The list of each build system, in the order of [`BuildSystem::ALL`].
 static LISTS: LazyLock<Vec<String>> = LazyLock::new(|| BuildSystem::ALL.map(list).into());
 
-/// The list of the variables that a step may set.
+/// The list of allowed variables.
 static VARIABLES: LazyLock<String> = LazyLock::new(|| {
     let compilers = COMPILERS
         .iter()
@@ -21,13 +21,13 @@ static VARIABLES: LazyLock<String> = LazyLock::new(|| {
     all.collect::<Vec<_>>().join(", ")
 });
 
-/// Each form that a command of this build system may have, a line each.
+/// The accepted command forms of this build system, one per line.
 pub(crate) fn accepted_forms(system: BuildSystem) -> &'static str {
     let place = BuildSystem::ALL.iter().position(|known| *known == system);
     place.and_then(|place| LISTS.get(place)).map_or("", String::as_str)
 }
 
-/// The variables that a step may set.
+/// The allowed variables.
 pub(crate) fn accepted_variables() -> &'static str {
     &VARIABLES
 }
@@ -62,7 +62,7 @@ mod tests {
     use crate::artifact::{PlanV1, fixture};
     use crate::safety::{Workspace, validate_plan_safety};
 
-    /// What the judge accepts and refuses, line by line.
+    /// Accepted and refused commands, one per line.
     const GOLDEN: &str = include_str!("../../tests/it/safety/golden.txt");
 
     /// The accepted commands of a build system.
@@ -79,7 +79,7 @@ mod tests {
         validate_plan_safety(&plan, &workspace).violations()
     }
 
-    /// What a model reads: the beginnings of each line, and the options in it, as they are written.
+    /// What a model sees: the beginnings of each line, and its options, as written.
     fn listed(system: BuildSystem) -> Vec<(Vec<String>, Vec<String>)> {
         let mut launchers = Vec::new();
         let mut lines = Vec::new();
@@ -93,7 +93,7 @@ mod tests {
             }
             let is_tool = begins.starts_with("TOOL ");
             let begins = match is_tool {
-                // Bare `npx` needs a step before.
+                // Bare `npx` needs an earlier step.
                 true => launchers
                     .iter()
                     .filter(|head| *head != "npx")
@@ -110,7 +110,7 @@ mod tests {
         lines
     }
 
-    /// Words that follow the text of an option.
+    /// Words that match the text of an option.
     fn samples(option: &str) -> Vec<String> {
         let values = |kind: &str| -> Vec<String> {
             match kind {
@@ -118,7 +118,7 @@ mod tests {
                 "NAME" | "PATH" => vec!["x".to_owned()],
                 "NAME,NAME" => vec!["x".to_owned(), "x,y".to_owned()],
                 "OUT" | "DIR" => vec!["build".to_owned()],
-                // A rule in words, for which the golden file has its examples.
+                // A rule in words, for which the golden file has examples.
                 kind if kind.starts_with('<') => Vec::new(),
                 kind => kind.split('|').map(str::to_owned).collect(),
             }
@@ -169,7 +169,8 @@ mod tests {
         let mut count = 0;
         for system in BuildSystem::ALL {
             for (begins, options) in listed(system) {
-                // What goes on alike has one example for all its beginnings, a tool one for all that run it.
+                // Forms that continue alike have one example for all beginnings, and a tool one for all
+                // launchers.
                 let tool =
                     begins.iter().find_map(|begin| begin.rsplit(' ').next()).filter(|_| has_tool(&begins));
                 let rests: Vec<(String, String)> = match tool {
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_list_leaves_out_is_refused() {
+    fn unlisted_forms_are_refused() {
         for (system, command, text) in [
             (BuildSystem::PythonPip, "python -m http.server", "http.server"),
             (BuildSystem::PythonPoetry, "poetry run black .", "black"),

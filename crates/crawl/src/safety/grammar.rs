@@ -1,16 +1,16 @@
-//! How a program's command line is described, and how one is held against its description.
+//! Describes command lines, and checks them against their descriptions.
 //!
-//! A description is an allow-list: options by their exact spelling, each with what its value may be, and what the other
-//! words may be. Abbreviated options, several short options in one word and anything else that is not listed are refused,
-//! so that what a program makes of its words can be no surprise.
+//! A description is an allow-list: options with their exact spelling and allowed values, and the other
+//! allowed words. Abbreviated options, combined short options and anything else that is not listed are
+//! refused, so that a program cannot interpret its words in an unexpected way.
 
 use std::fmt;
 
-use super::finding::{ARGUMENT_REFUSED, Desk, OPTION_REFUSED, VALUE_REFUSED};
+use super::finding::{ARGUMENT_REFUSED, FindingSink, OPTION_REFUSED, VALUE_REFUSED};
 use super::paths::{Access, Place};
 use super::spoken::CommandLine;
 
-/// What a word may be.
+/// The kind of a word.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     /// At most six digits.
@@ -21,21 +21,22 @@ pub(super) enum Kind {
     Label,
     /// Labels separated by `,`.
     Labels,
-    /// A path that is read, or what stands there is run.
+    /// A path that is read or executed.
     Input,
-    /// A path that is written, and perhaps what is below it.
+    /// A path that is written, possibly with files below it.
     Output,
-    /// A path that is made, while what is below it stays.
+    /// A path that is created, while files below it are kept.
     Made,
-    /// A directory that the command may clear or fill: never the place itself, nor where people keep sources.
+    /// A directory that the command may clear or fill: never the working directory, nor a common source
+    /// directory.
     Owned,
     /// One of these.
     OneOf(&'static [&'static str]),
-    /// A rule of its own, and what it asks for.
+    /// A predicate with its description.
     Fits(fn(&str) -> bool, &'static str),
 }
 
-/// An option and the forms in which it may be written.
+/// An option and its allowed forms.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opt {
     name: &'static str,
@@ -58,12 +59,13 @@ enum Forms {
     Joined(Kind),
 }
 
-/// `-v`: stands alone.
+/// `-v`: without a value.
 pub(super) const fn flag(name: &'static str) -> Opt {
     Opt { name, forms: Forms::Bare }
 }
 
-/// `--jobs 4` or `--jobs=4`; an option of one letter has its value apart, because programs differ about a `=` behind it.
+/// `--jobs 4` or `--jobs=4`; a one-letter option has a separate value, because programs differ about `=`
+/// after it.
 pub(super) const fn value(name: &'static str, kind: Kind) -> Opt {
     Opt { name, forms: Forms::Value(kind) }
 }
@@ -88,14 +90,14 @@ pub(super) const fn joined(name: &'static str, kind: Kind) -> Opt {
     Opt { name, forms: Forms::Joined(kind) }
 }
 
-/// What the words besides the options may be.
+/// The allowed words besides the options.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Operands {
-    /// There are none; the sentence says why, or what to write instead.
+    /// None; the sentence says why, or what to write instead.
     None(&'static str),
     /// Any number, each of this kind.
     Each(Kind),
-    /// Exactly one of this kind, which must be there.
+    /// Exactly one of this kind, required.
     One(Kind, &'static str),
 }
 
@@ -108,19 +110,19 @@ pub(super) enum Tail {
     Follows(&'static Usage),
 }
 
-/// Where options may stand.
+/// Where options may be placed.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum OptionsStand {
     /// Anywhere.
     Anywhere,
-    /// Before the first other word; what follows that one belongs to another description.
+    /// Before the first other word; the words after that one have their own description.
     BeforeOperand(&'static Usage),
 }
 
-/// The description of a command line, behind the words that choose it.
+/// The description of a command line, after the words that select it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Usage {
-    /// What a reader calls it.
+    /// Its name for readers.
     pub(super) name: &'static str,
     /// Its options.
     pub(super) options: &'static [&'static [Opt]],
@@ -142,37 +144,37 @@ impl Usage {
         Self { name, options, operands, tail: Tail::Refused, stand: OptionsStand::Anywhere }
     }
 
-    /// Its options, one by one.
+    /// Its options.
     pub(super) fn options(&self) -> impl Iterator<Item = &'static Opt> + use<> {
         self.options.iter().copied().flatten()
     }
 
-    /// The same with something behind `--`.
+    /// Allows words after `--`.
     pub(super) const fn with_tail(self, usage: &'static Self) -> Self {
         Self { tail: Tail::Follows(usage), ..self }
     }
 
-    /// The same, but what follows the first operand is judged by `usage`.
+    /// Describes the words after the first operand by `usage`.
     pub(super) const fn then(self, usage: &'static Self) -> Self {
         Self { stand: OptionsStand::BeforeOperand(usage), ..self }
     }
 }
 
-/// What a command line says, whether or not something in it was refused.
+/// A parsed command line, whether or not it was refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Line<'w> {
-    /// The words that are no options, without those of another description.
+    /// The words other than options, without those of another description.
     pub(super) operands: Vec<&'w str>,
     values: Vec<(&'static str, &'w str)>,
 }
 
 impl<'w> Line<'w> {
-    /// The values of the options with one of these names, in their order.
+    /// The values of the options with one of these names, in order.
     pub(super) fn values_of(&self, names: &[&str]) -> Vec<&'w str> {
         self.values.iter().filter(|(name, _)| names.contains(name)).map(|(_, value)| *value).collect()
     }
 
-    /// The same for whoever works with accepted commands.
+    /// Converts it for users of accepted commands.
     fn spoken(&self, usage: &'static str) -> CommandLine {
         CommandLine {
             usage,
@@ -182,110 +184,115 @@ impl<'w> Line<'w> {
     }
 }
 
-/// Holds `words` against their description; returns those that are no options.
+/// Checks `words` against their description; returns the operands.
 pub(super) fn judge<'w>(
     usage: &Usage,
     words: &[&'w str],
     place: Place<'_>,
-    desk: &mut Desk<'_>,
+    sink: &mut FindingSink<'_>,
 ) -> Vec<&'w str> {
-    read(usage, words, place, desk).operands
+    read(usage, words, place, sink).operands
 }
 
-/// Holds `words` against their description; returns what they say.
-pub(super) fn read<'w>(usage: &Usage, words: &[&'w str], place: Place<'_>, desk: &mut Desk<'_>) -> Line<'w> {
+/// Checks `words` against their description; returns the parsed line.
+pub(super) fn read<'w>(
+    usage: &Usage,
+    words: &[&'w str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) -> Line<'w> {
     let mut line = Line::default();
     let mut rest = words;
-    while let Some((&word, after)) = rest.split_first().filter(|_| !desk.is_full()) {
+    while let Some((&word, after)) = rest.split_first().filter(|_| !sink.is_full()) {
         rest = after;
         if word == "--" {
             match usage.tail {
                 Tail::Follows(tail) => {
-                    judge(tail, rest, place, desk);
+                    judge(tail, rest, place, sink);
                 }
                 Tail::Refused => {
                     let hint = format!("nothing is passed on behind `--` by `{}`", usage.name);
-                    desk.refuse(ARGUMENT_REFUSED, word, hint);
+                    sink.refuse(ARGUMENT_REFUSED, word, hint);
                 }
             }
             break;
         }
         if word.starts_with('-') {
-            rest = option(usage, word, rest, &mut line, place, desk);
+            rest = option(usage, word, rest, &mut line, place, sink);
             continue;
         }
         line.operands.push(word);
         if let OptionsStand::BeforeOperand(following) = usage.stand {
-            judge(following, rest, place, desk);
+            judge(following, rest, place, sink);
             break;
         }
     }
-    judge_operands(usage, &line.operands, place, desk);
-    desk.hear(|| line.spoken(usage.name));
+    judge_operands(usage, &line.operands, place, sink);
+    sink.hear(|| line.spoken(usage.name));
     line
 }
 
-fn judge_operands(usage: &Usage, operands: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let refuse_from = |first: usize, why: &str, desk: &mut Desk<'_>| {
+fn judge_operands(usage: &Usage, operands: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    let refuse_from = |first: usize, why: &str, sink: &mut FindingSink<'_>| {
         if let Some(word) = operands.get(first) {
-            desk.refuse(ARGUMENT_REFUSED, word, format!("`{}` takes no such word: {why}", usage.name));
+            sink.refuse(ARGUMENT_REFUSED, word, format!("`{}` takes no such word: {why}", usage.name));
         }
     };
     match usage.operands {
-        Operands::None(why) => refuse_from(0, why, desk),
+        Operands::None(why) => refuse_from(0, why, sink),
         Operands::Each(kind) => {
             for word in operands {
-                if desk.is_full() {
+                if sink.is_full() {
                     return;
                 }
-                judge_word(kind, word, Role::WordOf(usage.name), place, desk);
+                judge_word(kind, word, Role::WordOf(usage.name), place, sink);
             }
         }
         Operands::One(kind, what) => {
             match operands.first() {
-                Some(word) => judge_word(kind, word, Role::WordOf(usage.name), place, desk),
+                Some(word) => judge_word(kind, word, Role::WordOf(usage.name), place, sink),
                 None => {
-                    desk.refuse(ARGUMENT_REFUSED, usage.name, format!("`{}` must name {what}", usage.name))
+                    sink.refuse(ARGUMENT_REFUSED, usage.name, format!("`{}` must name {what}", usage.name))
                 }
             }
-            refuse_from(1, what, desk);
+            refuse_from(1, what, sink);
         }
     }
 }
 
-/// Judges the option `word` and puts its value on `line`; returns what is left behind it and its value.
+/// Checks the option `word` and adds its value to `line`; returns the remaining words and its value.
 fn option<'r, 'w>(
     usage: &Usage,
     word: &'w str,
     rest: &'r [&'w str],
     line: &mut Line<'w>,
     place: Place<'_>,
-    desk: &mut Desk<'_>,
+    sink: &mut FindingSink<'_>,
 ) -> &'r [&'w str] {
     let Some((opt, given)) = usage.options().find_map(|opt| written(opt, word)) else {
-        desk.refuse(OPTION_REFUSED, word, how_to_spell(usage, word));
+        sink.refuse(OPTION_REFUSED, word, how_to_spell(usage, word));
         return rest;
     };
     match given {
         Given::Nothing => rest,
         Given::Here(kind, value) => {
             line.values.push((opt.name, value));
-            judge_word(kind, value, Role::ValueOf(opt.name), place, desk);
+            judge_word(kind, value, Role::ValueOf(opt.name), place, sink);
             rest
         }
         Given::Next(kind) => {
             let Some((value, after)) = rest.split_first() else {
-                desk.refuse(VALUE_REFUSED, word, format!("{} needs a value", opt.name));
+                sink.refuse(VALUE_REFUSED, word, format!("{} needs a value", opt.name));
                 return rest;
             };
             line.values.push((opt.name, value));
-            judge_word(kind, value, Role::ValueOf(opt.name), place, desk);
+            judge_word(kind, value, Role::ValueOf(opt.name), place, sink);
             after
         }
     }
 }
 
-/// How what an unknown option seems to mean is spelled.
+/// Suggests a spelling for an unknown option.
 fn how_to_spell(usage: &Usage, word: &str) -> String {
     let name = word.split('=').next().unwrap_or(word);
     if let Some(opt) = usage.options().find(|opt| opt.name == name) {
@@ -307,10 +314,10 @@ fn how_to_spell(usage: &Usage, word: &str) -> String {
     if near.is_empty() { leave } else { format!("{leave}, or take one that is: {}", near.join(", ")) }
 }
 
-/// Options that are named in place of an unknown one.
+/// The most options that are suggested for an unknown one.
 const NEAR: usize = 5;
 
-/// How many characters two names have in common at their beginning.
+/// The length of the common prefix of two names.
 fn shared(one: &str, other: &str) -> usize {
     one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count()
 }
@@ -321,7 +328,7 @@ enum Given<'w> {
     Next(Kind),
 }
 
-/// How `word` writes this option, if it does.
+/// Parses `word` as this option, if it matches.
 fn written<'w>(opt: &'static Opt, word: &'w str) -> Option<(&'static Opt, Given<'w>)> {
     let value = word.strip_prefix(opt.name)?;
     let given = match (opt.forms, value) {
@@ -338,16 +345,16 @@ fn written<'w>(opt: &'static Opt, word: &'w str) -> Option<(&'static Opt, Given<
     Some((opt, given))
 }
 
-/// Which word of a command line it is, for a reader.
+/// The role of a word in a command line, for readers.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Role<'a> {
-    /// A word of this program that is no option.
+    /// An operand of this program.
     WordOf(&'a str),
-    /// What belongs to this option or variable.
+    /// The value of this option or variable.
     ValueOf(&'a str),
 }
 
-/// An option as a reader writes it: `--jobs N`, `-j[N]`, `--watch=false`.
+/// An option for readers: `--jobs N`, `-j[N]`, `--watch=false`.
 impl fmt::Display for Opt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name;
@@ -361,7 +368,7 @@ impl fmt::Display for Opt {
     }
 }
 
-/// A word as a reader is told of it.
+/// A word for readers.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -372,13 +379,13 @@ impl fmt::Display for Kind {
             Self::Output | Self::Made => f.write_str("OUT"),
             Self::Owned => f.write_str("DIR"),
             Self::OneOf(values) => f.write_str(&values.join("|")),
-            // Quotes of another kind: what stands between backticks is typed as it is.
+            // Other quotes: text between backticks is typed literally.
             Self::Fits(_, wanted) => write!(f, "<{}>", wanted.replace('`', "'")),
         }
     }
 }
 
-/// What follows the words that choose the program: its other words, its options, and what may stand behind `--`.
+/// The words after those that select the program: operands, options, and what may follow `--`.
 impl fmt::Display for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.operands {
@@ -410,8 +417,14 @@ impl fmt::Display for Role<'_> {
     }
 }
 
-/// Judges one word of a known kind.
-pub(super) fn judge_word(kind: Kind, word: &str, role: Role<'_>, place: Place<'_>, desk: &mut Desk<'_>) {
+/// Checks one word of a known kind.
+pub(super) fn judge_word(
+    kind: Kind,
+    word: &str,
+    role: Role<'_>,
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     let access = match kind {
         Kind::Input => Access::Read,
         Kind::Output => Access::Write,
@@ -419,13 +432,13 @@ pub(super) fn judge_word(kind: Kind, word: &str, role: Role<'_>, place: Place<'_
         Kind::Owned => Access::Own,
         _ => {
             if let Err(wanted) = fits(kind, word) {
-                desk.refuse(VALUE_REFUSED, word, format!("{role} must be {wanted}"));
+                sink.refuse(VALUE_REFUSED, word, format!("{role} must be {wanted}"));
             }
             return;
         }
     };
     if let Err(refusal) = place.check(word, access) {
-        desk.refuse(refusal.code, word, refusal.hint);
+        sink.refuse(refusal.code, word, refusal.hint);
     }
 }
 

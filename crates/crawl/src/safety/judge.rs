@@ -1,4 +1,4 @@
-//! Any file that says it is a plan: read strictly, held against its schema, then judged.
+//! Judges any plan file: parsed strictly, checked against its schema, then by the safety rules.
 
 use crucible_model::{ByteLimit, Code, Finding, UniqueJson, Verdict, short_line};
 
@@ -8,16 +8,16 @@ use crate::artifact::{ArtifactType, PlanV1, check_json};
 
 /// The largest plan that is read.
 const LARGEST_PLAN: ByteLimit = ByteLimit(8 << 20);
-/// Differences from the schema that are told.
+/// The most schema problems that are listed.
 const MOST_PROBLEMS: usize = 50;
 
-/// Judges the bytes of any `viv-git-plan.v1`: what its schema says, and, where it matches, what the safety rules say.
+/// Judges the bytes of any `viv-git-plan.v1`: by its schema, and if that matches, by the safety rules.
 ///
-/// What the plan says of its own safety is not believed: the rules are applied again, and a difference is a warning.
+/// The plan's own safety verdict is ignored: the rules are applied again, and a difference is a warning.
 ///
 /// # Errors
 ///
-/// The verdict on its schema, where that fails.
+/// The verdict on its schema, if that fails.
 pub fn judge_plan(bytes: &[u8], workspace: &Workspace) -> Result<PlanSafety, Verdict> {
     let plan = read(bytes).map_err(Verdict::new)?;
     let mut safety = validate_plan_safety(&plan, workspace);
@@ -25,7 +25,7 @@ pub fn judge_plan(bytes: &[u8], workspace: &Workspace) -> Result<PlanSafety, Ver
         safety.verdict.push(Finding::warning(
             HASH_DIFFERS,
             plan.plan_hash.as_str(),
-            "the plan's hash is not that of its steps; somebody edited them, or another program wrote it",
+            "the plan's hash does not match its steps; the plan was edited, or another program wrote it",
         ));
     }
     let claims_safe = plan.safety_validated && plan.safety_violations.is_empty();
@@ -33,7 +33,7 @@ pub fn judge_plan(bytes: &[u8], workspace: &Workspace) -> Result<PlanSafety, Ver
         safety.verdict.push(Finding::warning(
             CLAIM_DIFFERS,
             format!("safety_validated: {}", plan.safety_validated),
-            "the plan says something else of its own safety; only this verdict counts",
+            "the plan states another verdict about its own safety; only this one counts",
         ));
     }
     Ok(safety)
@@ -50,10 +50,9 @@ fn read(bytes: &[u8]) -> Result<PlanV1, Vec<Finding>> {
         return Err(refused(&TOO_LARGE, &format!("{} bytes", bytes.len()), "a plan has at most 8 MiB"));
     }
     let UniqueJson(value) = serde_json::from_slice(bytes).map_err(|error| {
-        refused(&NO_JSON, &error.to_string(), "a plan is one JSON object in which no key stands twice")
+        refused(&NO_JSON, &error.to_string(), "a plan is one JSON object without repeated keys")
     })?;
-    let hint =
-        "the document is no viv-git-plan.v1; write it as docs/contracts/viv-git-plan.v1.schema.json says";
+    let hint = "the document is not a viv-git-plan.v1; follow docs/contracts/viv-git-plan.v1.schema.json";
     let problems = check_json(ArtifactType::Plan, &value);
     if !problems.is_empty() {
         return Err(problems

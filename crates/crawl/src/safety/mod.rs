@@ -1,15 +1,15 @@
-//! Whether the commands of a plan may run: a pure verdict (seed 000 §5, and the stricter layer on top of it).
+//! Judges whether the commands of a plan may run: a pure function (seed 000 §5, with stricter rules on top).
 //!
-//! Three layers look at each step, and each may only refuse more than the one before:
+//! Three layers check each step, and each may only refuse more than the one before:
 //!
-//! 1. `seed`: the seed's tables, compared as texts, as the seed says.
-//! 2. `words`, `paths`, `environment`: a command is plain words between single blanks that every shell reads alike; its
-//!    first words are an allowed prefix word by word; paths stay inside; variables come from a short list.
-//! 3. `programs`: each program's subcommands, options and values, from a table; what is not in it is refused. `forms` lists the
+//! 1. `seed`: the seed's tables, compared as texts, as the seed defines them.
+//! 2. `words`, `paths`, `environment`: a command is plain words separated by single spaces, which every shell splits alike.
+//!    Its first words are an allowed prefix, paths stay inside, and variables come from a short list.
+//! 3. `programs`: each program's subcommands, options and values, from a table; anything else is refused. `forms` lists the
 //!    same table for the prompts of a debate.
 //!
-//! What holds: nothing but the arguments is looked at; time is linear in the size of the plan, and the number of findings is
-//! bounded; no plan makes it panic.
+//! Invariants: only the arguments are used. Time is linear in the size of the plan, and the number of findings is bounded. No
+//! plan causes a panic.
 
 mod environment;
 mod finding;
@@ -29,7 +29,7 @@ use crucible_model::{Finding, Level, Verdict, is_hidden, short_line};
 use crucible_repo::BuildSystem;
 
 use crate::artifact::{PlanStep, PlanV1};
-use finding::{Desk, StepLabel};
+use finding::{FindingSink, StepLabel};
 use paths::{Access, Links, Place};
 
 pub(crate) use forms::{accepted_forms, accepted_variables};
@@ -37,27 +37,27 @@ pub use judge::judge_plan;
 pub use seed::allowed_prefixes;
 pub(crate) use spoken::{CommandLine, command_lines};
 
-/// More steps than this deserve a look.
+/// More steps than this give a warning.
 const MANY_STEPS: usize = 10;
-/// More steps than this are not judged one by one: nobody reads them either.
+/// More steps than this are not judged one by one.
 const MOST_STEPS: usize = 4096;
-/// A command with more characters than this deserves a look.
+/// A command with more characters than this gives a warning.
 const LONG_COMMAND: usize = 500;
-/// A detection below this deserves a look.
+/// A detection with a lower confidence gives a warning.
 const SURE_ENOUGH: f64 = 0.80;
 
-/// Where a plan is going to run, as far as it is known.
+/// The directory in which a plan will run, as far as it is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Workspace {
-    /// Its top, absolute.
+    /// Its top level, as an absolute path.
     pub root: PathBuf,
-    /// The links in it, as paths from the top.
+    /// The links in it, as paths relative to the top level.
     pub links: BTreeSet<String>,
-    /// The packages that each package.json declares, by its directory from the top (`.` is the top).
+    /// The packages that each package.json declares, by its directory (`.` is the top level).
     pub declared: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// What the rules say of a plan.
+/// The verdict of the rules on a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanSafety {
     /// Every finding.
@@ -65,19 +65,19 @@ pub struct PlanSafety {
 }
 
 impl PlanSafety {
-    /// Whether nothing refuses the plan.
+    /// Whether no finding rejects the plan.
     #[must_use]
     pub fn valid(&self) -> bool {
         self.verdict.passes()
     }
 
-    /// What refuses it, one sentence each.
+    /// The findings that reject it, one sentence each.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         self.sentences(Level::Error)
     }
 
-    /// What deserves a look, one sentence each.
+    /// The warnings, one sentence each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         self.sentences(Level::Warning)
@@ -89,9 +89,10 @@ impl PlanSafety {
     }
 }
 
-/// Judges a plan (seed 000 §5.5). Pure: it looks at nothing but its arguments.
+/// Judges a plan (seed 000 §5.5). Pure: it uses only its arguments.
 ///
-/// The build system is the one that the plan itself names; whoever did not make the plan compares it with the repository.
+/// The build system is the one that the plan names; a caller that did not create the plan must compare it
+/// with the repository.
 #[must_use]
 pub fn validate_plan_safety(plan: &PlanV1, workspace: &Workspace) -> PlanSafety {
     let mut findings = Vec::new();
@@ -103,28 +104,28 @@ pub fn validate_plan_safety(plan: &PlanV1, workspace: &Workspace) -> PlanSafety 
         return PlanSafety { verdict: Verdict::new(findings) };
     }
     let links = Links::of(workspace);
-    // Where an earlier step installs all that package.json declares.
+    // The directories where an earlier step installs everything that package.json declares.
     let mut installed = BTreeSet::new();
     for (index, step) in plan.steps.iter().enumerate() {
         let label = StepLabel { number: index + 1, name: &step.name };
-        let mut desk = Desk::new(label, &mut findings);
+        let mut sink = FindingSink::new(label, &mut findings);
         let directory = paths::normal(&step.cwd);
         let here = workspace.declared.iter().find(|(declared, _)| paths::normal(declared) == directory);
         let packages = here.map(|(_, packages)| packages).filter(|_| installed.contains(&directory));
-        judge_step(step, system, workspace, &links, packages, &mut desk);
-        desk.close();
+        judge_step(step, system, workspace, &links, packages, &mut sink);
+        sink.close();
         let is_production = step.env.get("NODE_ENV").is_some_and(|value| value == "production");
         if programs::installs_all(&step.cmd) && !is_production {
             installed.insert(directory);
         } else if programs::installs_by_npm(&step.cmd) {
-            // An install of less takes away what it leaves out, and where is its own affair.
+            // A partial install removes other packages, in a location that is not tracked.
             installed.clear();
         }
     }
     PlanSafety { verdict: Verdict::new(findings) }
 }
 
-/// Judges what is around the steps; returns the build system whose commands are allowed.
+/// Judges everything except the steps; returns the build system whose commands are allowed.
 fn judge_frame(plan: &PlanV1, findings: &mut Vec<Finding>) -> Option<BuildSystem> {
     let name = short_line(&plan.detected.build_system, 60);
     let system = plan.detected.build_system.parse().ok();
@@ -137,17 +138,17 @@ fn judge_frame(plan: &PlanV1, findings: &mut Vec<Finding>) -> Option<BuildSystem
         Some(BuildSystem::Unknown) => findings.push(Finding::warning(
             finding::SYSTEM_UNKNOWN,
             &name,
-            "no build system was detected, so a plan can hardly do anything; say what builds the repository",
+            "no build system was detected, so the plan can do little; name the build system of the repository",
         )),
         Some(_) => {}
     }
-    // Written so that a number that is none deserves a look, too.
+    // Written so that NaN also gives a warning.
     let is_sure = plan.detected.confidence >= SURE_ENOUGH;
     if !is_sure {
         findings.push(Finding::warning(
             finding::CONFIDENCE_LOW,
             format!("{name}, {:.2}", plan.detected.confidence),
-            "the detection of the build system is below 0.80; make sure that it is the right one",
+            "the confidence of the build system detection is below 0.80; check that it is correct",
         ));
     }
     if plan.steps.is_empty() {
@@ -155,7 +156,7 @@ fn judge_frame(plan: &PlanV1, findings: &mut Vec<Finding>) -> Option<BuildSystem
     }
     if plan.steps.len() > MANY_STEPS {
         let count = format!("{} steps", plan.steps.len());
-        let hint = "more than 10 steps are suspiciously many; read each before you run them";
+        let hint = "more than 10 steps are unusual; read each one before you run it";
         findings.push(Finding::warning(finding::STEPS_MANY, count, hint));
     }
     system
@@ -167,34 +168,34 @@ fn judge_step(
     workspace: &Workspace,
     links: &Links,
     packages: Option<&BTreeSet<String>>,
-    desk: &mut Desk<'_>,
+    sink: &mut FindingSink<'_>,
 ) {
     for (what, text) in [("name", &step.name), ("note", &step.note)] {
         if text.chars().any(|c| is_hidden(c) && !(what == "note" && matches!(c, '\n' | '\t'))) {
-            let hint = format!("the {what} holds characters that nobody sees; write it in plain text");
-            desk.refuse(finding::TEXT_HIDDEN, text, hint);
+            let hint = format!("the {what} contains invisible characters; write it in plain text");
+            sink.refuse(finding::TEXT_HIDDEN, text, hint);
         }
     }
-    let in_cwd = judge_cwd(&step.cwd, workspace, links, desk);
+    let in_cwd = judge_cwd(&step.cwd, workspace, links, sink);
     for (key, value) in &step.env {
-        if desk.is_full() {
+        if sink.is_full() {
             return;
         }
-        environment::judge(key, value, desk);
+        environment::judge(key, value, sink);
     }
     judge_command(
         &step.cmd,
         system,
         if in_cwd { Place::new(links, &step.cwd).with_installed(packages) } else { Place::top(links) },
-        desk,
+        sink,
     );
 }
 
-/// Whether the working directory is a place in the workspace.
-fn judge_cwd(cwd: &str, workspace: &Workspace, links: &Links, desk: &mut Desk<'_>) -> bool {
+/// Checks that the working directory is in the workspace.
+fn judge_cwd(cwd: &str, workspace: &Workspace, links: &Links, sink: &mut FindingSink<'_>) -> bool {
     match Place::top(links).check(cwd, Access::Read) {
         Err(refusal) => {
-            desk.refuse(
+            sink.refuse(
                 finding::CWD_REFUSED,
                 cwd,
                 format!("cwd is a directory of the workspace: {}", refusal.hint),
@@ -202,7 +203,7 @@ fn judge_cwd(cwd: &str, workspace: &Workspace, links: &Links, desk: &mut Desk<'_
             false
         }
         Ok(()) if !stays_inside(&workspace.root, cwd) => {
-            desk.refuse(
+            sink.refuse(
                 finding::CWD_REFUSED,
                 cwd,
                 "cwd leads out of the workspace; write `.` or a directory in it",
@@ -219,26 +220,26 @@ fn stays_inside(root: &Path, cwd: &str) -> bool {
     only_names && root.join(cwd).starts_with(root)
 }
 
-fn judge_command(command: &str, system: Option<BuildSystem>, place: Place<'_>, desk: &mut Desk<'_>) {
+fn judge_command(command: &str, system: Option<BuildSystem>, place: Place<'_>, sink: &mut FindingSink<'_>) {
     for token in seed::prohibited_tokens(command) {
-        desk.refuse(finding::TOKEN_PROHIBITED, token, seed::how_to_rephrase(token));
+        sink.refuse(finding::TOKEN_PROHIBITED, token, seed::how_to_rephrase(token));
     }
     if command.len() > words::LONGEST_COMMAND {
-        words::refuse_too_long(command, desk);
+        words::refuse_too_long(command, sink);
         return;
     }
     if command.chars().nth(LONG_COMMAND).is_some() {
-        let hint = "more than 500 characters are suspiciously many for a command; read it before you run it";
-        desk.warn(finding::COMMAND_LONG, command, hint);
+        let hint = "more than 500 characters are unusual for a command; read it before you run it";
+        sink.warn(finding::COMMAND_LONG, command, hint);
     }
-    warn_of_path_options(command, desk);
-    let words = words::words(command, desk);
+    warn_of_path_options(command, sink);
+    let words = words::words(command, sink);
     for word in command.split_whitespace() {
-        if desk.is_full() {
+        if sink.is_full() {
             return;
         }
         if let Err(refusal) = paths::check_word(word) {
-            desk.refuse(refusal.code, word, refusal.hint);
+            sink.refuse(refusal.code, word, refusal.hint);
         }
     }
     let Some(system) = system else { return };
@@ -254,13 +255,13 @@ fn judge_command(command: &str, system: Option<BuildSystem>, place: Place<'_>, d
             ),
             None => format!("a command of {system} begins with one of: {allowed}"),
         };
-        desk.refuse(finding::COMMAND_NOT_ALLOWED, command, hint);
+        sink.refuse(finding::COMMAND_NOT_ALLOWED, command, hint);
     } else if let Some(words) = words {
-        programs::judge(&words, place, desk);
+        programs::judge(&words, place, sink);
     }
 }
 
-/// The variable that a command sets before its program, as a shell takes it.
+/// The variable that a command sets before its program, in shell syntax.
 fn variable_of(command: &str) -> Option<(&str, &str)> {
     let (name, value) = command.split(' ').next()?.split_once('=')?;
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
@@ -268,7 +269,7 @@ fn variable_of(command: &str) -> Option<(&str, &str)> {
     (!name.is_empty() && name.bytes().all(is_name) && value.bytes().all(is_plain)).then_some((name, value))
 }
 
-/// Options that say where something is installed (seed 000 §5.4).
+/// Options that set an install location (seed 000 §5.4).
 const PLACE_OPTIONS: &[&str] = &[
     "prefix",
     "exec-prefix",
@@ -279,27 +280,27 @@ const PLACE_OPTIONS: &[&str] = &[
     "dprefix",
 ];
 
-fn warn_of_path_options(command: &str, desk: &mut Desk<'_>) {
+fn warn_of_path_options(command: &str, sink: &mut FindingSink<'_>) {
     let lower = command.to_ascii_lowercase();
     if !lower.contains("prefix") && !lower.contains("destdir") {
         return;
     }
-    // These two want an absolute place, and there is none that a plan may name.
+    // These two require an absolute path, which a plan may not contain.
     let is_absolute_wanted = lower.starts_with("./configure") || lower.starts_with("meson setup");
     let hint = if is_absolute_wanted {
-        "this says where files are installed, and the program takes no relative place; leave it out, and write \
+        "this sets the install location, which cannot be relative here; omit it, and write \
          `make install DESTDIR=stage` or `meson install --destdir stage` later"
     } else {
-        "this says where files are installed; make sure that it is inside the workspace"
+        "this sets the install location; make sure that it is inside the workspace"
     };
     for (word, lower) in command.split_whitespace().zip(lower.split_whitespace()) {
         let option = lower.split('=').next().unwrap_or(lower);
-        // An entry of cmake's may tell its type: `-DCMAKE_INSTALL_PREFIX:PATH=out`.
+        // A cmake entry may include its type: `-DCMAKE_INSTALL_PREFIX:PATH=out`.
         let name = option.split(':').next().unwrap_or(option).trim_start_matches('-');
         let is_option = lower.starts_with('-') || lower.contains('=');
         let is_named = is_option && PLACE_OPTIONS.contains(&name);
         if is_named || lower.contains("--prefix=") || lower.contains("--destdir=") {
-            desk.warn(finding::PATH_OPTION, word, hint);
+            sink.warn(finding::PATH_OPTION, word, hint);
         }
     }
 }

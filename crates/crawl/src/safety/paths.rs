@@ -1,4 +1,5 @@
-//! Paths in a plan: relative, inside the workspace, through no link, and not into what steers other tools or was installed.
+//! Checks paths in a plan: relative, inside the workspace, through no link, and not into tool
+//! configuration or installed packages.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use crucible_model::Code;
 use super::Workspace;
 use super::finding::{PATH_ABSOLUTE, PATH_INVALID, PATH_LINK, PATH_PARENT, PATH_PROTECTED};
 
-/// Folders that steer tools or keep their secrets: nothing reads from them or goes there, in any letter case.
+/// Directories that configure tools or hold their secrets: no access, in any letter case.
 const PROTECTED: &[&str] = &[
     ".git",
     ".github",
@@ -29,8 +30,8 @@ const PROTECTED: &[&str] = &[
     ".yarn",
 ];
 
-/// Folders that package managers fill: other people's code, with links out and files shared with the user's own store. No
-/// step works in them, reads from them or writes there, in any letter case.
+/// Directories that package managers fill: foreign code, with links out and files shared with the user's
+/// own store. No step works in them, reads or writes them, in any letter case.
 const INSTALLED: &[&str] = &[
     "node_modules",
     "bower_components",
@@ -46,31 +47,31 @@ const INSTALLED: &[&str] = &[
     "__pypackages__",
 ];
 
-/// Names of [`INSTALLED`] that a virtual environment may be made by.
+/// Names in [`INSTALLED`] that are allowed for a new virtual environment.
 pub(super) const ENVIRONMENTS: &[&str] = &[".venv", "venv", ".virtualenv"];
 
-/// Hidden names that builds write; every other one may be settings of some tool.
+/// Hidden names that builds write; any other hidden file may configure a tool.
 const HIDDEN_OUTPUT: &[&str] = &[".env", ".build", ".cache", ".next", ".output", ".nyc_output"];
 
-/// Names under which repositories keep what people wrote, in any letter case: no command owns such a directory.
+/// Directories that usually contain source code, in any letter case: no command may clear them.
 const SOURCES: &[&str] = &[
     "cmd", "crates", "doc", "docs", "examples", "include", "internal", "lib", "libs", "packages", "scripts",
     "source", "sources", "src", "test", "tests",
 ];
 
-/// How deep a path may lead.
+/// The deepest path.
 const DEEPEST: usize = 64;
 
 /// What a command does with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// It reads there, or runs what is there.
+    /// It reads or executes it.
     Read,
-    /// It makes what stands there: one file, or a directory whose content it leaves alone.
+    /// It creates it: one file, or a directory whose content is kept.
     Make,
     /// It writes there, or anywhere below.
     Write,
-    /// It may even clear what is below.
+    /// It may clear everything below.
     Own,
 }
 
@@ -93,39 +94,41 @@ const PARENT: PathRefusal =
     PathRefusal::new(PATH_PARENT, "`..` may lead out of the workspace; set `cwd` instead");
 const IN_PROTECTED: PathRefusal = PathRefusal::new(
     PATH_PROTECTED,
-    "this folder steers other tools and is no part of a build; leave it alone",
+    "this folder configures other tools and is not part of a build; do not touch it",
 );
 const IN_INSTALLED: PathRefusal = PathRefusal::new(
     PATH_PROTECTED,
-    "installed packages are no part of the repository and may lead out of it; leave the folder to its package manager",
+    "installed packages are not part of the repository and may link out of it; leave the folder to its \
+    package manager",
 );
 const HIDDEN: PathRefusal = PathRefusal::new(
     PATH_PROTECTED,
-    "a hidden name may be settings of a tool; write to a name without the leading dot",
+    "a hidden file may configure a tool; write to a name without the leading dot",
 );
 const THROUGH_LINK: PathRefusal = PathRefusal::new(
     PATH_LINK,
-    "the path leads through a symbolic link of the repository; name the real place",
+    "the path leads through a symbolic link of the repository; name the real path",
 );
 const HOLDS_LINK: PathRefusal = PathRefusal::new(
     PATH_LINK,
-    "the directory holds a symbolic link of the repository, and what is written could go through it; name a new directory",
+    "the directory contains a symbolic link of the repository, and writes could follow it; name a new directory",
 );
 const NO_OWN: PathRefusal = PathRefusal::new(
     PATH_INVALID,
-    "what is there would be overwritten or cleared; name a directory of its own such as `build` or `stage`",
+    "existing files would be overwritten or deleted; name a separate directory such as `build` or `stage`",
 );
 const NO_ENVIRONMENT: PathRefusal = PathRefusal::new(
     PATH_INVALID,
-    "a virtual environment holds links out of the workspace, so it is made where no other step goes: `.venv`, `venv` or `.virtualenv`",
+    "a virtual environment contains links out of the workspace, so only these names are allowed: `.venv`, \
+    `venv` or `.virtualenv`",
 );
 const NO_PATH: PathRefusal = PathRefusal::new(
     PATH_INVALID,
-    "this is no plain path; paths are letters, digits and - _ . + @ /, and begin with none of - and @",
+    "this is not a plain path; paths consist of letters, digits and - _ . + @ /, and do not begin with - or @",
 );
 const TOO_DEEP: PathRefusal = PathRefusal::new(PATH_INVALID, "the path has more than 64 parts");
 
-/// The links of a workspace, ready to be asked for.
+/// The links of a workspace, for lookups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Links(BTreeSet<String>);
 
@@ -135,29 +138,29 @@ impl Links {
     }
 }
 
-/// Where a step runs.
+/// The directory in which a step runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'a> {
     links: &'a Links,
     cwd: &'a str,
-    /// Where the program goes from there before it looks at its other words.
+    /// The directory to which the program changes before it interprets its other words.
     within: &'a str,
     /// The packages that package.json declares here and an earlier step has installed.
     installed: Option<&'a BTreeSet<String>>,
 }
 
 impl<'a> Place<'a> {
-    /// A place in the workspace; `cwd` was checked with [`Place::top`].
+    /// A directory in the workspace; `cwd` was checked with [`Place::top`].
     pub(super) fn new(links: &'a Links, cwd: &'a str) -> Self {
         Self { links, cwd, within: ".", installed: None }
     }
 
-    /// The workspace's top.
+    /// The workspace's top level.
     pub(super) fn top(links: &'a Links) -> Self {
         Self { links, cwd: ".", within: ".", installed: None }
     }
 
-    /// The same where these packages are installed.
+    /// Sets the packages that are installed here.
     pub(super) fn with_installed(self, installed: Option<&'a BTreeSet<String>>) -> Self {
         Self { installed, ..self }
     }
@@ -167,7 +170,7 @@ impl<'a> Place<'a> {
         self.installed.is_some_and(|installed| installed.contains(package))
     }
 
-    /// The place to which a program goes from here by an option of its own; `directory` was checked with this place.
+    /// The directory to which an option of the program changes; `directory` was checked with this place.
     pub(super) fn within<'b>(self, directory: &'b str) -> Place<'b>
     where
         'a: 'b,
@@ -175,7 +178,7 @@ impl<'a> Place<'a> {
         Place { within: directory, ..self }
     }
 
-    /// Checks a path that stands alone, relative to this place.
+    /// Checks a whole path, relative to this place.
     pub(super) fn check(self, path: &str, access: Access) -> Result<(), PathRefusal> {
         if path.starts_with('/') {
             return Err(ABSOLUTE);
@@ -201,7 +204,7 @@ impl<'a> Place<'a> {
                 return Err(HIDDEN);
             }
         }
-        if access == Access::Own && is_somebodys(path) {
+        if access == Access::Own && is_source_dir(path) {
             return Err(NO_OWN);
         }
         if self.leads_through_link(path) {
@@ -211,8 +214,9 @@ impl<'a> Place<'a> {
         if is_below_written && self.holds_link(path) { Err(HOLDS_LINK) } else { Ok(()) }
     }
 
-    /// Checks the directory of a virtual environment: one of [`ENVIRONMENTS`] in a directory of the workspace, without a link in it or
-    /// on the way. No other step may touch a directory of such a name, so the links that Python makes in it lead nobody out.
+    /// Checks the directory of a virtual environment: one of [`ENVIRONMENTS`] in a directory of the
+    /// workspace, without a link in it or in its path. No other step may access a directory with such a
+    /// name, so the links that Python creates in it do no harm.
     pub(super) fn check_environment(self, path: &str) -> Result<(), PathRefusal> {
         let path = path.trim_end_matches('/');
         let (parent, name) = path.rsplit_once('/').unwrap_or((".", path));
@@ -223,7 +227,8 @@ impl<'a> Place<'a> {
         if self.leads_through_link(path) || self.holds_link(path) { Err(HOLDS_LINK) } else { Ok(()) }
     }
 
-    /// Whether a link of the repository lies here whose name a shell could read this pattern of `.` and one more character for.
+    /// Whether the repository has a link here that a shell pattern of `.` and one more character would
+    /// match.
     pub(super) fn has_short_hidden_link(self) -> bool {
         let start = normal(&format!("{}/{}", self.cwd, self.within)).to_ascii_lowercase();
         let start = if start.is_empty() { start } else { format!("{start}/") };
@@ -234,7 +239,7 @@ impl<'a> Place<'a> {
             })
     }
 
-    /// Whether the tree at `path` holds a link, or is one: a copy of it could hold that link, too.
+    /// Whether the tree at `path` contains a link, or is one: a copy of it could contain that link, too.
     pub(super) fn holds_link(self, path: &str) -> bool {
         let path = self.in_workspace(path);
         if path.is_empty() {
@@ -251,7 +256,8 @@ impl<'a> Place<'a> {
             return false;
         }
         let path = self.in_workspace(path);
-        // The empty name is the top, which was too large to be looked at: any name in it may be a link, the top itself is none.
+        // An empty name means that the tree was too large to search: then any name may be a link, except
+        // the top level.
         if path.is_empty() || self.links.0.contains("") {
             return !path.is_empty();
         }
@@ -264,11 +270,12 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Looks at a word of a command wherever a path may hide in it: behind `=`, `:`, `,`, or right behind an option's letter.
+/// Checks a word wherever a path may be hidden in it: after `=`, `:`, `,`, or directly after an option's
+/// letter.
 pub(super) fn check_word(word: &str) -> Result<(), PathRefusal> {
     let is_option = word.starts_with('-');
     for piece in word.split(['=', ':', ',', '@']) {
-        // Only an option of one letter has its value right behind it.
+        // Only a one-letter option has its value directly after it.
         let mut letters = piece.strip_prefix('-').unwrap_or_default().chars();
         let is_glued = letters.next().is_some_and(|letter| letter != '-') && letters.next() == Some('/');
         if piece.starts_with('/') || is_glued {
@@ -293,7 +300,7 @@ fn ends_with(segment: &str, name: &str) -> bool {
 }
 
 fn is_protected(segment: &str) -> bool {
-    // Some file systems drop dots at the end of a name.
+    // Some file systems ignore trailing dots of a name.
     let name = segment.trim_end_matches('.');
     PROTECTED.iter().any(|protected| protected.eq_ignore_ascii_case(name))
 }
@@ -303,19 +310,19 @@ fn is_installed(segment: &str) -> bool {
     INSTALLED.iter().any(|installed| installed.eq_ignore_ascii_case(name))
 }
 
-/// Whether a directory is the place itself, or one of those that people fill.
-fn is_somebodys(path: &str) -> bool {
+/// Whether a directory is the working directory itself, or a common source directory.
+fn is_source_dir(path: &str) -> bool {
     let path = normal(path);
     path.is_empty() || SOURCES.iter().any(|name| name.eq_ignore_ascii_case(&path))
 }
 
-/// Whether a name begins with a dot and is none of those that builds write.
+/// Whether a name begins with a dot and is not one that builds write.
 pub(super) fn is_hidden_setting(segment: &str) -> bool {
     let is_output = HIDDEN_OUTPUT.contains(&segment) || segment.starts_with(".env.");
     segment.starts_with('.') && segment != "." && !is_output
 }
 
-/// The path without empty and `.` parts; empty for the top.
+/// The path without empty and `.` parts; empty for the top level.
 pub(super) fn normal(path: &str) -> String {
     let mut parts = String::with_capacity(path.len());
     for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {

@@ -1,7 +1,7 @@
-//! The rules of seed 000 §5.1 and §5.2 as the seed writes them: tables of texts, compared as texts.
+//! The rules of seed 000 §5.1 and §5.2 as the seed defines them: tables of texts, compared as texts.
 //!
-//! They are the floor: what they refuse is refused, also where a token stands in an innocent word by accident. Everything
-//! stricter lives in the files beside this one and looks at words.
+//! They are the minimum: what they refuse is refused, even if a token is part of an innocent word. All
+//! stricter rules are in the other files and work on words.
 
 use std::sync::LazyLock;
 
@@ -112,7 +112,7 @@ pub fn allowed_prefixes(system: BuildSystem) -> &'static [&'static str] {
     }
 }
 
-/// What is refused wherever it stands in a command (§5.2), in the seed's order and groups.
+/// The tokens that are refused anywhere in a command (§5.2), in the seed's order and groups.
 pub(super) const PROHIBITED_TOKENS: &[&str] = &[
     // Privilege escalation.
     "sudo", "su ", "doas ", // Code from elsewhere.
@@ -128,10 +128,10 @@ pub(super) const PROHIBITED_TOKENS: &[&str] = &[
     "apt ", "apt-get ", "yum ", "dnf ", "pacman ", "brew ", "snap ", "flatpak ",
 ];
 
-/// Finds every token in one pass; without it, where its texts make no automaton, each is looked for on its own.
+/// Finds all tokens in one pass; if the automaton cannot be built, each is searched separately.
 static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(PROHIBITED_TOKENS).ok());
 
-/// The tokens of the table that `command` holds, in the table's order.
+/// The tokens of the table in `command`, in table order.
 pub(super) fn prohibited_tokens(command: &str) -> Vec<&'static str> {
     let Some(finder) = FINDER.as_ref() else {
         return PROHIBITED_TOKENS.iter().copied().filter(|token| command.contains(token)).collect();
@@ -155,23 +155,23 @@ pub(super) fn begins_as_allowed(command: &str, system: BuildSystem) -> bool {
     allowed_prefixes(system).iter().any(|prefix| command.starts_with(prefix))
 }
 
-/// How to say the same without the token: many of them stand in innocent words by accident.
+/// How to rephrase without the token: many of them are also part of innocent words.
 pub(super) fn how_to_rephrase(token: &str) -> &'static str {
     match token {
         "&&" | "||" | ";" | "|" | "|sh" | "|bash" | "|zsh" | "curl|" | "wget|" => {
-            "a step is one command; make each command a step of its own"
+            "a step is one command; write a separate step for each command"
         }
         ">" | ">>" => "a step cannot redirect; let the program write its file by an option",
         "$(" | "`" | "$HOME" | "$USER" | "$PATH" | "~" => "nothing is expanded; write the value itself",
         _ if token.starts_with('/') => {
-            "the token counts also inside a relative path; enter the directory with `cwd`, or leave out a leading `./`, so that \
-             it is not written"
+            "this token is also forbidden inside a relative path; enter the directory with `cwd`, or omit a \
+            leading `./`"
         }
         _ if token.ends_with(' ') => {
-            "the token counts also where a longer word ends with it; write that word last, or choose another one"
+            "this token is also forbidden at the end of a longer word; write that word last, or choose another one"
         }
         _ => {
-            "the token counts wherever it stands, also inside a longer word; choose another word or leave the step out"
+            "this token is forbidden everywhere, even inside a longer word; choose another word or omit the step"
         }
     }
 }

@@ -1,17 +1,17 @@
-//! What a command says, read by the same grammar that judges it: so that whoever works with accepted commands needs no other one.
+//! Parses a command by the same grammar that judges it, for users of accepted commands.
 
-use super::finding::{Desk, StepLabel};
+use super::finding::{FindingSink, StepLabel};
 use super::paths::{Links, Place};
 use super::programs;
 
-/// The words of a command, or of one that it passes on, sorted by what they are.
+/// The words of a command, or of one that it passes on, by kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CommandLine {
-    /// What its description calls it: `meson setup`, `cmake --build`.
+    /// The name of its description: `meson setup`, `cmake --build`.
     pub(crate) usage: &'static str,
-    /// The words that are no options.
+    /// The words other than options.
     pub(crate) operands: Vec<String>,
-    /// The values of its options, in their order.
+    /// The values of its options, in order.
     pub(crate) values: Vec<(&'static str, String)>,
 }
 
@@ -23,11 +23,16 @@ impl CommandLine {
     }
 }
 
-/// Every command line in `words`, the outermost last. Of a command that is refused, it is what could be read.
+/// Every command line in `words`, the outermost last. For a refused command, the parts that could be
+/// parsed.
 pub(crate) fn command_lines(words: &[&str]) -> Vec<CommandLine> {
     let (mut findings, mut heard) = (Vec::new(), Vec::new());
     let label = StepLabel { number: 1, name: "" };
     let links = Links::default();
-    programs::judge(words, Place::top(&links), &mut Desk::new(label, &mut findings).heard_by(&mut heard));
+    programs::judge(
+        words,
+        Place::top(&links),
+        &mut FindingSink::new(label, &mut findings).heard_by(&mut heard),
+    );
     heard
 }

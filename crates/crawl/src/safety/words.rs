@@ -1,47 +1,48 @@
-//! A command as words: exactly the parts between single blanks, or no words at all.
+//! Splits a command into words at single spaces, or refuses it.
 //!
-//! Only characters pass that no shell gives a meaning to, so this crate, a POSIX shell and a program that splits at blanks
-//! all see the same words. There is nothing to unquote, because quotes are refused. One word is an exception: pip's `.[dev]`,
-//! which a shell may read as another name in the same directory.
+//! Only characters without a meaning in any shell are accepted, so this crate, a POSIX shell and a
+//! program that splits at spaces see the same words. Quotes are refused, so nothing needs unquoting.
+//! There is one exception: pip's `.[dev]`, which a shell may expand to another name in the same
+//! directory.
 
-use super::finding::{BLANKS_REFUSED, CHARACTER_REFUSED, COMMAND_TOO_LONG, Desk};
+use super::finding::{BLANKS_REFUSED, CHARACTER_REFUSED, COMMAND_TOO_LONG, FindingSink};
 use super::programs;
 
-/// The longest command that is looked at, in bytes.
+/// The longest command that is checked, in bytes.
 pub(super) const LONGEST_COMMAND: usize = 4096;
 
-/// Refuses a command that is not looked at, for its length.
-pub(super) fn refuse_too_long(command: &str, desk: &mut Desk<'_>) {
+/// Refuses a command that is too long to be checked.
+pub(super) fn refuse_too_long(command: &str, sink: &mut FindingSink<'_>) {
     let hint = format!("a command has at most {LONGEST_COMMAND} bytes; split the step");
-    desk.refuse(COMMAND_TOO_LONG, command, hint);
+    sink.refuse(COMMAND_TOO_LONG, command, hint);
 }
 
-/// Splits a command of at most [`LONGEST_COMMAND`] bytes; what keeps it from being split is told to `desk`.
-pub(super) fn words<'c>(command: &'c str, desk: &mut Desk<'_>) -> Option<Vec<&'c str>> {
+/// Splits a command of at most [`LONGEST_COMMAND`] bytes; problems are reported to `sink`.
+pub(super) fn words<'c>(command: &'c str, sink: &mut FindingSink<'_>) -> Option<Vec<&'c str>> {
     let words: Vec<&str> = command.split(' ').collect();
     if let Some(c) = strange(&words) {
-        desk.refuse(CHARACTER_REFUSED, &c.escape_debug().to_string(), how_to_say(command, c));
+        sink.refuse(CHARACTER_REFUSED, &c.escape_debug().to_string(), how_to_say(command, c));
         return None;
     }
     if words.iter().any(|word| word.is_empty()) {
-        let hint = "words are separated by one blank, and none stands at the beginning or the end";
-        desk.refuse(BLANKS_REFUSED, command, hint);
+        let hint = "separate words by one space, without spaces at the beginning or the end";
+        sink.refuse(BLANKS_REFUSED, command, hint);
         return None;
     }
     Some(words)
 }
 
-/// The first character that could mean something to a shell. The brackets of pip's extras are none: no name that a shell could read
-/// them for leads out of the directory ([`is_project_with_extras`]).
+/// The first character with a meaning in a shell. The brackets of pip's extras are allowed: no name that
+/// a shell could expand them to leads out of the directory ([`is_project_with_extras`]).
 fn strange(words: &[&str]) -> Option<char> {
     let takes_extras = programs::installs_by_pip(words);
     let mut words = words.iter().filter(|word| !(takes_extras && is_project_with_extras(word)));
     words.find_map(|word| word.chars().find(|c| !is_plain(*c)))
 }
 
-/// `.[dev,test]`: the project itself with some of its extras. Where there are files of such names, a shell reads it as `.` and one
-/// more character of the names: a letter, a digit, `_` or `,`, so never as `..`. That is why no name may hold `.` or `-`, and why
-/// nothing else may stand before the bracket.
+/// `.[dev,test]`: the project itself with some of its extras. If files with such names exist, a shell
+/// expands it to `.` and one of the characters: a letter, a digit, `_` or `,`, so never to `..`. That is
+/// why no extra may contain `.` or `-`, and why nothing else may precede the bracket.
 pub(super) fn is_project_with_extras(word: &str) -> bool {
     let names = word.strip_prefix(".[").and_then(|rest| rest.strip_suffix(']'));
     let is_name = |name: &str| {
@@ -50,17 +51,17 @@ pub(super) fn is_project_with_extras(word: &str) -> bool {
     names.is_some_and(|names| names.split(',').all(is_name))
 }
 
-/// The accepted spelling, where taking quotes away makes one.
+/// The accepted spelling, if removing quotes gives one.
 fn how_to_say(command: &str, c: char) -> String {
     let unquoted = command.replace(['\'', '"'], "");
     let words: Vec<&str> = unquoted.split(' ').collect();
     if matches!(c, '\'' | '"') && strange(&words).is_none() && !words.contains(&"") {
-        return format!("nothing is quoted; write `{unquoted}`");
+        return format!("quoting is not supported; write `{unquoted}`");
     }
     why_not(c).to_owned()
 }
 
-/// Whether a character means itself to every shell, wherever it stands behind the first word.
+/// Whether a character means itself in every shell, anywhere after the first word.
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, ' ' | '-' | '_' | '.' | '/' | ',' | ':' | '=' | '+' | '@')
 }
@@ -68,7 +69,7 @@ fn is_plain(c: char) -> bool {
 fn why_not(c: char) -> &'static str {
     match c {
         '\'' | '"' | '\\' => {
-            "nothing is quoted; use words without blanks and signs, or a script of the repository"
+            "quoting is not supported; use words without spaces and special characters, or a script of the repository"
         }
         '$' | '`' => "nothing is expanded; write the value itself",
         '[' | ']' => {
@@ -76,18 +77,18 @@ fn why_not(c: char) -> &'static str {
              letters, digits and `_` only"
         }
         '*' | '?' | '{' | '}' => "no pattern is expanded; name the file or directory itself",
-        '&' | ';' | '|' | '(' | ')' => "a step is one command; make each command a step of its own",
+        '&' | ';' | '|' | '(' | ')' => "a step is one command; write a separate step for each command",
         '<' | '>' => "a step cannot redirect; use an option of the program",
-        '\n' | '\r' | '\t' => "a command is one line of words between single blanks",
+        '\n' | '\r' | '\t' => "a command is one line of words separated by single spaces",
         c if c.is_ascii() => {
-            "a command is made of letters, digits and - _ . / , : = + @; say it without this character"
+            "a command may contain only letters, digits and - _ . / , : = + @; remove this character"
         }
-        _ => "a command is plain ASCII; say it without this character",
+        _ => "a command must be plain ASCII; remove this character",
     }
 }
 
-/// Whether `words` begin with `prefix` word by word. What ends in `/` begins a path, what ends in a blank asks for one more
-/// word, and an option may have its value joined to it.
+/// Whether `words` begin with `prefix` word by word. A prefix that ends in `/` begins a path, one that
+/// ends in a space requires another word, and an option may have a joined value.
 pub(super) fn begin_with(words: &[&str], prefix: &str) -> bool {
     let mut parts = prefix.split(' ').enumerate().peekable();
     while let Some((place, part)) = parts.next() {

@@ -1,9 +1,9 @@
-//! One page of a search in the cache.
+//! Caches one page of a search.
 //!
-//! The key is the seed's: the short hash of query, number of wanted results and number of the page, written one behind the
-//! other. Different searches can share a key that way (`x` with 11 results and `x1` with 1), so a page says what it is the
-//! answer to. What stands in the cache is trusted as little as what GitHub says: a page that is not as it would be written
-//! now is no page.
+//! The key is defined by the seed: the short hash of the concatenated query, number of wanted results and
+//! page number. Different searches can share a key (`x` with 11 results and `x1` with 1), so a page
+//! stores its search as well. Cached pages are validated like GitHub's answers: a page that differs from
+//! its canonical form is ignored.
 
 use std::time::Duration;
 
@@ -17,23 +17,23 @@ use crate::session::CrawlSession;
 use crate::target::RepoName;
 use crate::witness::CrawlObserver;
 
-/// How long a page is fresh.
+/// How long a page is valid.
 const FRESH: Duration = Duration::from_secs(900);
 /// The largest page that is read, in bytes.
 const MOST_CONTENT: usize = 4 << 20;
 
 const SCHEMA: &str = "crucible-crawl-cache-v1";
 
-/// Which page.
+/// The identity of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageOf<'q> {
     pub(super) query: &'q str,
     pub(super) max_results: u32,
-    /// From 1.
+    /// The page number, from 1.
     pub(super) page: u32,
 }
 
-/// A page as it stands in the cache.
+/// A page in the cache.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CachedPage {
@@ -45,13 +45,13 @@ struct CachedPage {
 }
 
 impl PageOf<'_> {
-    /// What the page stands under.
+    /// The key of the page.
     fn key(self) -> String {
         let text = format!("{}{}{}", self.query, self.max_results, self.page);
         ShortHash::of(text.as_bytes()).to_string()
     }
 
-    /// The page, where the cache has it and it is fresh. A cache that fails is one that has nothing.
+    /// The page, if the cache has a valid one. A cache error counts as a missing page.
     pub(super) fn read(
         self,
         session: &CrawlSession,
@@ -61,13 +61,13 @@ impl PageOf<'_> {
         match session.cached(&self.key(), now) {
             Ok(content) => self.parse(&content?),
             Err(error) => {
-                witness.warning(&format!("the cache of searches cannot be read: {error}"));
+                witness.warning(&format!("cannot read the search cache: {error}"));
                 None
             }
         }
     }
 
-    /// Keeps a page that is whole.
+    /// Stores a complete page.
     pub(super) fn write(
         self,
         session: &mut CrawlSession,
@@ -86,11 +86,11 @@ impl PageOf<'_> {
             session.cache(&self.key(), &content, now, FRESH).map_err(|error| error.to_string())
         });
         if let Err(why) = kept {
-            witness.warning(&format!("the cache of searches cannot be written: {why}"));
+            witness.warning(&format!("cannot write the search cache: {why}"));
         }
     }
 
-    /// The candidates, if this is the page, whole and such as GitHub could have sent it.
+    /// The candidates, if this is the requested page, complete and valid.
     fn parse(self, content: &str) -> Option<Vec<FoundRepo>> {
         if content.len() > MOST_CONTENT {
             return None;
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_is_the_short_hash_of_what_the_seed_puts_together() {
+    fn cache_key_matches_the_seed() {
         // printf 'ripgrep101' | sha256sum | cut -c1-12
         assert_eq!(page().key(), "6da6abcd4ee4");
         let (one, other) = (
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_was_not_written_by_us_for_this_search_is_no_page() {
+    fn foreign_cache_page_is_ignored() {
         let good = good();
         assert_eq!(page().parse(&good.to_string()).unwrap().len(), 1);
         let changes: &[(&str, Value)] = &[

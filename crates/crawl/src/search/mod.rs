@@ -1,11 +1,12 @@
-//! A search: pages from the cache or GitHub, ranked (seed 000 §2.1.5–2.1.7).
+//! Searches: pages from the cache or GitHub, ranked (seed 000 §2.1.5–2.1.7).
 //!
-//! As many pages of 30 are asked for as the wanted results take, three at most, one after the other. GitHub's list does
-//! not say whether a repository has releases, so each one is asked about, a few at a time; answers are put back in their
-//! places, so the result does not depend on which came first. A page goes into the cache when GitHub searched everything for it and
-//! answered every question about it.
+//! Pages of 30 are requested one after the other, at most three, until there are enough results. GitHub's
+//! list does not say whether a repository has releases, so each one is queried, a few at a time. The
+//! results do not depend on which answer came first. A page is cached if GitHub completed the search and
+//! answered every query about it.
 //!
-//! A rate limit ends the search where it stands: what was had is ranked, and the document says that something is missing.
+//! A rate limit ends the search: the available results are ranked, and the document says that it is
+//! incomplete.
 
 mod cache;
 
@@ -21,26 +22,26 @@ use crate::rank::rank;
 use crate::session::{CrawlSession, secrets_in};
 use crate::witness::CrawlObserver;
 
-/// Questions that are asked at the same time.
+/// The most concurrent requests.
 const AT_ONCE: usize = 8;
 
-/// How many results are wanted, at least one.
+/// The number of wanted results, at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MaxResults(u32);
 
 impl MaxResults {
-    /// The most that the command line may ask for.
+    /// The maximum on the command line.
     pub const COMMAND_LINE_MOST: u32 = 30;
-    /// The most that a caller of the library may ask for: three pages.
+    /// The maximum for users of the library: three pages.
     pub const LIBRARY_MOST: u32 = 90;
 
-    /// This many, held to 1 and the most of the command line.
+    /// This number, clamped to the range of the command line.
     #[must_use]
     pub fn for_command_line(wanted: u32) -> Self {
         Self(wanted.clamp(1, Self::COMMAND_LINE_MOST))
     }
 
-    /// This many, held to 1 and the most of the library.
+    /// This number, clamped to the range of the library.
     #[must_use]
     pub fn for_library(wanted: u32) -> Self {
         Self(wanted.clamp(1, Self::LIBRARY_MOST))
@@ -59,52 +60,52 @@ impl Default for MaxResults {
     }
 }
 
-/// What a search is to do.
+/// The options of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchOptions {
-    /// How many results.
+    /// The number of results.
     pub max_results: MaxResults,
-    /// Whether the cache is asked.
+    /// Whether to read the cache.
     pub cache: UseCache,
 }
 
-/// Whether the cache is asked; what was fetched is put there in both cases, except in a dry run.
+/// Whether to read the cache. Fetched pages are stored in both cases, except in a dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UseCache {
-    /// What is not older than 15 minutes is taken from it.
+    /// Use pages that are at most 15 minutes old.
     Yes,
-    /// It is passed by.
+    /// Ignore it.
     No,
 }
 
-/// Why a search has no result.
+/// Why a search failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
-    /// GitHub has no answer.
+    /// A GitHub call failed.
     #[error(transparent)]
     GitHub(#[from] GitHubError),
-    /// The query cannot be asked.
-    #[error("the query {why}; write up to {} characters that can be seen", MOST_QUERY)]
+    /// The query is invalid.
+    #[error("the query {why}; write up to {} visible characters", MOST_QUERY)]
     Query {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// The query holds a secret, so nobody is asked.
+    /// The query contains a secret, so nothing was sent.
     #[error(
-        "the query holds a secret ({}), so it is not sent; take it out, and replace the secret where it is used",
+        "the query holds a secret ({}), so it is not sent; remove it, and revoke the secret",
         rules.join(", ")
     )]
     Secret {
-        /// The rules that found it.
+        /// The rules that matched.
         rules: Vec<String>,
     },
 }
 
-/// The longest query, in characters: what GitHub takes.
+/// GitHub's limit of a query, in characters.
 const MOST_QUERY: usize = 256;
 
-/// Searches. A rate limit is no error: what was had before is ranked and `rate_limited` is set, be it nothing. What else
-/// goes wrong after something was had is a warning.
+/// Searches. A rate limit is not an error: the results so far, possibly none, are ranked and `rate_limited` is set. Another error
+/// after some results is a warning.
 ///
 /// # Errors
 ///
@@ -150,7 +151,8 @@ pub async fn search(
                     None => {}
                     Some(GitHubError::RateLimited { .. }) => rate_limited = true,
                     Some(error) => witness.warning(&format!(
-                        "not every repository could be asked for its releases, and counts as one without: {error}"
+                        "cannot get the releases of every repository; the others are ranked as if they had \
+                        none: {error}"
                     )),
                 }
                 found
@@ -184,7 +186,7 @@ fn check_query(query: &str) -> Result<(), SearchError> {
     } else if query.chars().count() > MOST_QUERY {
         "is too long"
     } else if query.chars().any(is_hidden) {
-        "holds a character that cannot be seen"
+        "contains an invisible character"
     } else {
         let rules = secrets_in(query);
         return if rules.is_empty() { Ok(()) } else { Err(SearchError::Secret { rules }) };
@@ -192,8 +194,8 @@ fn check_query(query: &str) -> Result<(), SearchError> {
     Err(SearchError::Query { why })
 }
 
-/// Finds out which of the `found` have releases. Those that stand on an earlier page, too, are not asked about again. Tells
-/// why something is still unknown; a rate limit before everything else, and nobody is asked after one.
+/// Queries which of the `found` have releases, except those on an earlier page. Returns why some are
+/// still unknown; a rate limit takes precedence, and ends the queries.
 async fn ask_for_releases(
     github: &GitHub<'_>,
     found: &mut [FoundRepo],

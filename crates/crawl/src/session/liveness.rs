@@ -1,8 +1,8 @@
-//! Whether a session that says it is active has a process behind it.
+//! Detects whether the process of an active session is still running.
 //!
-//! Each session holds the lock of a file of its own, taken before anyone else can see the session: whoever can take the
-//! lock of an active session knows that its process is gone. The kernel lets go of a lock with its holder, so a session of
-//! a living process, be it stopped or on the other side of a process namespace, is never taken for dead.
+//! Each session locks its own file before the session becomes visible: if the lock of an active session
+//! can be taken, its process is gone. The kernel releases a lock with its holder, so the session of a
+//! running process, even a stopped one or one in another process namespace, never appears dead.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crucible_ledger::{CrawlStatus, Ledger, LedgerError, Moment};
 
 use super::SessionError;
 
-/// The sign that a session has a process behind it.
+/// The lock that shows that a session's process is running.
 #[derive(Debug)]
 pub(super) struct Pulse {
     file: PathBuf,
@@ -27,15 +27,16 @@ impl Pulse {
         Ok(Self { lock: Lock::acquire(&file, &format!("crawl {id}"))?, file })
     }
 
-    /// Lets go of it, once the session is no longer active. Numbers are never used twice, so nobody waits for this file.
+    /// Releases the lock, after the session is no longer active. Session numbers are never reused, so
+    /// nothing waits for this file.
     pub(super) fn end(self) {
         let _stays_unused = fs::remove_file(&self.file);
         drop(self.lock);
     }
 }
 
-/// Ends, as aborted, every active session whose process is gone, and tells which those were. `locks` is the directory that
-/// sessions are begun with.
+/// Ends, as aborted, every active session whose process is gone, and returns them. `locks` is the directory that sessions are
+/// started with.
 ///
 /// # Errors
 ///
@@ -49,7 +50,7 @@ pub fn abort_dead_sessions(ledger: &mut Ledger, locks: &Path, now: Moment) -> Re
         };
         match ledger.end_crawl(id, now, CrawlStatus::Aborted) {
             Ok(()) => dead.push(id),
-            // Its process ended it, or another one found it dead, after we looked.
+            // Its process ended it, or another one found it dead, after the check.
             Err(LedgerError::NoActiveCrawl { .. }) => {}
             Err(error) => return Err(error.into()),
         }

@@ -1,8 +1,8 @@
-//! A crawl in the ledger: its row, its artifacts, its messages, its end. A dry run has none of them.
+//! A crawl session in the ledger: its row, artifacts, messages and end. A dry run has none of them.
 //!
-//! A session is active until it is ended. One that is dropped before is aborted; one whose process was killed is found by
-//! the next that begins, and aborted then. Every text passes the secret scan on its way: messages, queries and settings
-//! have their secrets replaced; an artifact that holds one is refused, because its hash stands for exactly its bytes.
+//! A session is active until it is ended. A dropped session is aborted; the session of a killed process
+//! is aborted when the next one begins. Every text is scanned for secrets: messages, queries and settings
+//! are redacted. An artifact with a secret is refused, because its hash covers its exact bytes.
 //!
 //! A dry session never touches the disk: it has no ledger, reads no cache and holds no lock.
 
@@ -29,60 +29,59 @@ use crate::debate::{RedactedMessage, Transcript};
 use crate::export::Exported;
 use liveness::Pulse;
 
-/// The longest summary of a debate, in characters.
+/// The most characters of a debate's summary.
 const MOST_SUMMARY: usize = 1000;
 
-/// One crawl.
+/// A crawl session.
 pub struct CrawlSession {
     kept: Option<Kept>,
 }
 
-/// A session that leaves a trace.
+/// A session that is recorded.
 struct Kept {
     ledger: Ledger,
     clock: Box<dyn Clock>,
     id: u64,
     run: RunId,
-    /// Gone once it has ended.
+    /// Released when it has ended.
     pulse: Option<Pulse>,
 }
 
-/// Why a session could not be kept.
+/// Why a session cannot be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The ledger failed.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// The sign of life could not be given.
+    /// The lock of the session cannot be taken.
     #[error(transparent)]
     Lock(#[from] LockError),
     /// A message has no canonical form.
     #[error(transparent)]
     Canonical(#[from] CanonicalError),
-    /// An artifact holds a secret.
-    #[error("the {artifact} artifact holds a secret ({}), so it is not kept; take the secret out of what it was made from, \
-             and replace it where it is used", rules.join(", "))]
+    /// An artifact contains a secret.
+    #[error("the {artifact} artifact holds a secret ({}), so it is not saved; remove the secret from its source, and revoke it", rules.join(", "))]
     Secret {
         /// `search`, `inspect`, `plan`, `recipe` or `manifest`.
         artifact: &'static str,
-        /// The rules that found it.
+        /// The rules that matched.
         rules: Vec<String>,
     },
 }
 
 impl CrawlSession {
-    /// A dry run: nothing is written, nothing is read.
+    /// Creates a dry run: nothing is written, nothing is read.
     #[must_use]
     pub fn dry() -> Self {
         Self { kept: None }
     }
 
-    /// Begins a session in `ledger`, after ending those whose processes are gone. `locks` is where living sessions hold
-    /// their locks, one directory for all of them; it is made when it is not there. `clock` tells when things happen.
+    /// Begins a session in `ledger`, after ending those whose processes are gone. `locks` is the common directory for the locks of
+    /// running sessions; it is created if missing.
     ///
     /// # Errors
     ///
-    /// See [`SessionError`]; nothing has begun then.
+    /// See [`SessionError`]; then no session has begun.
     pub fn begin(
         mut ledger: Ledger,
         locks: &Path,
@@ -102,25 +101,25 @@ impl CrawlSession {
         Ok(Self { kept: Some(Kept { ledger, clock, id, run, pulse: Some(pulse) }) })
     }
 
-    /// Its number; 0 of a dry run.
+    /// The session number; 0 for a dry run.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.kept.as_ref().map_or(0, |kept| kept.id)
     }
 
-    /// The run under which the ledger's events and model calls know it; none of a dry run.
+    /// The run id for the ledger's events and model calls; none for a dry run.
     #[must_use]
     pub fn run_id(&self) -> Option<&RunId> {
         self.kept.as_ref().map(|kept| &kept.run)
     }
 
-    /// Whether it leaves no trace.
+    /// Whether it is a dry run.
     #[must_use]
     pub fn is_dry(&self) -> bool {
         self.kept.is_none()
     }
 
-    /// Records which repository was chosen, and at which tag, branch or commit, where that is known already.
+    /// Records the chosen repository, and its tag, branch or commit if known.
     ///
     /// # Errors
     ///
@@ -129,7 +128,7 @@ impl CrawlSession {
         self.note(CrawlFact::Selected { repo: redacted(repo), reference: reference.map(redacted) })
     }
 
-    /// Records what builds it.
+    /// Records the build system.
     ///
     /// # Errors
     ///
@@ -138,7 +137,7 @@ impl CrawlSession {
         self.note(CrawlFact::Detected { build_system: build_system.to_owned() })
     }
 
-    /// Records that a debate was held, and what the synthesis got to see of it.
+    /// Records the debate and its summary.
     ///
     /// # Errors
     ///
@@ -148,7 +147,7 @@ impl CrawlSession {
         self.note(CrawlFact::Debated { rounds, summary })
     }
 
-    /// Records the hashes of the plan that was made.
+    /// Records the hashes of the plan.
     ///
     /// # Errors
     ///
@@ -158,7 +157,7 @@ impl CrawlSession {
         self.note(CrawlFact::Planned { plan_hash, prompt_hash })
     }
 
-    /// Records what was written for others to read.
+    /// Records the export.
     ///
     /// # Errors
     ///
@@ -170,7 +169,7 @@ impl CrawlSession {
         self.note(CrawlFact::Exported { path, files })
     }
 
-    /// Stores an artifact. One that holds a secret is refused, also by a dry run.
+    /// Stores an artifact. One that contains a secret is refused, even in a dry run.
     ///
     /// # Errors
     ///
@@ -192,7 +191,7 @@ impl CrawlSession {
         Ok(())
     }
 
-    /// Ends it. The first end counts: a second one changes nothing.
+    /// Ends it. Only the first end counts.
     ///
     /// # Errors
     ///
@@ -209,13 +208,13 @@ impl CrawlSession {
         Ok(())
     }
 
-    /// What the cache holds under a key and is still fresh; nothing in a dry run.
+    /// The valid cache entry under a key; none in a dry run.
     pub(crate) fn cached(&self, key: &str, now: Timestamp) -> Result<Option<String>, SessionError> {
         let Some(kept) = &self.kept else { return Ok(None) };
         Ok(kept.ledger.crawl_cached(key, now)?)
     }
 
-    /// Puts an answer into the cache, and takes out what is too old; nothing in a dry run.
+    /// Adds a cache entry, and deletes expired ones; does nothing in a dry run.
     pub(crate) fn cache(
         &mut self,
         key: &str,
@@ -270,12 +269,12 @@ impl Kept {
 
 impl Drop for CrawlSession {
     fn drop(&mut self) {
-        // What fails here is found by the next session that begins.
+        // If this fails, the next session that begins aborts it.
         let _stays_active = self.end(SessionStatus::Aborted);
     }
 }
 
-/// The names of the rules that find a secret in a text, each once.
+/// The names of the rules that match a text, without duplicates.
 pub(crate) fn secrets_in(text: &str) -> Vec<String> {
     let mut rules: Vec<String> =
         Scanner::builtin().scan(text.as_bytes()).iter().map(|found| found.rule.as_str().to_owned()).collect();

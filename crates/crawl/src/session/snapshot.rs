@@ -1,4 +1,4 @@
-//! The configuration that a crawl ran with, as it is written down: by name, without secrets.
+//! The configuration of a crawl in its recorded form: by name, without secrets.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,14 @@ use crucible_model::{CanonicalError, to_canonical_json};
 use crucible_secrets::Scanner;
 use serde::Serialize;
 
-/// What stands for a value that is nobody's business.
+/// The replacement for a secret value.
 const WITHHELD: &str = "[withheld]";
 
-/// Ends of names whose values are withheld whatever they look like. `api_key_env` is none of them: it names a variable.
+/// Suffixes of names whose values are always withheld. `api_key_env` is not one: it names a variable.
 const SECRET_NAMES: [&str; 6] = ["key", "token", "secret", "password", "passphrase", "credential"];
 
-/// The configuration at the time of a crawl, as canonical JSON: `meta/config-snapshot.json` and a column of the session.
+/// The configuration of a crawl, as canonical JSON: `meta/config-snapshot.json` and a column of the
+/// session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigSnapshot {
     json: String,
@@ -25,12 +26,12 @@ struct Document {
 }
 
 impl ConfigSnapshot {
-    /// What these settings look like when they are written down: secrets are replaced, also those in an address, and values
-    /// whose names say that they are secret are withheld. Of several values of one name the last counts.
+    /// Creates the recorded form of these settings: secrets are redacted, including those in addresses, and values with secret names
+    /// are withheld. If a name occurs several times, the last value is used.
     ///
     /// # Errors
     ///
-    /// Never in practice: names and values are texts.
+    /// Never in practice: names and values are strings.
     pub fn of<K: Into<String>, V: Into<String>>(
         settings: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Self, CanonicalError> {
@@ -40,7 +41,7 @@ impl ConfigSnapshot {
         Ok(Self { json: String::from_utf8_lossy(&json).into_owned() })
     }
 
-    /// Canonical JSON.
+    /// The canonical JSON.
     #[must_use]
     pub fn json(&self) -> &str {
         &self.json
@@ -52,7 +53,7 @@ fn written(name: String, value: &str) -> (String, String) {
     if SECRET_NAMES.contains(&last.as_str()) && !value.is_empty() {
         return (name, WITHHELD.to_owned());
     }
-    // A name next to its value is what some rules look for.
+    // Some rules need a name next to its value.
     let beside = format!("{name} = {value}");
     let redacted = Scanner::builtin().redact(&beside).text;
     let value = redacted.strip_prefix(&format!("{name} = ")).unwrap_or(WITHHELD);
@@ -61,7 +62,7 @@ fn written(name: String, value: &str) -> (String, String) {
     (name, value)
 }
 
-/// An address without the name and password before its host.
+/// An address without user name and password.
 fn without_user_info(value: &str) -> String {
     let Some((scheme, rest)) = value.split_once("://") else {
         return value.to_owned();
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_written_down_by_name_and_in_order() {
+    fn snapshot_lists_settings_in_name_order() {
         let snapshot =
             ConfigSnapshot::of([("llm.provider", "gateway"), ("crawl.clone_base", "https://github.com")]);
         assert_eq!(
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_written_down_wherever_they_stand() {
+    fn snapshot_redacts_secrets() {
         let token = crucible_testkit::made_up_token();
         let found = snapshot(&[
             ("llm.openai.api_key", "anything at all"),

@@ -1,21 +1,21 @@
-//! Hears what a crawl tells while it goes on.
+//! An observer that records the notifications of a crawl.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crucible_crawl::CrawlObserver;
 
-/// Hears everything, in order, and forgets nothing; a clone hears the same.
+/// Records everything in order; clones share the record.
 #[derive(Clone, Default)]
 pub(crate) struct Ears(Arc<Mutex<Vec<String>>>);
 
 impl Ears {
-    /// What was told: progress as it is, `warning: ...`, `waiting SECONDS: ...`.
+    /// The notifications: progress as it is, `warning: ...`, `waiting SECONDS: ...`.
     pub(crate) fn heard(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }
 
-    /// What was told that begins so, without its beginning.
+    /// The notifications with this prefix, without the prefix.
     pub(crate) fn heard_of(&self, beginning: &str) -> Vec<String> {
         self.heard().iter().filter_map(|told| told.strip_prefix(beginning)).map(str::to_owned).collect()
     }

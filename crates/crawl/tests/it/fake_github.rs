@@ -1,4 +1,4 @@
-//! The real `gh` of this machine, talking to a GitHub of our own.
+//! The real `gh` of this machine with a fake GitHub.
 
 #![expect(clippy::disallowed_methods, reason = "gh and git are found as a user's would be, by PATH")]
 
@@ -12,10 +12,11 @@ use crucible_repo::{Gh, GhDeadlines};
 use crucible_sandbox::Sandbox;
 use crucible_testkit::FakeGitHub;
 
-/// Longer than any answer takes on a machine that has much else to do.
+/// Longer than any answer takes on a busy machine.
 const LONG: Duration = Duration::from_secs(300);
 
-/// A user who stands in `directory`, logged in to the fake, and has these variables besides.
+/// The environment of a user in `directory` who is logged in to the fake, with these additional
+/// variables.
 pub(crate) fn environment(fake: &FakeGitHub, directory: &Path, more: &[(&str, &str)]) -> Environment {
     let mut pairs: Vec<(OsString, OsString)> =
         vec![("PATH".into(), std::env::var_os("PATH").unwrap()), ("HOME".into(), "/nonexistent".into())];

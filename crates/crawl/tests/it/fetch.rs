@@ -1,4 +1,4 @@
-//! Getting files: every branch of the decision tree, with the real `gh` and the real git against servers of our own.
+//! Fetching files: every branch of the decision, with the real `gh` and the real git and fake servers.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test that calls it")]
 #![expect(
@@ -30,7 +30,7 @@ use serde_json::json;
 use crate::ears::Ears;
 use crate::fake_github::{environment, gh};
 
-/// GitHub, with its API and its repositories to clone; and the place for what is fetched.
+/// GitHub with its API and its repositories, and the directory for fetched files.
 struct Scene {
     fake: FakeGitHub,
     room: tempfile::TempDir,
@@ -46,7 +46,7 @@ impl Scene {
         Self { fake: FakeGitHub::start(repos), room, clock, ears: Ears::default() }
     }
 
-    /// Has `repo` cloned where `full_name` is asked for.
+    /// Serves `repo` for clones of `full_name`.
     fn served(self, full_name: &str, repo: &TestRepo) -> Self {
         let address = self.room.path().join("served").join(format!("{full_name}.git"));
         std::fs::create_dir_all(address.parent().unwrap()).unwrap();
@@ -54,7 +54,7 @@ impl Scene {
         self
     }
 
-    /// Fetching for this user, from the repositories that are served or from `base`.
+    /// The tools of this user, with the served repositories or with `base`.
     fn tools(&self, env: &Environment) -> FetchTools {
         let clone_base = Some(CloneUrl::of_directory(&self.room.path().join("served")).unwrap());
         FetchTools { sandbox: Arc::new(Sandbox::new(None, env)), env: env.clone(), clone_base }
@@ -64,7 +64,7 @@ impl Scene {
         environment(&self.fake, self.room.path(), &[])
     }
 
-    /// What was warned of.
+    /// The warnings.
     fn warnings(&self) -> Vec<String> {
         self.ears.heard_of("warning: ")
     }
@@ -118,7 +118,7 @@ fn widget() -> FakeRepo {
 }
 
 #[tokio::test]
-async fn the_latest_release_comes_as_its_archive() {
+async fn latest_release_is_fetched_as_archive() {
     let scene = Scene::with([widget()
         .release("v1.0", &[("Cargo.toml", "[package]\n"), ("src/lib.rs", "")])
         .preview("v2-rc")]);
@@ -142,7 +142,7 @@ async fn the_latest_release_comes_as_its_archive() {
 }
 
 #[tokio::test]
-async fn a_sub_project_changes_nothing_but_what_is_called_selected() {
+async fn sub_project_changes_only_selected_ref() {
     let scene = Scene::with([widget().release("v1.0", &[("core/Cargo.toml", "")])]);
     let work = scene.work();
     let fetched = scene.fetch(&work, "acme/widget", ":core").await.unwrap();
@@ -167,7 +167,7 @@ async fn without_a_release_the_default_branch_is_cloned() {
 }
 
 #[tokio::test]
-async fn a_ref_is_cloned_although_there_is_a_release() {
+async fn named_ref_overrides_release() {
     let repo = example();
     let scene = Scene::with([widget().release("v1.0", &[("released", "")])]).served("acme/widget", &repo);
     for (choice, selected, commit, files) in [
@@ -194,7 +194,7 @@ async fn a_ref_is_cloned_although_there_is_a_release() {
 }
 
 #[tokio::test]
-async fn a_commit_id_comes_as_an_archive_because_no_clone_takes_one() {
+async fn commit_id_is_fetched_as_archive() {
     let sha = "0123456789abcdef0123456789abcdef01234567";
     let scene =
         Scene::with([widget().release("v1.0", &[("released", "")]).commit(sha, &[("at-commit", "")])]);
@@ -210,7 +210,7 @@ async fn an_archive_of_another_commit_is_an_error() {
     let other = "fedcba9876543210fedcba9876543210fedcba98";
     let file = [("a", "a")];
     let short = |top: &str| {
-        // The commit in the header is right, and the folder's name is not.
+        // The commit in the header is correct, but the folder's name is not.
         let (owner, name) = top.split_once('-').unwrap();
         tarball(owner, name, &sha[..7], file)
     };
@@ -229,7 +229,7 @@ async fn an_archive_of_another_commit_is_an_error() {
 }
 
 #[tokio::test]
-async fn an_archive_that_is_broken_or_hostile_is_an_error_and_touches_nothing_else() {
+async fn hostile_archive_is_refused() {
     let sha = fake_sha("acme/widget", "v1.0");
     let good = tarball("acme", "widget", &sha, [("a", "a")]);
     let hostile = tarball("acme", "widget", &sha, [("../../../../escaped", "x")]);
@@ -277,13 +277,13 @@ async fn a_renamed_repository_is_fetched_under_its_new_name() {
     let warnings = scene.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].starts_with("acme/old was asked for") && warnings[0].contains("acme/widget"));
-    // Case is no other name.
+    // Another case is the same name.
     scene.fetch(&scene.work(), "Acme/Widget", "v0.9").await.unwrap();
     assert_eq!(scene.warnings().len(), 1);
 }
 
 #[tokio::test]
-async fn what_is_not_on_github_or_cannot_be_cloned_says_so() {
+async fn missing_repository_is_reported() {
     let scene = Scene::with([widget()]);
     let work = scene.work();
     let missing = scene.fetch(&work, "acme/nothing", "").await.unwrap_err();
@@ -294,7 +294,7 @@ async fn what_is_not_on_github_or_cannot_be_cloned_says_so() {
 }
 
 #[tokio::test]
-async fn a_local_repository_is_cloned_at_what_it_has_checked_out() {
+async fn local_repository_is_cloned_at_head() {
     let repo = example();
     let scene = Scene::with([]);
     let local = scene.room.path().join("my project");
@@ -305,7 +305,7 @@ async fn a_local_repository_is_cloned_at_what_it_has_checked_out() {
         ("./my project", "v0.9", "v0.9", "v0.9"),
         ("./my project", "feature/x:src", "feature/x:src", "feature/x"),
         ("./my project", ":src", "trunk:src", "trunk"),
-        // Below the top it is that part, unless another one is named.
+        // Below the top level it is that part, unless another one is named.
         ("my project/src", "", "trunk:src", "trunk"),
         ("my project/src/../src", "v0.9", "v0.9:src", "v0.9"),
         ("my project/src", ":docs", "trunk:docs", "trunk"),
@@ -336,7 +336,7 @@ async fn a_local_repository_is_cloned_at_what_it_has_checked_out() {
 }
 
 #[tokio::test]
-async fn what_is_no_local_repository_says_what_to_do() {
+async fn invalid_local_path_has_hint() {
     let scene = Scene::with([]);
     let work = scene.work();
     std::fs::create_dir(scene.room.path().join("plain")).unwrap();
@@ -377,7 +377,7 @@ async fn what_is_no_local_repository_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_fetch_that_is_given_up_leaves_nobody_at_work() {
+async fn dropped_fetch_stops_its_work() {
     // Small files, so that unpacking takes much longer than downloading.
     let files: Vec<(String, String)> =
         (0..4000).map(|n| (format!("d{}/f{n}", n % 50), format!("{n}\n"))).collect();
@@ -396,7 +396,7 @@ async fn a_fetch_that_is_given_up_leaves_nobody_at_work() {
     drop(work);
     assert!(names(&scene.tmp()).is_empty());
 
-    // While GitHub says nothing, and while git waits.
+    // While GitHub does not answer, and while git waits.
     let scene = Scene::with([widget().release("v1.0", &[])]);
     scene.fake.misbehave("tarball", Times::Always, Misbehaviour::Hang);
     let work = scene.work();
@@ -414,7 +414,7 @@ async fn a_fetch_that_is_given_up_leaves_nobody_at_work() {
 }
 
 #[tokio::test]
-async fn what_is_going_on_is_told() {
+async fn fetch_reports_progress() {
     let scene = Scene::with([widget().release("v1.0", &[("a", "")])]);
     scene.fetch(&scene.work(), "acme/widget", "").await.unwrap();
     let told = scene.ears.heard();
@@ -427,7 +427,7 @@ async fn what_is_going_on_is_told() {
 }
 
 #[tokio::test]
-async fn what_no_commit_holds_is_warned_of_once() {
+async fn uncommitted_changes_are_warned_once() {
     let repo = example();
     repo.write("newest", "changed\n");
     repo.write("untracked", "x\n");
@@ -438,7 +438,7 @@ async fn what_no_commit_holds_is_warned_of_once() {
     let warnings = scene.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].starts_with("2 paths are changed or untracked"), "{warnings:?}");
-    // Who names a commit has said what is looked at.
+    // With a named commit the user has chosen what is read.
     scene.fetch_local(&scene.work(), repo.path(), "v0.9").await.unwrap();
     assert_eq!(scene.warnings().len(), 1);
 }
@@ -457,7 +457,7 @@ async fn submodules_are_left_out_and_said() {
     }
     let warnings = scene.warnings();
     assert_eq!(warnings.len(), 2, "{warnings:?}");
-    assert_eq!(warnings[0], "submodules, whose files are not looked at: 1");
+    assert_eq!(warnings[0], "submodules, whose files are not read: 1");
     assert!(warnings[1].contains(".gitmodules"), "{warnings:?}");
 }
 
@@ -474,12 +474,12 @@ async fn special_bits_of_an_archive_are_left_out_and_said() {
 }
 
 #[tokio::test]
-async fn git_clones_from_the_host_that_gh_asks_and_from_no_other() {
+async fn clone_host_must_match_gh() {
     let corporate = FakeRepo::new("acme/widget")
         .default_branch("trunk")
         .lying("html_url", json!("https://git.example.org/acme/widget"));
     let scene = Scene::with([corporate]);
-    // Nobody listens at that port: git says whom it wanted to reach.
+    // Nothing listens on that port: git names the address.
     let variables =
         [("GH_HOST", "Git.Example.org"), ("GH_ENTERPRISE_TOKEN", "t"), ("HTTPS_PROXY", "http://127.0.0.1:9")];
     let env = environment(&scene.fake, scene.room.path(), &variables);

@@ -1,4 +1,4 @@
-//! GitHub as a crawl asks for it: the real `gh` against a GitHub of our own.
+//! The GitHub client: the real `gh` with a fake GitHub.
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test that calls it")]
 
 use std::path::Path;
@@ -47,7 +47,7 @@ impl Scene {
     }
 }
 
-/// An answer of GitHub as it came.
+/// A real answer of GitHub.
 fn answer(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Misbehaviour {
     let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Misbehaviour::Raw { status, headers, body: body.to_vec() }
@@ -62,7 +62,7 @@ fn widget() -> FakeRepo {
 }
 
 #[tokio::test]
-async fn a_page_of_a_search_is_read() {
+async fn search_page_is_parsed() {
     let scene = Scene::with([
         widget()
             .stars(5)
@@ -91,7 +91,7 @@ async fn a_page_of_a_search_is_read() {
 }
 
 #[tokio::test]
-async fn a_search_as_github_answers_it_is_read() {
+async fn real_search_answer_is_parsed() {
     let scene = Scene::with([]);
     let body = include_bytes!("../fixtures/gh-api-responses/search-ripgrep.json");
     scene.fake.misbehave("/search/", Times::Once, answer(200, &[], body));
@@ -110,7 +110,7 @@ async fn a_search_as_github_answers_it_is_read() {
 }
 
 #[tokio::test]
-async fn a_search_that_found_nothing_is_an_empty_page() {
+async fn search_without_hits_is_empty() {
     let scene = Scene::with([widget()]);
     let body = include_bytes!("../fixtures/gh-api-responses/search-empty.json");
     scene.fake.misbehave("/search/", Times::Once, answer(200, &[], body));
@@ -119,7 +119,7 @@ async fn a_search_that_found_nothing_is_an_empty_page() {
 }
 
 #[tokio::test]
-async fn a_refusal_as_github_words_it_is_a_rate_limit_without_any_header() {
+async fn rate_limit_is_recognised_without_header() {
     let scene = Scene::with([widget()]);
     let body = include_bytes!("../fixtures/gh-api-responses/search-rate-limited.json");
     let reset = (NOW + 3000).to_string();
@@ -141,7 +141,7 @@ async fn pages_follow_each_other() {
 }
 
 #[tokio::test]
-async fn one_bad_item_costs_itself_and_a_warning() {
+async fn invalid_item_is_dropped_with_warning() {
     let lies: [(&str, Value); 8] = [
         ("full_name", json!("../../etc/passwd")),
         ("full_name", json!("a\u{1b}[2J/b")),
@@ -209,7 +209,7 @@ async fn answers_of_another_shape_are_errors() {
 }
 
 #[tokio::test]
-async fn releases_commits_and_archives_are_had() {
+async fn releases_commits_and_archives_are_fetched() {
     let files = [("Cargo.toml", "[package]")];
     let repo = widget().release("v1.0", &files).release("rel/2", &files).preview("v3-rc");
     let scene = Scene::with([repo, FakeRepo::new("acme/bare"), FakeRepo::new("acme/early").preview("v0")]);
@@ -232,7 +232,7 @@ async fn releases_commits_and_archives_are_had() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found() {
+async fn missing_things_are_not_found() {
     let scene = Scene::with([widget()]);
     let github = scene.github();
     let gone = name("acme/gone");
@@ -255,14 +255,14 @@ async fn what_is_not_there_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_rate_limit_that_is_soon_over_is_waited_for_once() {
+async fn short_rate_limit_is_awaited_once() {
     let scene = Scene::with([widget()]);
     let github = scene.github();
     scene.fake.misbehave("/search/", Times::Once, Misbehaviour::primary_limit(NOW + 2));
     assert_eq!(github.search_page("widget", 1).await.unwrap().candidates.len(), 1);
     assert_eq!(scene.waits(), [3, 2, 1]);
     assert_eq!(scene.fake.count("/search/"), 2);
-    // The wait of this command has been had.
+    // The wait of this command is used up.
     scene.fake.misbehave("/repos/", Times::Once, Misbehaviour::secondary_limit(1));
     let error = github.repository(&name("acme/widget")).await.unwrap_err();
     assert_eq!(error, GitHubError::RateLimited { reset_in: Some(Duration::from_secs(1)) });
@@ -270,7 +270,7 @@ async fn a_rate_limit_that_is_soon_over_is_waited_for_once() {
 }
 
 #[tokio::test]
-async fn a_rate_limit_that_stays_is_asked_about_twice() {
+async fn persistent_rate_limit_is_tried_twice() {
     let scene = Scene::with([widget()]);
     scene.fake.misbehave("/search/", Times::Always, Misbehaviour::secondary_limit(0));
     let error = scene.github().search_page("widget", 1).await.unwrap_err();
@@ -279,7 +279,7 @@ async fn a_rate_limit_that_stays_is_asked_about_twice() {
 }
 
 #[tokio::test]
-async fn a_rate_limit_that_is_far_away_is_told_at_once() {
+async fn distant_reset_is_reported_at_once() {
     let scene = Scene::with([widget()]);
     scene.fake.misbehave("/search/", Times::Always, Misbehaviour::primary_limit(NOW + 3000));
     let error = scene.github().search_page("widget", 1).await.unwrap_err();
@@ -289,7 +289,7 @@ async fn a_rate_limit_that_is_far_away_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn questions_at_once_wait_once_together() {
+async fn concurrent_requests_share_one_wait() {
     let names = ["acme/a", "acme/b", "acme/c", "acme/d"];
     let scene = Scene::with(names.map(FakeRepo::new));
     for name in names {
@@ -304,7 +304,7 @@ async fn questions_at_once_wait_once_together() {
 }
 
 #[tokio::test]
-async fn a_limited_download_waits_like_any_question() {
+async fn rate_limited_download_waits() {
     let scene = Scene::with([widget().release("v1", &[("a", "b")])]);
     scene.fake.misbehave("/tarball/", Times::Once, Misbehaviour::primary_limit(NOW + 3000));
     let told = json!({"resources": {"core": {"remaining": 0, "reset": NOW + 1}}});
@@ -315,7 +315,7 @@ async fn a_limited_download_waits_like_any_question() {
 }
 
 #[tokio::test]
-async fn refusals_keep_their_words_and_lose_their_secrets() {
+async fn refusal_texts_are_redacted() {
     let scene = Scene::with([widget()]);
     let github = scene.github();
     let secret = made_up_token();
@@ -328,7 +328,7 @@ async fn refusals_keep_their_words_and_lose_their_secrets() {
         assert!(matches!(error, GitHubError::Gh(_)) && text.contains("for you"), "{text}");
         assert!(!text.contains("a1B2"), "{text}");
     }
-    // Wherever the cut of a long message would go through it.
+    // Wherever the cut of a long message would split it.
     for before in [250, 270, 285, 295, 299] {
         scene.fake.behave();
         let refusal = Misbehaviour::refusal(500, &format!("{} {secret}", "x".repeat(before)), &[]);

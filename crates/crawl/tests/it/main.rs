@@ -1,4 +1,5 @@
-//! The crawl crate from outside: real trees and databases, the real `gh` and git, shells, and servers that play the models.
+//! The crawl crate from outside: real trees and databases, the real `gh` and git, shells, and servers
+//! that simulate the models.
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test that calls it")]
 
 mod debate;

@@ -171,7 +171,7 @@ fn a_change_costs_one_event_in_its_transaction() {
 fn rows_of_an_older_ledger_are_recorded_when_it_is_migrated() {
     let original = place();
     older(&original.path, 8);
-    tamper(&original.path, "UPDATE schema_version SET migration = '0007_told_rows' WHERE version = 7");
+    tamper(&original.path, "UPDATE schema_version SET migration = '0007_other' WHERE version = 7");
     assert_eq!(Ledger::open(&original.path).unwrap().verify(&[]).unwrap().findings(), []);
     for (edit, code) in [
         ("UPDATE runs SET goal = 'x'", "ledger-run-edited"),

@@ -1,4 +1,4 @@
-//! What is said of a diagnosis: whether a run could begin, and what would help.
+//! Judges a diagnosis: whether a run could start, and what would help.
 
 use crucible_model::{Code, Finding, Level, Verdict};
 use crucible_sandbox::Strength;
@@ -7,9 +7,9 @@ use super::program::{GIT, GIT_AT_LEAST};
 use super::{Diagnosis, NeededBy, Problem, ProgramCheck, ProgramState, ProviderCheck, Readiness};
 use crate::registry::provider;
 
-/// Judges what was seen. An error is what would refuse a run: no git, a chosen provider that cannot be made ready and has
-/// no fallback that can, layers missing from a sandbox that is required, a strategy that is not offered. That no
-/// provider is chosen is a warning; a program that only some commands use is an information.
+/// Judges a diagnosis. An error is anything that prevents a run: no git, a configured provider that is
+/// not ready and has no ready fallback, missing layers of a required sandbox, an unsupported strategy. A
+/// missing choice of provider is a warning; a program that only some commands need is an information.
 #[must_use]
 pub fn verdict(seen: &Diagnosis) -> Verdict {
     let mut findings = choice(seen);
@@ -24,7 +24,7 @@ pub fn verdict(seen: &Diagnosis) -> Verdict {
     verdict
 }
 
-/// The chosen provider and its fallback.
+/// The configured provider and its fallback.
 fn choice(seen: &Diagnosis) -> Vec<Finding> {
     if seen.provider.is_empty() {
         let names: Vec<&str> = seen.providers.iter().map(|check| check.provider.as_str()).collect();
@@ -59,27 +59,27 @@ fn unready(name: &str, level: Level, problem: &Problem, hint: String) -> Finding
     Finding { code, level, subject: format!("{name}: {}", problem.what), hint }
 }
 
-/// A program that is there and does not tell its version.
+/// A program that exists but does not state its version.
 fn mute(program: &ProgramCheck, level: Level) -> Option<Finding> {
     let problem = program.problem.as_deref().filter(|_| program.state == ProgramState::Found)?;
     let place = program.path.as_ref().unwrap_or(&program.name);
     let subject = format!("{place}: {problem}");
-    let hint =
-        format!("Run `{place} --version` yourself; what it needs may lie where the sandbox shows nothing.");
+    let hint = format!("Run `{place} --version` yourself; it may need files that the sandbox hides.");
     Some(Finding { code: Code::new("doctor-program-mute"), level, subject, hint })
 }
 
 impl Diagnosis {
-    /// The provider that would answer a run: the chosen one, or its fallback; none where neither could.
+    /// The provider that would answer a run: the configured one, or its fallback; none if neither is
+    /// ready.
     #[must_use]
     pub fn answers(&self) -> Option<&ProviderCheck> {
         let could = |name: &str| candidate(name, self).ok();
-        // Without a choice there is nothing to fall back from.
+        // Without a configured provider there is no fallback.
         if self.provider.is_empty() { None } else { could(&self.provider).or_else(|| could(&self.fallback)) }
     }
 }
 
-/// The provider of this name where nothing of it is missing, else what it lacks.
+/// The provider of this name if it is ready, else what is missing.
 fn candidate<'a>(name: &str, seen: &'a Diagnosis) -> Result<&'a ProviderCheck, Problem> {
     match seen.providers.iter().find(|check| check.provider == name) {
         Some(check) if check.readiness != Readiness::NotReady => Ok(check),
@@ -88,13 +88,13 @@ fn candidate<'a>(name: &str, seen: &'a Diagnosis) -> Result<&'a ProviderCheck, P
             next: "see its settings".to_owned(),
         })),
         None => Err(provider(name).err().as_ref().map_or_else(
-            || Problem { what: "it was not looked at".to_owned(), next: "try again".to_owned() },
+            || Problem { what: "it was not checked".to_owned(), next: "try again".to_owned() },
             Problem::from,
         )),
     }
 }
 
-/// One of our own programs.
+/// A program that Crucible itself uses.
 fn program(own: &ProgramCheck, seen: &Diagnosis) -> Option<Finding> {
     let level = match (own.needed_by, seen.strength) {
         (NeededBy::EveryRun, _) | (NeededBy::Sandbox, Strength::Required) => Level::Error,

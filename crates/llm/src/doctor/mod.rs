@@ -1,11 +1,11 @@
-//! What is ready on this machine for a run, and what is missing: providers, programs, walls.
+//! Checks whether this machine is ready for a run: providers, programs, sandbox.
 //!
-//! [`examine`] looks: it makes each provider ready as a run would, which sends nothing, and asks the programs there are
-//! for their versions, side by side, behind the sandbox and without a network. [`verdict`] then judges what was seen,
-//! as a pure function.
+//! [`examine`] prepares each provider as a run would, which sends nothing, and runs the installed
+//! programs with `--version`, concurrently, in the sandbox and without a network. [`verdict`] judges the
+//! result as a pure function.
 //!
-//! What always holds: no model is asked and no connection is opened; a program is given `--version` and nothing else,
-//! its environment holds no key; no value of a key is ever in a [`Diagnosis`], only whether there is one.
+//! Invariants: no model is called and no connection is opened. A program gets only `--version`, and no
+//! key in its environment. A [`Diagnosis`] never contains a key, only whether there is one.
 
 mod judge;
 mod program;
@@ -24,43 +24,43 @@ pub use provider::{KeyCheck, KeyState, KeyWanted, Problem, ProviderCheck, Reach,
 use crate::registry::{Context, ProviderSettings, registry};
 use crate::strategy::{ExecutionStrategy, StrategyError};
 
-/// What a configuration says, as far as it has to be ready.
+/// The parts of a configuration that must be ready.
 #[derive(Default)]
 pub struct Configured {
-    /// The settings of each provider, by its name; a provider that is not named has none.
+    /// The settings of each provider, by name; a missing provider has none.
     pub settings: BTreeMap<String, ProviderSettings>,
-    /// The provider that is to answer; empty where none is chosen.
+    /// The configured provider; empty if there is none.
     pub provider: String,
-    /// The one that answers where that one cannot be made ready; empty where there is none.
+    /// The configured fallback; empty if there is none.
     pub fallback: String,
-    /// Who may act on what a model says.
+    /// Who may act on a model's answer.
     pub strategy: String,
 }
 
-/// What was seen.
+/// The result of the checks.
 #[derive(Debug, Serialize)]
 pub struct Diagnosis {
-    /// The chosen provider; empty where none is.
+    /// The configured provider; empty if there is none.
     pub provider: String,
-    /// Its fallback; empty where there is none.
+    /// Its fallback; empty if there is none.
     pub fallback: String,
-    /// Why the configured strategy cannot be used; absent where it can.
+    /// Why the configured strategy is not supported, if so.
     #[serde(skip)]
     pub strategy: Option<StrategyError>,
-    /// Every provider, in the order of the registry.
+    /// All providers, in registry order.
     pub providers: Vec<ProviderCheck>,
     /// The programs that Crucible itself uses.
     pub programs: Vec<ProgramCheck>,
-    /// How strong the sandbox must be.
+    /// The required strength of the sandbox.
     pub strength: Strength,
-    /// What it offers.
+    /// The available layers of the sandbox.
     pub layers: Layers,
 }
 
-/// Looks at everything at once; takes about as long as the slowest program takes to tell its version, and no longer
-/// than the limit of [`crucible_sandbox::Sandbox::version_of`].
+/// Runs all checks concurrently. It takes about as long as the slowest program, at most the limit of
+/// [`crucible_sandbox::Sandbox::version_of`].
 pub async fn examine(configured: &Configured, strength: Strength, context: &Context) -> Diagnosis {
-    // The walls are tried first: afterwards every program is asked behind them at once.
+    // The sandbox is tested first, because every program runs in it afterwards.
     let layers = context.sandbox.layers().clone();
     let none = ProviderSettings::default();
     let providers = registry().iter().map(|kind| {
@@ -71,7 +71,7 @@ pub async fn examine(configured: &Configured, strength: Strength, context: &Cont
     let (providers, programs) = join(join_all(providers), join_all(programs)).await;
     Diagnosis {
         provider: configured.provider.clone(),
-        // One and the same is no other choice.
+        // The same provider is not another choice.
         fallback: Some(&configured.fallback)
             .filter(|name| **name != configured.provider)
             .cloned()

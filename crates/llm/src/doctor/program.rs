@@ -1,4 +1,4 @@
-//! One program: where it is, and what it says of itself.
+//! Checks one program: its location and its version.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub(super) struct OwnProgram {
     install: &'static str,
 }
 
-/// Every one of them.
+/// All of them.
 pub(super) const OWN: [OwnProgram; 6] = [
     OwnProgram {
         name: GIT,
@@ -56,65 +56,65 @@ pub(super) const OWN: [OwnProgram; 6] = [
     },
 ];
 
-/// The program without which nothing goes, and the first version that does.
+/// The program that every run needs, and its first supported version.
 pub(super) const GIT: &str = "git";
 /// As major and minor number.
 pub(super) const GIT_AT_LEAST: (u64, u64) = (2, 31);
 
-/// Who misses a program that is not there.
+/// Who needs a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NeededBy {
-    /// Nothing goes without it.
+    /// Every run.
     EveryRun,
-    /// The sandbox is weaker without it.
+    /// The sandbox, which is weaker without it.
     Sandbox,
-    /// The provider it belongs to.
+    /// Its provider.
     Provider,
-    /// The commands that use it, and nothing else.
+    /// Only the commands that use it.
     SomeCommands,
 }
 
-/// Whether a program is there.
+/// Whether a program is installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProgramState {
     /// It is.
     Found,
-    /// Something by its name is, and it is a directory or may not be run.
+    /// A file has its name, but is a directory or not executable.
     Unusable,
     /// It is not.
     Missing,
 }
 
-/// What was seen of a program.
+/// The result of checking a program.
 #[derive(Debug, Serialize)]
 pub struct ProgramCheck {
-    /// Its name or path, as it was asked for.
+    /// Its name or path, as configured.
     pub name: String,
     /// Who needs it.
     pub needed_by: NeededBy,
-    /// What for.
+    /// Its purpose.
     pub purpose: String,
-    /// Whether it is there.
+    /// Whether it is installed.
     pub state: ProgramState,
-    /// Where it is; absent where it is missing.
+    /// Its path, if it was found.
     pub path: Option<String>,
-    /// Where it was looked for; empty where it was found.
+    /// The searched places; empty if it was found.
     pub searched: Vec<String>,
-    /// The number of its version, where it told one.
+    /// Its version number, if it stated one.
     pub version: Option<String>,
-    /// The first line that it answered, cleaned and cut.
+    /// The first line of its output, cleaned and cut.
     pub says: Option<String>,
-    /// How much of the sandbox stood around the question; absent where it was not answered.
+    /// The sandbox layers of the check; absent without an answer.
     pub isolation: Option<IsolationLevel>,
-    /// What is wrong with it; absent where nothing is.
+    /// What is wrong with it, if anything.
     pub problem: Option<String>,
-    /// What installs it.
+    /// How to install it.
     pub install: String,
 }
 
-/// Which program is looked for.
+/// The program to check.
 pub(super) struct AskedProgram<'a> {
     pub(super) program: &'a Path,
     pub(super) needed_by: NeededBy,
@@ -133,7 +133,7 @@ impl OwnProgram {
     }
 }
 
-/// Looks for a program and asks it for its version.
+/// Finds a program and runs it for its version.
 pub(super) async fn check(asked: AskedProgram<'_>, context: &Context) -> ProgramCheck {
     let AskedProgram { program, needed_by, purpose, install } = asked;
     let text = |path: &Path| path.to_string_lossy().into_owned();
@@ -180,7 +180,7 @@ pub(super) async fn check(asked: AskedProgram<'_>, context: &Context) -> Program
 }
 
 impl ProgramCheck {
-    /// Whether its version is known to be lower than this; one that is not told is believed to do.
+    /// Whether its version is known to be older than this; an unknown version is accepted.
     pub(super) fn is_older_than(&self, (major, minor): (u64, u64)) -> bool {
         let mut numbers = self.version.iter().flat_map(|version| version.split('.'));
         let mut next = || numbers.next().and_then(|part| part.parse::<u64>().ok());

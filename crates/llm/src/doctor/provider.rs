@@ -1,4 +1,4 @@
-//! One provider: whether it could answer, and what it would answer with.
+//! Checks one provider: whether it is ready, and with which settings.
 
 use crucible_host::env::Environment;
 use crucible_host::http::without_login;
@@ -14,97 +14,98 @@ use crate::registry::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
-    /// By a client program of its own.
+    /// Through its own client program.
     Program,
-    /// By HTTP.
+    /// Over HTTP.
     Http,
-    /// Not at all: it plays a recording.
+    /// Not at all: it replays a recording.
     Recording,
 }
 
-/// Whether a provider could be asked.
+/// Whether a provider is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Readiness {
-    /// A run could begin with it.
+    /// A run could start with it.
     Ready,
-    /// All its settings are there, and its server was not asked: whether it answers and accepts the key, only a call tells.
+    /// All settings are present, but its server was not contacted: only a call shows whether it answers
+    /// and accepts the key.
     Unprobed,
     /// Something is missing.
     NotReady,
 }
 
-/// What is missing.
+/// A missing requirement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// What it is.
+    /// What is missing.
     pub what: String,
     /// What the user can do.
     pub next: String,
 }
 
-/// Whether a variable holds a key. What it holds is not told.
+/// Whether a variable holds a key. Its value is never included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeyState {
-    /// It does.
+    /// It is set.
     Set,
-    /// It is set, to nothing but white space.
+    /// It is set, but only to white space.
     Empty,
-    /// It is set, to something that is no text.
+    /// It is set, but not UTF-8.
     NotText,
     /// It is not set.
     Unset,
 }
 
-/// Whether a provider wants the key.
+/// Whether a provider needs a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeyWanted {
-    /// It does nothing without.
+    /// It is required.
     Required,
-    /// It is sent where a variable is named.
+    /// It is sent if a variable is named.
     Optional,
     /// It is not used: the client program has the user's own login.
     OwnLogin,
 }
 
-/// What was seen of a provider's key.
+/// The result of checking a provider's key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeyCheck {
-    /// The variable that should hold it; absent where none is named.
+    /// The variable for it, if one is named.
     pub variable: Option<String>,
-    /// Whether it does.
+    /// Whether it is set.
     pub state: KeyState,
-    /// Whether that matters.
+    /// Whether it is needed.
     pub wanted: KeyWanted,
 }
 
-/// What was seen of a provider.
+/// The result of checking a provider.
 #[derive(Debug, Serialize)]
 pub struct ProviderCheck {
     /// Its name.
     pub provider: String,
     /// How it reaches its models.
     pub reach: Reach,
-    /// Whether it could be asked.
+    /// Whether it is ready.
     pub readiness: Readiness,
-    /// What is missing; absent where it is ready.
+    /// What is missing; absent if it is ready.
     pub problem: Option<Problem>,
     /// The configured model.
     pub model: Option<String>,
-    /// The address that is configured, without what it may log in with.
+    /// The configured address, without credentials.
     pub base_url: Option<String>,
-    /// Its client program; absent where it has none, or the settings name none.
+    /// Its client program; absent if it has none, or the settings name none.
     pub program: Option<ProgramCheck>,
-    /// Its key; absent where it has no use for one.
+    /// Its key; absent if it uses none.
     pub key: Option<KeyCheck>,
-    /// The recording that it plays.
+    /// The recording that it replays.
     pub recording: Option<String>,
 }
 
 impl ProviderCheck {
-    /// What is missing, in few words: the places where a program was looked for are left to [`ProgramCheck::searched`].
+    /// What is missing, in short; the searched places of a program are in [`ProgramCheck::searched`].
     #[must_use]
     pub fn lacks(&self) -> Option<Problem> {
         let problem = self.problem.clone()?;
@@ -116,7 +117,7 @@ impl ProviderCheck {
     }
 }
 
-/// Looks at a provider: makes it ready as a run would, and asks its program for its version.
+/// Prepares a provider as a run would, and checks the version of its program.
 pub(super) async fn check(
     kind: &dyn ProviderKind,
     settings: &ProviderSettings,
@@ -165,7 +166,7 @@ pub(super) async fn check(
     }
 }
 
-/// What a client program makes of a key.
+/// How a client program uses a key.
 fn program_key(settings: &ProviderSettings) -> Option<KeyWanted> {
     match settings.login {
         Login::User => Some(KeyWanted::OwnLogin),
@@ -185,13 +186,13 @@ fn key(settings: &ProviderSettings, wanted: KeyWanted, env: &Environment) -> Key
     KeyCheck { variable, state, wanted }
 }
 
-/// An address without a login, and without what follows its path, which may hold a key as well.
+/// An address without credentials, query and fragment, which may contain a key.
 fn address(url: &str) -> String {
     let shown = without_login(&redacted(url));
     shown.split(['?', '#']).next().unwrap_or_default().to_owned()
 }
 
-/// A text without what looks like a key: somebody may write one where the name of its variable belongs.
+/// Redacts a text: a user may have put a key in place of its variable's name.
 fn redacted(text: &str) -> String {
     crucible_secrets::Scanner::builtin().redact(text).text.into_owned()
 }

@@ -21,7 +21,7 @@ use crate::wire_json::{ListBounds, to_wire};
 
 const NAME: &str = "anthropic";
 
-/// The version of the API that all this is written for.
+/// The API version that this code is written for.
 const VERSION: &str = "2023-06-01";
 
 /// The provider `anthropic`.
@@ -66,7 +66,7 @@ impl ProviderKind for Anthropic {
     }
 
     fn catalogue(&self, settings: &ProviderSettings, context: &Context) -> Result<Catalogue, LlmError> {
-        // The most that it lists at once; without it, twenty.
+        // The largest page; the default is twenty.
         Ok(Catalogue::new(NAME, endpoint("models?limit=1000", settings, context)?))
     }
 }
@@ -94,7 +94,7 @@ impl LlmBackend for AnthropicBackend {
         let time = self.endpoint.time(inv.timeout);
         let (body, ignored) = messages::request(asked, &inv, self.defaults)?;
         let payload = Payload::Json(to_wire(&body, ListBounds::LeftOut));
-        // While many calls wait for their models, each holds its question only as it is sent.
+        // While many calls wait for their models, each keeps only the encoded request.
         let LlmInvocation { model, messages, .. } = inv;
         drop((body, messages));
         let asked = CallTarget { provider: NAME, model: &model };

@@ -1,11 +1,11 @@
-//! `claude-cli`: Anthropic's command line client, held to text in and text out.
+//! `claude-cli`: Anthropic's command line client, limited to text in and text out.
 //!
-//! Each call is one process with no tools, run by [`ClientProgram`]. Its own retries, its record of the session, the user's
-//! hooks and all its traffic besides the call are off. So is its thinking, which would be spent of the answer's tokens, and
-//! its reading of files that a prompt names: without that, the words `@/some/file` in a repository's text would send that
-//! file of this machine to the provider. Success is what its last JSON says, never its exit code alone: it ends with 0
-//! after an interrupt and calls errors a success. The key and the address that the settings name are set under the names that the client
-//! knows.
+//! Each call is one process without tools, run by [`ClientProgram`]. The client's own retries, session
+//! record, hooks and other traffic are turned off. So is its thinking, which would use the answer's
+//! tokens. So is its reading of files that a prompt names: otherwise the text `@/some/file` in a
+//! repository would send that local file to the provider. Success is determined by its final JSON, never
+//! by its exit code alone: it exits with 0 after an interrupt, and marks errors as success. The
+//! configured key and address are passed in the client's own variables.
 
 use std::ffi::OsString;
 
@@ -31,28 +31,28 @@ const NAME: &str = "claude-cli";
 
 const INSTALL: &str = "npm install -g @anthropic-ai/claude-code";
 
-/// The most requests that the client was seen to make for one call: it asks again after a stream that broke, an empty
-/// answer, or one that was cut off.
+/// The most requests that the client was observed to make for one call: it retries after a broken stream,
+/// an empty answer or a cut-off one.
 const MOST_REQUESTS: u64 = 4;
 
-/// The client's own variables for its key, for tokens in its place, and for where it sends its calls.
+/// The client's variables for its key, for tokens instead of a key, and for the address.
 const KEY: &str = "ANTHROPIC_API_KEY";
 const TOKEN: &str = "ANTHROPIC_AUTH_TOKEN";
 const LOGIN_TOKEN: &str = "CLAUDE_CODE_OAUTH_TOKEN";
 const BASE_URL: &str = "ANTHROPIC_BASE_URL";
 
-/// What the kernel takes as one argument is 128 KiB; a little is left for the byte that ends it.
+/// The kernel limits one argument to 128 KiB; one byte is for the terminator.
 const MAX_SYSTEM: usize = 128 * 1024 - 1;
 
-/// The longest standard input that the client was seen to read whole.
+/// The longest standard input that the client was observed to read completely.
 const MAX_PROMPT: usize = 3_000_000;
 
-/// Without these the client opens dozens of connections of its own and retries for minutes.
+/// Without these variables the client opens dozens of connections and retries for minutes.
 const QUIET: [(&str, &str); 9] = [
-    // Together with a denied Read these two keep it from sending files that the prompt names.
+    // Together with a denied Read, these two keep it from sending files that the prompt names.
     ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
     ("CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1"),
-    // With this and no thinking, it does not send a refused request again without what a server may not know.
+    // With this and without thinking, it does not resend a refused request with fewer fields.
     ("CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS", "1"),
     ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
     ("CLAUDE_CODE_MAX_RETRIES", "0"),
@@ -62,10 +62,10 @@ const QUIET: [(&str, &str); 9] = [
     ("MAX_THINKING_TOKENS", "0"),
 ];
 
-/// What tells the client that it runs inside itself, or to log its requests.
+/// Variables that tell the client that it runs inside itself, or to log its requests.
 const LEFT_OUT: [&str; 4] = ["ANTHROPIC_LOG", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "DEBUG"];
 
-/// Settings over those of the user.
+/// Settings that override those of the user.
 const CLOSED: &str = r#"{"disableAllHooks":true,"permissions":{"deny":["Read"]}}"#;
 
 /// The provider `claude-cli`.

@@ -1,13 +1,14 @@
-//! `codex-cli`: OpenAI's command line client, held to text in and text out.
+//! `codex-cli`: OpenAI's command line client, limited to text in and text out.
 //!
-//! Each call is one process, run by [`ClientProgram`], which gets its prompt on standard input and prints one JSON event a
-//! line; `output` reads them. All settings go in arguments, for those come before any file of the user: no tools that run
-//! or read anything, no retries, no record of the session, and the system prompt, in a file, in place of the client's own.
-//! Unless the user's own login is asked for, the client gets an empty configuration directory, and its key from
-//! `OPENAI_API_KEY`. It waits for headers without end: the deadline is ours.
+//! Each call is one process, run by [`ClientProgram`], which reads its prompt from standard input and
+//! prints one JSON event per line; `output` parses them. All settings are arguments, because these
+//! override the user's files: no tools that run or read anything, no retries, no session record, and our
+//! system prompt, in a file, instead of the client's. Unless the user's own login is used, the client
+//! gets an empty configuration directory, and its key from `OPENAI_API_KEY`. It waits for headers
+//! forever, so our deadline applies.
 //!
-//! With the user's own login, tool servers that the user has set up stay; the client offers no way to
-//! leave them out.
+//! With the user's own login, the user's tool servers stay active; the client has no option to turn them
+//! off.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -37,16 +38,17 @@ const KEY: &str = "OPENAI_API_KEY";
 const OTHER_KEY: &str = "CODEX_API_KEY";
 const TOKEN: &str = "CODEX_ACCESS_TOKEN";
 
-/// Where the client sends its calls unless told otherwise.
+/// The client's default address.
 const BASE_URL: &str = "https://api.openai.com/v1";
 
-/// The file that holds the system prompt.
+/// The file with the system prompt.
 const SYSTEM: &str = ".codex/system.md";
 
-/// The longest prompt that the client takes; it counts characters, of which this many bytes are never more.
+/// The longest prompt that the client accepts; it counts characters, and this is the same number of
+/// bytes.
 const MAX_PROMPT: usize = 1 << 20;
 
-/// What takes away the client's tools and traffic of its own.
+/// Settings that turn off the client's tools and its other traffic.
 const CLOSED: [&str; 33] = [
     "agents.enabled=false",
     "analytics.enabled=false",
@@ -83,7 +85,7 @@ const CLOSED: [&str; 33] = [
     "web_search=\"disabled\"",
 ];
 
-/// What tells the client that it runs inside itself, and what makes it log requests.
+/// Variables that tell the client that it runs inside itself, or to log requests.
 const LEFT_OUT: [&str; 4] =
     ["CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "RUST_LOG"];
 
@@ -103,7 +105,8 @@ impl ProviderKind for CodexCli {
         ProviderClass::Program { install: INSTALL }
     }
 
-    /// The program's own schema option takes only schemas of OpenAI's strict kind, which callers do not promise.
+    /// The program's own schema option accepts only OpenAI's strict schemas, which callers do not
+    /// guarantee.
     fn capabilities(&self) -> Capabilities {
         Capabilities { edit_format: EditFormat::SearchReplace, structured_output: StructuredOutput::None }
     }
@@ -179,7 +182,7 @@ impl CodexCliBackend {
         settings.push(setting("model_instructions_file", &shown(&places.home.join(SYSTEM))));
         settings.push(setting("log_dir", &shown(&places.home)));
         settings.push(setting("sqlite_home", &shown(&places.home)));
-        // A provider of our own: those that the client brings along try again for minutes, and cannot be changed.
+        // A custom provider: the built-in ones retry for minutes, and cannot be changed.
         settings.extend([
             setting("model_provider", "crucible"),
             setting("model_providers.crucible.name", "crucible"),
@@ -192,7 +195,7 @@ impl CodexCliBackend {
                 settings.push(setting("model_providers.crucible.env_key", KEY));
                 self.base_url.as_deref().or(Some(BASE_URL))
             }
-            // Where no address is set, the client has one that fits the kind of login.
+            // Without a configured address, the client chooses one for the kind of login.
             Login::User => {
                 settings.push("model_providers.crucible.requires_openai_auth=true".to_owned());
                 self.base_url.as_deref()
@@ -205,7 +208,7 @@ impl CodexCliBackend {
     }
 }
 
-/// A setting as an argument: a text in TOML is written as in JSON.
+/// A setting as an argument: a TOML string is written as in JSON.
 fn setting(name: &str, value: &str) -> String {
     format!("{name}={}", Value::from(value))
 }

@@ -20,7 +20,8 @@ const SERVER: ChatServer = ChatServer {
         edit_format: EditFormat::WholeFile,
         structured_output: StructuredOutput::JsonSchema,
     },
-    // llama.cpp, vLLM and Ollama hold a model to them; without, a small model ends a list after its first item.
+    // llama.cpp, vLLM and Ollama enforce them; without them, a small model ends a list after its first
+    // item.
     format: ChatFormat { list_bounds: ListBounds::Taken, ..ChatFormat::PLAIN },
 };
 

@@ -1,13 +1,13 @@
-//! `gemini-cli`: Google's command line client, held to text in and text out.
+//! `gemini-cli`: Google's command line client, limited to text in and text out.
 //!
-//! Each call is one process, run by [`ClientProgram`]. The prompt goes through standard input: as the argument of `-p`,
-//! which seed 002 shows, nothing longer than the kernel's 128 KiB could be asked. The system prompt goes into a file
-//! that `GEMINI_SYSTEM_MD` names; it takes the place of the client's own. A settings file in its working directory, which
-//! comes before the user's, takes away its tools, tool servers, skills, hooks and retries, and bounds the answer; an
-//! argument takes away extensions. (A settings file that a variable names is read only where root alone could write it.)
-//! The answer's text is taken as it is; around it the client puts JSON with its statistics, which `output` judges.
+//! Each call is one process, run by [`ClientProgram`]. The prompt is passed on standard input: the
+//! argument `-p` in seed 002 is limited to the kernel's 128 KiB. The system prompt is in a file named by
+//! `GEMINI_SYSTEM_MD`, and replaces the client's own. A settings file in the working directory overrides
+//! the user's: it turns off tools, tool servers, skills, hooks and retries, and limits the answer. An
+//! argument turns off extensions. (A settings file named by a variable is read only if root alone can
+//! write it.) The client wraps the answer's text in JSON with statistics, which `output` checks.
 //!
-//! With the user's own login the client still keeps its session files in the user's home, as it always does.
+//! With the user's own login the client still keeps its session files in the user's home.
 
 use std::ffi::OsString;
 
@@ -31,7 +31,7 @@ const NAME: &str = "gemini-cli";
 
 const INSTALL: &str = "npm install -g @google/gemini-cli";
 
-/// The client's own variables for its keys and for where it sends its calls.
+/// The client's variables for its keys and for its address.
 const KEY: &str = "GEMINI_API_KEY";
 const OTHER_KEY: &str = "GOOGLE_API_KEY";
 const BASE_URL: &str = "GOOGLE_GEMINI_BASE_URL";
@@ -40,10 +40,10 @@ const BASE_URL: &str = "GOOGLE_GEMINI_BASE_URL";
 const SETTINGS: &str = ".gemini/settings.json";
 const SYSTEM: &str = "system.md";
 
-/// Up to here its standard input was seen to arrive; from 7 MB on it sends nothing and reports success.
+/// Input of this size was observed to arrive; from 7 MB on the client sends nothing and reports success.
 const MAX_PROMPT: usize = 3_000_000;
 
-/// What keeps the client from asking anything, restarting itself and reporting home.
+/// Variables that keep the client from asking, restarting and sending telemetry.
 const QUIET: [(&str, &str); 4] = [
     ("GEMINI_CLI_NO_RELAUNCH", "true"),
     ("GEMINI_CLI_TRUST_WORKSPACE", "true"),
@@ -51,11 +51,12 @@ const QUIET: [(&str, &str); 4] = [
     ("NO_COLOR", "1"),
 ];
 
-/// What tells the client that it runs inside itself, starts it in a container, or makes it write or log more.
+/// Variables that tell the client that it runs inside itself, start it in a container, or enable more
+/// logs.
 const LEFT_OUT: [&str; 6] =
     ["DEBUG", "DEBUG_MODE", "GEMINI_CLI", "GEMINI_SANDBOX", "GEMINI_WRITE_SYSTEM_MD", "SANDBOX"];
 
-/// The hints that the client can be told.
+/// The hints that the client supports.
 const FOLLOWED: [&str; 3] = ["max_tokens", "temperature", "top_p"];
 
 /// The provider `gemini-cli`.
@@ -74,7 +75,7 @@ impl ProviderKind for GeminiCli {
         ProviderClass::Program { install: INSTALL }
     }
 
-    /// The API knows answers held to a schema; the program has no option for them.
+    /// The API supports answers with a schema; the program has no option for it.
     fn capabilities(&self) -> Capabilities {
         Capabilities { edit_format: EditFormat::SearchReplace, structured_output: StructuredOutput::None }
     }
@@ -128,7 +129,7 @@ impl LlmBackend for GeminiCliBackend {
         }
         let mut result = output::answer(asked, &ended.stdout)?;
         if output::fills(&result, max_tokens) {
-            // The client does not say that an answer was cut off; only its length tells.
+            // The client does not report a cut-off answer; only its length shows that.
             result.extensions.insert(LlmResult::FINISH_REASON.to_owned(), Value::from("length"));
         }
         if result.raw_response.trim().is_empty() {
@@ -156,7 +157,8 @@ impl GeminiCliBackend {
         let temperature = inv.metadata.get("temperature").cloned().or(self.temperature.map(Value::from));
         generation.extend(temperature.map(|value| ("temperature".to_owned(), value)));
         generation.extend(inv.metadata.get("top_p").map(|value| ("topP".to_owned(), value.clone())));
-        // Every chat model inherits from the first; the second wins over what the client knows of the model itself.
+        // Every chat model inherits from the first; the second overrides the client's own settings of the
+        // model.
         let limits = |name: &str| json!({"match": {"model": name}, "modelConfig": {"generateContentConfig": &generation}});
         let mut settings = json!({
             "general": {
@@ -186,6 +188,6 @@ impl GeminiCliBackend {
 }
 
 fn arguments(model: &str) -> Vec<OsString> {
-    // In one piece, so that no name of a model is taken for a switch.
+    // One argument, so that a model name cannot be taken for an option.
     [&format!("--model={model}"), "-o", "json", "--extensions", "none"].map(OsString::from).to_vec()
 }

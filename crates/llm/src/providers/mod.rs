@@ -1,4 +1,4 @@
-//! The providers, one file each. A new one is a file here and a line in the registry.
+//! The providers, one file each. Adding one takes a file here and a line in the registry.
 
 pub(crate) mod anthropic;
 pub(crate) mod claude_cli;

@@ -1,7 +1,8 @@
 //! `openai`: OpenAI's own chat completions.
 //!
-//! The answer is bounded by `max_completion_tokens`: OpenAI's reasoning models refuse the older `max_tokens`, its other
-//! models take both. Those models refuse a temperature, too, so none is sent that nobody set.
+//! `max_completion_tokens` limits the answer: OpenAI's reasoning models refuse the older `max_tokens`,
+//! and its other models accept both. Reasoning models also refuse a temperature, so none is sent unless
+//! it is configured.
 
 use crucible_model::{EditFormat, Secret};
 

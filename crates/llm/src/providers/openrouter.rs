@@ -1,15 +1,16 @@
 //! `openrouter`: one key for the models of many providers, in OpenAI's format.
 //!
-//! Each request says which program it comes from (`HTTP-Referer`, `X-Title`); both are settings. The cost that is
-//! reported with an answer counts instead of an estimate. A request with a `response_format` is only routed to
-//! servers that follow it.
+//! Each request names the calling program (`HTTP-Referer`, `X-Title`); both are settings. The reported
+//! cost of an answer takes precedence over an estimate. A request with a `response_format` is routed only
+//! to servers that support it.
 //!
-//! The hint `models` names other models to ask. As OpenRouter documents it ("Model Fallbacks", formerly "Model Routing"):
-//! `model` is tried first and then `models` in their order; any error moves on to the next one, a prompt that is too long, a
-//! limit of the rate and a refusal by moderation included; where the last one fails, too, its error is the answer; what
-//! answered is named in the answer's `model`, and is what has to be paid. So a fallback can cost more than the model that was
-//! asked for, and the budget reserves for the dearest. Users report ("Message request crash when OpenRouter has > 3 configured
-//! models") that a list of more than three is refused; that is left to the service, which may allow more one day.
+//! The hint `models` lists fallback models. OpenRouter documents it ("Model Fallbacks", formerly "Model
+//! Routing"): `model` is tried first and then `models` in order. Any error moves on to the next one,
+//! including a prompt that is too long, a rate limit and a refusal by moderation. If the last one fails,
+//! its error is the answer. The answer's `model` names the model that was used, which is charged. So a
+//! fallback can cost more than the requested model, and the budget reserves for the most expensive one.
+//! Users report ("Message request crash when OpenRouter has > 3 configured models") that a list of more
+//! than three is refused. The service decides that, because its limit may change.
 
 use crucible_model::{EditFormat, Secret};
 

@@ -1,9 +1,9 @@
 //! `replay`: answers from a recording, offline and without a key.
 //!
-//! A request is looked up by its key; equal requests get the recorded outcomes in their order, recorded errors
-//! included where nothing but errors came of a request. An error that was followed by an answer is passed over: the
-//! caller went on with the answer. A request that the recording does not hold fails with the nearest recorded one shown as a diff:
-//! either a prompt changed since the recording was made, or something in it is not the same twice.
+//! A request is found by its key; equal requests get the recorded outcomes in order. A recorded error is
+//! returned only if no answer followed: otherwise the caller continued with the answer. A request that is
+//! not in the recording fails with a diff to the nearest recorded one: either a prompt changed since the
+//! recording, or something in it is not deterministic.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -25,12 +25,12 @@ use crate::registry::{CassetteSource, Context, ProviderClass, ProviderKind, Prov
 
 const NAME: &str = "replay";
 
-/// How long the search for a readable diff may take, and how much of it is shown.
+/// The time limit for a readable diff, and its maximum size.
 const DIFF_TIME: Duration = Duration::from_millis(200);
 const DIFF_LINES: usize = 12;
 const DIFF_LINE_CHARS: usize = 200;
 
-/// How many phases of a recording are named.
+/// The most phases of a recording that are named.
 const PHASES: usize = 10;
 
 /// The provider `replay`.
@@ -75,8 +75,9 @@ impl ProviderKind for Replay {
             parameters: first.map(|request| request.metadata.clone()).unwrap_or_default(),
             inner: Box::new(ReplayBackend::new(&cassette, &played(settings)?)),
         };
-        // Each phase asks the model that it asked then, for the model is a part of what is looked up. Calls of one phase may have
-        // named models of their own, and those that were made at once stand in any order: the model of the recording comes first.
+        // Each phase uses its recorded model, because the model is part of the key. Calls of one phase
+        // may have named their own models, and concurrent calls are in any order, so the model of the
+        // recording comes first.
         let mut phases: BTreeMap<String, String> = BTreeMap::new();
         for call in &cassette.calls {
             let model = &call.request.model;
@@ -90,7 +91,7 @@ impl ProviderKind for Replay {
     }
 }
 
-/// How often each request was played before this process began.
+/// How often each request was replayed before this process started.
 fn played(settings: &ProviderSettings) -> Result<HashMap<Digest, Played>, LlmError> {
     let mut counts: HashMap<Digest, Played> = HashMap::new();
     if let Some(path) = &settings.already_played {
@@ -99,7 +100,7 @@ fn played(settings: &ProviderSettings) -> Result<HashMap<Digest, Played>, LlmErr
                 cassette.calls.iter().for_each(|call| counts.entry(call.key).or_default().count(call));
             }
             Err(error) if path.exists() => return Err(error),
-            // Nothing was played yet.
+            // Nothing was replayed yet.
             Err(_) => {}
         }
     }
@@ -110,7 +111,7 @@ fn read(source: &CassetteSource) -> Result<Cassette, LlmError> {
     Cassette::parse(&source.bytes()?).map_err(|error| unusable_recording(&error))
 }
 
-/// A recording that cannot be played.
+/// The error for a recording that cannot be replayed.
 pub(crate) fn unusable_recording(error: &CassetteError) -> LlmError {
     misconfigured("", error.to_string(), "name a recording that this version can read")
 }
@@ -119,7 +120,7 @@ fn misconfigured(model: &str, what: String, next: &str) -> LlmError {
     LlmError::Misconfiguration(Fault::new(NAME, model, what, next))
 }
 
-/// How often a request was played.
+/// How often a request was replayed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Played {
     answers: usize,
@@ -130,7 +131,7 @@ impl Played {
     fn count(&mut self, call: &RecordedCall) {
         match &call.outcome {
             outcome if outcome.is_answer() => self.answers += 1,
-            // The budget said no before the recording was asked.
+            // The budget refused it before the recording was used.
             CallOutcome::Failed(LlmError::BudgetExceeded { .. }) => {}
             CallOutcome::Failed(_) | CallOutcome::Answered(_) => self.failures += 1,
         }
@@ -138,7 +139,7 @@ impl Played {
 }
 
 struct ReplayBackend {
-    /// What was asked, by phase.
+    /// The recorded requests, by phase.
     requests: Vec<(String, RecordedRequest)>,
     outcomes: HashMap<Digest, Vec<CallOutcome>>,
     played: Mutex<HashMap<Digest, usize>>,
@@ -176,22 +177,22 @@ impl ReplayBackend {
     }
 
     fn miss(&self, phase: &str, asked: &RecordedRequest, key: &Digest) -> LlmError {
-        const NEXT: &str = "record again with the provider that made the recording, or go back to the version and \
-                            input it was made with";
+        const NEXT: &str = "record again with the same provider, or use the version and input that the \
+        recording was made with";
         if let Some(recorded) = self.outcomes.get(key) {
             let what = format!(
-                "this request was recorded {} times and is now asked once more than that (key {})",
+                "this request was recorded {} times and is now made once more (key {})",
                 recorded.len(),
                 key.short()
             );
             return misconfigured(&asked.model, what, NEXT);
         }
         let shown = render(asked);
-        // A question of another phase is another question altogether, and tells nothing.
+        // A request of another phase is unrelated, so a diff to it would not help.
         let same_phase = || self.requests.iter().filter(|(of, _)| of == phase).map(|(_, request)| request);
         let what = match nearest(&shown, same_phase()) {
             Some(nearest) => format!(
-                "the recording does not hold this request (key {}); against the nearest recorded one it reads:\n{}",
+                "the recording does not contain this request (key {}); compared with the nearest recorded one:\n{}",
                 key.short(),
                 short_diff(&nearest, &shown)
             ),
@@ -201,12 +202,13 @@ impl ReplayBackend {
                 phases.dedup();
                 let named: Vec<&str> = phases.into_iter().take(PHASES).collect();
                 format!(
-                    "the recording does not hold this request (key {}); it holds other questions, and none of {phase:?}: only of {}",
+                    "the recording does not contain this request (key {}); it holds other questions, and none \
+                    of {phase:?}: only of {}",
                     key.short(),
                     named.join(", ")
                 )
             }
-            None => format!("the recording holds no call at all (key {})", key.short()),
+            None => format!("the recording contains no calls (key {})", key.short()),
         };
         misconfigured(&asked.model, what, NEXT)
     }
@@ -231,7 +233,7 @@ impl LlmBackend for ReplayBackend {
 fn render(request: &RecordedRequest) -> String {
     let mut text = format!("model: {}\n", request.model);
     for (name, value) in &request.metadata {
-        // As it is compared: 1 and 1.0 are the same number.
+        // In canonical form, as it is compared: 1 and 1.0 are the same number.
         let value = to_canonical_json(value)
             .map_or_else(|_| value.to_string(), |canonical| String::from_utf8_lossy(&canonical).into_owned());
         let _infallible = writeln!(text, "metadata {name}: {value}");
@@ -242,7 +244,7 @@ fn render(request: &RecordedRequest) -> String {
     text
 }
 
-/// The recorded request that shares most of its lines with this one; the first of equals.
+/// The recorded request with the most lines in common; the first of equals.
 fn nearest<'a>(shown: &str, recorded: impl Iterator<Item = &'a RecordedRequest>) -> Option<String> {
     let lines: HashSet<&str> = shown.lines().collect();
     let mut best: Option<(f64, String)> = None;
@@ -258,7 +260,7 @@ fn nearest<'a>(shown: &str, recorded: impl Iterator<Item = &'a RecordedRequest>)
     best.map(|(_, text)| text)
 }
 
-/// The differing lines with one line around them, cut to what a terminal shows.
+/// The differing lines with one line of context, cut to fit a terminal.
 fn short_diff(recorded: &str, asked: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (recorded.lines().collect(), asked.lines().collect());
     let deadline = Instant::now().into_std() + DIFF_TIME;
@@ -281,7 +283,7 @@ fn short_diff(recorded: &str, asked: &str) -> String {
     text
 }
 
-/// The lines of one hunk, with their marks.
+/// The lines of one hunk, with their markers.
 fn hunk(ops: &[DiffOp], old: &[&str], new: &[&str]) -> Vec<String> {
     let marked =
         |mark: char, lines: &[&str]| lines.iter().map(|line| format!("{mark}{line}")).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! `claude-cli` with the real program, which asks the model server by way of Anthropic's Messages format.
+//! `claude-cli` with the real program, which calls the model server in Anthropic's Messages format.
 
 use crucible_llm::{Backend, LlmBackend, Login, ProviderSettings, construct};
 use crucible_testkit::{live_address, real_client};
@@ -21,7 +21,7 @@ fn claude(base_url: String) -> Backend {
 }
 
 #[tokio::test]
-async fn the_real_program_brings_the_models_answer_and_its_tokens() {
+async fn real_program_returns_answer_and_tokens() {
     let mut summary = Summary::of("the real claude", "the capital of France, through the program");
     let mut inv = ask("What is the capital of France?");
     inv.metadata.clear();
@@ -34,9 +34,9 @@ async fn the_real_program_brings_the_models_answer_and_its_tokens() {
     summary.passed("whole, names Paris, tokens reported");
 }
 
-/// Nothing reaches the model: the address is one that the server does not know.
+/// Nothing reaches the model: the server does not know the address.
 #[tokio::test]
-async fn the_real_programs_failure_is_an_error_though_it_calls_it_a_success() {
+async fn real_program_failure_marked_success_is_error() {
     let summary = Summary::of("the real claude, failing", "at an address that the server does not know");
     let error = claude(format!("{}/nowhere", live_address())).invoke(ask("Say hello.")).await.unwrap_err();
     assert_eq!(error.class(), "misconfiguration", "{error}");

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::support::{MAX_TOKENS, NO_LIMITS, Summary, ask, client, context, gateway};
 
 #[tokio::test]
-async fn a_plain_question_gets_a_whole_answer_with_its_tokens() {
+async fn plain_question_gets_whole_answer() {
     let mut summary = Summary::of("plain answer", "the capital of France");
     let result = gateway().invoke(ask("What is the capital of France?")).await.unwrap();
     summary.answered(&result);
@@ -51,7 +51,7 @@ async fn a_schema_holds_the_answer_to_its_form() {
     summary.passed("parses, has the three fields and no other");
 }
 
-/// The one prompt that is longer than 256 tokens: the server refuses it before the model sees any of it.
+/// The one prompt longer than 256 tokens: the server refuses it before the model sees it.
 #[tokio::test]
 async fn a_prompt_beyond_the_context_is_unsupported() {
     let summary = Summary::of("too long a prompt", "20,000 words, refused before the model sees one");
@@ -66,7 +66,7 @@ async fn a_prompt_beyond_the_context_is_unsupported() {
 }
 
 #[tokio::test]
-async fn an_answer_cut_at_its_limit_is_never_taken_for_a_whole_one() {
+async fn live_answer_at_limit_is_cut_off() {
     let mut summary = Summary::of("cut at its limit", "to count to fifty in six tokens");
     let mut inv = ask("Count from 1 to 50, separated by commas.");
     inv.metadata.insert("max_tokens".to_owned(), json!(6));
@@ -89,7 +89,7 @@ async fn the_budget_settles_with_what_the_server_counted() {
     let used = budget.used().unwrap();
     assert_eq!((used.calls, used.tokens), (1, counted));
 
-    // What a call could cost at worst is more than what is left, so this one is not sent.
+    // The worst case of the call exceeds the rest of the budget, so it is not sent.
     let mut greedy = ask("Say hello.");
     greedy.metadata.insert("max_tokens".to_owned(), json!(400 - counted));
     let error = client.call(greedy).await.unwrap_err();
@@ -119,7 +119,7 @@ async fn what_was_recorded_replays_equal_from_the_file_alone() {
     let settings = ProviderSettings { cassette: Some(path.into()), ..ProviderSettings::default() };
     let replay = construct("replay", &settings, &context(("UNUSED", ""))).unwrap();
     let replay = client(replay, Recording::Off, &CallBudget::new(NO_LIMITS));
-    // The other way round, so that it is the question that decides.
+    // In reverse order, so that the question determines the answer.
     for (question, spoken) in questions.into_iter().zip(spoken).rev() {
         assert_eq!(replay.call(ask(question)).await.unwrap(), spoken);
     }

@@ -1,4 +1,4 @@
-//! What the live tests share: where the server is, short questions, and the line of summary.
+//! Common parts of the live tests: the server, short questions, and the summary line.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crucible_secrets::Scanner;
 use crucible_testkit::{LiveLine, live_address};
 use serde_json::Value;
 
-/// The name under which the model is asked for; a local server takes any.
+/// The requested model name; a local server accepts any.
 pub(crate) const MODEL: &str = "qwen2.5-coder-0.5b-instruct";
 
-/// The most tokens an answer may take here.
+/// The most tokens of an answer here.
 pub(crate) const MAX_TOKENS: u64 = 64;
 
-/// The most tokens a question may have here, in the server's counting (seed 002, *Testing Strategy*).
+/// The most tokens of a question here, as the server counts them (seed 002, *Testing Strategy*).
 const MAX_QUESTION: u64 = 256;
 
 pub(crate) const NO_LIMITS: BudgetLimits =
@@ -32,7 +32,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The environment of a command, as far as a client program needs it, and this key.
+/// The environment that a client program needs, with this key.
 pub(crate) fn context(key: (&str, &str)) -> Context {
     let path = variable("PATH").unwrap_or_default();
     let env = Environment::from_pairs([("PATH", path.as_str()), key], "/");
@@ -58,7 +58,7 @@ pub(crate) fn gateway() -> Backend {
     construct("gateway", &settings, &context(("UNUSED", ""))).unwrap()
 }
 
-/// A backend in all its layers.
+/// A backend with all its layers.
 pub(crate) fn client(backend: Backend, recording: Recording, budget: &Arc<CallBudget>) -> ModelClient {
     let options = ClientOptions {
         scanner: Scanner::builtin(),
@@ -71,7 +71,7 @@ pub(crate) fn client(backend: Backend, recording: Recording, budget: &Arc<CallBu
     ModelClient::new(backend, options)
 }
 
-/// A question, with the seed fixed.
+/// A question with a fixed seed.
 pub(crate) fn ask(question: &'static str) -> LlmInvocation {
     LlmInvocation {
         spec_id: "live".to_owned(),
@@ -86,19 +86,19 @@ pub(crate) fn ask(question: &'static str) -> LlmInvocation {
     }
 }
 
-/// The line that a test leaves, with the answers that it is about.
+/// The summary line of a test, with its answers.
 pub(crate) struct Summary {
     line: LiveLine,
 }
 
 impl Summary {
-    /// Of a test that asks this.
+    /// Starts the summary of a test with this question.
     pub(crate) fn of(test: &'static str, asked: &'static str) -> Self {
         Self { line: LiveLine::of(test, asked) }
     }
 
-    /// Notes an answer: its model, and its tokens. A client program adds a good deal to a question; what it adds is
-    /// not ours to bound.
+    /// Records an answer's model and tokens. A client program adds text to a question; that part is not
+    /// bounded here.
     pub(crate) fn answered(&mut self, result: &LlmResult) {
         if result.provider == "gateway" {
             let tokens = result.tokens_input.unwrap();
@@ -111,7 +111,7 @@ impl Summary {
         self.line.by = (result.provider.clone(), result.model_used.clone());
     }
 
-    /// Everything was as it should be.
+    /// Records success.
     pub(crate) fn passed(self, verdict: impl Into<String>) {
         self.line.passed(verdict);
     }

@@ -1,4 +1,4 @@
-//! Advice from real servers on loopback, and the two ways of getting none.
+//! Advice from real servers on loopback, and the two kinds of failure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn the_limits_are_those_of_the_seed() {
 }
 
 #[tokio::test]
-async fn a_model_is_asked_with_a_bounded_prompt_and_what_was_left_out_is_told() {
+async fn advice_prompt_is_bounded_and_reports_omissions() {
     let server = FakeApi::start([Reply::Answer("look at line 3".to_owned())]);
     let client = asking(&server.base_url());
     let log = [("log", Untrusted::new("ä".repeat(9_000)))];

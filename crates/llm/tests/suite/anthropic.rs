@@ -1,4 +1,4 @@
-//! `anthropic` against a server that plays the messages API.
+//! `anthropic` with a server that simulates the messages API.
 
 use crucible_llm::{Finish, LlmBackend, LlmError, LlmResult, ProviderSettings, construct};
 use crucible_testkit::{Endpoint, FakeApi, Family, Reply};
@@ -48,7 +48,7 @@ async fn asks_as_the_api_wants_and_reads_the_answer() {
 }
 
 #[tokio::test]
-async fn the_base_may_end_with_the_version_or_before_it() {
+async fn base_url_may_include_version() {
     let server = FakeApi::start([Reply::Answer("fine".to_owned())]);
     let context = context(&[("TEST_KEY", KEY)]);
     for base in ["", "/", "/v1", "/v1/"] {
@@ -59,7 +59,7 @@ async fn the_base_may_end_with_the_version_or_before_it() {
 }
 
 #[tokio::test]
-async fn a_call_names_its_own_model_and_an_answer_cut_short_says_so() {
+async fn call_model_is_used_and_cut_reported() {
     let server = FakeApi::start([Reply::CutAnswer("half a".to_owned())]);
     let backend = http_backend("anthropic", &server.origin(), &context(&[("TEST_KEY", KEY)]));
     let mut inv = ask("x");

@@ -1,4 +1,4 @@
-//! Budgets hold, whatever runs at once and however it ends.
+//! Budgets hold under concurrency and for every end of a call.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ mod properties {
     use super::*;
 
     proptest! {
-        /// Seed 002, property 9: up to the limit everything is sent, beyond it nothing.
+        /// Seed 002, property 9: everything up to the limit is sent, and nothing beyond it.
         #[test]
         fn parallel_calls_never_overshoot_a_limit_of_calls(limit in 0u64..80, failing in 0usize..64) {
             runtime().block_on(async {
@@ -71,7 +71,8 @@ mod properties {
             });
         }
 
-        /// At every moment what is used or reserved stays within the limit, and the answers' real tokens too.
+        /// Used and reserved tokens always stay within the limit, and so do the real tokens of the
+        /// answers.
         #[test]
         fn parallel_calls_never_overshoot_a_limit_of_tokens(limit in 0u64..20_000, most in 5u64..1000) {
             runtime().block_on(async {
@@ -88,12 +89,13 @@ mod properties {
                 for call in calls {
                     assert!(call.await.unwrap() <= limit);
                 }
-                // Each answer is said to have cost 15 tokens.
+                // Each answer reports 15 tokens.
                 assert_eq!(budget.used().unwrap().tokens, 15 * backend.calls());
             });
         }
 
-        /// Whatever is reserved, settled or abandoned: the count of slots never goes down, limits hold on each reserve.
+        /// For any sequence of reservations: the call count never decreases, and limits hold at each
+        /// reservation.
         #[test]
         fn slots_are_never_given_back(steps in proptest::collection::vec((0u64..50, 0u64..60, any::<bool>()), 1..100)) {
             let budget = CallBudget::new(BudgetLimits { calls: Limit::At(40), tokens: Limit::At(1000), ..NO_LIMITS });
@@ -123,7 +125,7 @@ mod properties {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_attempt_takes_a_slot_so_retries_cannot_pass_the_limit() {
+async fn retries_count_against_call_limit() {
     let backend = Scripted::new((0..10).map(|_| Err(outage(500))));
     let budget = CallBudget::new(BudgetLimits::calls(2));
     let budgeted = under(Shared(backend.clone()), 100, Arc::clone(&budget), Price::Unknown);
@@ -134,7 +136,7 @@ async fn every_attempt_takes_a_slot_so_retries_cannot_pass_the_limit() {
 }
 
 #[tokio::test]
-async fn failed_calls_keep_their_slot_and_give_tokens_back_only_when_nothing_was_done() {
+async fn refused_calls_return_only_tokens() {
     let refused = LlmError::ProviderAuth(Fault::new("p", "m", "w", "n"));
     for (error, keeps_tokens) in [(refused, false), (outage(500), true)] {
         let budget = CallBudget::new(NO_LIMITS);
@@ -151,7 +153,7 @@ async fn a_call_that_is_abandoned_stays_reserved() {
     let budget = CallBudget::new(NO_LIMITS);
     let backend = Scripted::new([]);
     let budgeted = under(Shared(backend), 100, Arc::clone(&budget), Price::Unknown);
-    // Polled once, so that it is under way, then dropped as an interrupt would.
+    // Polled once, so that it is in flight, then dropped as by an interrupt.
     tokio::select! {
         biased;
         _ = budgeted.invoke(ask("x")) => panic!("it must not end at the first poll"),
@@ -162,7 +164,7 @@ async fn a_call_that_is_abandoned_stays_reserved() {
 }
 
 #[tokio::test]
-async fn money_is_counted_where_the_price_is_known_and_the_providers_own_cost_wins() {
+async fn reported_cost_overrides_estimate() {
     let price = Price::PerMillionTokens { input: 1_000_000, output: 2_000_000 };
     let limits = BudgetLimits { micro_dollars: Limit::At(100_000), ..NO_LIMITS };
     let budget = CallBudget::new(limits);
@@ -180,7 +182,7 @@ async fn money_is_counted_where_the_price_is_known_and_the_providers_own_cost_wi
     assert!(matches!(error, LlmError::Misconfiguration(_)), "{error}");
 }
 
-/// A book that has a fault.
+/// A book that always fails.
 struct Broken;
 
 impl CallBook for Broken {
@@ -223,7 +225,7 @@ async fn what_a_client_adds_by_itself_is_reserved_too() {
 }
 
 #[tokio::test]
-async fn a_client_that_asks_again_by_itself_is_reserved_for_all_of_it_and_never_given_back() {
+async fn retrying_client_reserves_every_request() {
     let budget = CallBudget::new(tokens(100_000));
     let extra = ClientExtra { requests: 4, ..ClientExtra::NONE };
     let asks = Asks { provider: "scripted", max_output_tokens: 1000, extra, origin: Origin::Live };
@@ -234,7 +236,7 @@ async fn a_client_that_asks_again_by_itself_is_reserved_for_all_of_it_and_never_
 }
 
 #[tokio::test]
-async fn hints_count_as_part_of_the_question_and_one_that_is_no_number_is_refused_unsent() {
+async fn hints_count_and_invalid_hint_is_refused() {
     let budget = CallBudget::new(tokens(5000));
     let backend = Scripted::new([]);
     let budgeted = under(Shared(backend.clone()), 100, Arc::clone(&budget), Price::Unknown);
@@ -267,7 +269,7 @@ async fn a_recording_costs_nothing_whatever_its_answers_cost_once() {
 }
 
 #[tokio::test]
-async fn what_nobody_here_pays_for_takes_its_call_and_nothing_else() {
+async fn unpaid_origin_uses_only_the_call() {
     let limits = BudgetLimits { calls: Limit::At(1), tokens: Limit::At(1), micro_dollars: Limit::At(1) };
     let budget = CallBudget::new(limits);
     let mut told = answer("ok");

@@ -1,4 +1,4 @@
-//! What is recorded is what replays: byte for byte, in order, and never past a change.
+//! A recording replays exactly: byte for byte, in order, and never for a changed request.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ async fn a_recorded_conversation_replays_without_the_server() {
     let writer = Arc::new(CassetteWriter::open(&path, &header, Reuse::Nothing).unwrap());
     let live = client(gateway(&server.base_url(), None), Recording::To(writer), RetryPolicy::PHASES);
     let mut spoken = Vec::new();
-    // The last request is the first one again, and gets another answer.
+    // The last request equals the first one, and gets another answer.
     for text in ["a", "b", "a"] {
         spoken.push(live.call(ask(text)).await.unwrap());
     }
@@ -108,7 +108,7 @@ mod properties {
 }
 
 #[tokio::test(start_paused = true)]
-async fn attempts_are_in_the_record_and_a_recorded_failure_replays_at_once() {
+async fn recorded_failure_replays_without_retry() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
     let script = [Err(outage(500)), Ok(answer("late")), Err(outage(500)), Err(outage(502)), Err(outage(503))];
@@ -131,7 +131,7 @@ async fn attempts_are_in_the_record_and_a_recorded_failure_replays_at_once() {
 }
 
 #[tokio::test]
-async fn a_changed_request_fails_with_the_nearest_one_as_a_diff() {
+async fn changed_request_fails_with_diff() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
     let live = recording(&Scripted::new([]), &path, Reuse::Nothing);
@@ -148,7 +148,7 @@ async fn a_changed_request_fails_with_the_nearest_one_as_a_diff() {
     let text = error.to_string();
     assert!(text.contains("\n-line two\n+line 2\n"), "{text}");
     assert!(!text.contains("entirely"), "{text}");
-    // The same number, written in another way, is no difference.
+    // The same number in another notation is not a difference.
     assert!(!text.contains("-metadata") && !text.contains("+metadata"), "{text}");
 }
 
@@ -165,7 +165,7 @@ async fn a_huge_difference_is_shown_short_and_quickly() {
 }
 
 #[test]
-fn the_key_is_of_what_decides_the_answer_and_of_nothing_else() {
+fn request_key_covers_only_answer_inputs() {
     use crucible_llm::RecordedRequest;
     let key = |inv: &LlmInvocation| RecordedRequest::of(inv).key().unwrap();
     let base = ask("a");
@@ -203,7 +203,7 @@ async fn lines_of_parallel_calls_are_each_whole() {
 }
 
 #[tokio::test]
-async fn an_unfinished_last_line_is_left_out_and_then_taken_away() {
+async fn unfinished_last_line_is_ignored_then_removed() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
     recording(&Scripted::new([]), &path, Reuse::Nothing).call(ask("a")).await.unwrap();
@@ -223,7 +223,7 @@ async fn an_unfinished_last_line_is_left_out_and_then_taken_away() {
 }
 
 #[tokio::test]
-async fn an_answer_recorded_but_not_used_is_not_paid_for_twice() {
+async fn unused_recorded_answer_is_reused() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
     let scripted = Scripted::new([Ok(answer("used")), Ok(answer("unused"))]);
@@ -274,7 +274,7 @@ async fn other_formats_versions_and_edits_are_refused_by_name() {
     for other in ["", "\n", "{}\n", "no json\n", "{\"schema_version\":\"something-else-v1\"}\n"] {
         assert!(matches!(Cassette::parse(other.as_bytes()), Err(CassetteError::NotACassette)), "{other:?}");
     }
-    // What a later version of this format may add is passed over.
+    // Additions of a later format version are ignored.
     let added = text.replace("\"redactions\":0", "\"redactions\":0,\"added_later\":{\"x\":1}");
     assert_ne!(added, text);
     assert_eq!(Cassette::parse(added.as_bytes()).unwrap().calls.len(), 1);
@@ -305,7 +305,7 @@ async fn a_call_that_cannot_be_recorded_has_no_answer() {
     assert!(matches!(error, CallError::Record(CassetteError::File(_))), "{error}");
 }
 
-/// An answer that came and could not be taken.
+/// An unusable answer.
 fn unusable(fault: AnswerFault) -> LlmError {
     LlmError::ProviderOutage(Box::new(Fault {
         answer: Some(fault),
@@ -340,7 +340,7 @@ async fn calls_that_failed_are_not_taken_for_used_answers() {
 }
 
 #[tokio::test]
-async fn a_failure_that_was_followed_by_an_answer_is_passed_over() {
+async fn failure_followed_by_answer_is_skipped() {
     let dir = tempfile::tempdir().unwrap();
     let (path, own) = (cassette_in(&dir), dir.path().join("own.jsonl"));
     let script = [Err(outage(400)), Ok(answer("one")), Err(outage(401)), Ok(answer("two")), Err(outage(402))];
@@ -359,9 +359,9 @@ async fn a_failure_that_was_followed_by_an_answer_is_passed_over() {
     };
     let first = play(Reuse::Nothing);
     assert_eq!(first.call(ask("a")).await.unwrap().raw_response, "one");
-    // Nothing but an error came of this one.
+    // This one got only an error.
     assert_eq!(llm(first.call(ask("b")).await.unwrap_err()), outage(402));
-    // Continued by another process: the next answer is the next one, whatever failed before.
+    // Continued by another process: the next answer follows, whatever failed before.
     let second = play(Reuse::After(1));
     assert_eq!(second.call(ask("a")).await.unwrap().raw_response, "two");
     assert!(llm(second.call(ask("a")).await.unwrap_err()).to_string().contains("recorded 2 times"));
@@ -394,7 +394,7 @@ async fn a_call_that_the_budget_refused_was_not_played() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_taken_is_recorded_without_a_word_and_asked_for_once() {
+async fn unusable_answer_is_recorded_without_text() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
     for fault in [AnswerFault::Empty, AnswerFault::TooLarge] {
@@ -405,19 +405,19 @@ async fn an_answer_that_cannot_be_taken_is_recorded_without_a_word_and_asked_for
         assert_eq!(scripted.calls(), 1, "it was retried");
 
         assert_eq!(llm(replay(&path).call(ask("a")).await.unwrap_err()), error);
-        // The model spoke, so a run that was killed before it used this does not ask again.
+        // The model answered, so a run that was killed before it used the answer does not ask again.
         let resumed = recording(&scripted, &path, Reuse::After(0));
         assert_eq!(llm(resumed.call(ask("a")).await.unwrap_err()), error);
         assert_eq!(scripted.calls(), 1, "it was asked for again");
         std::fs::remove_file(&path).unwrap();
     }
     assert_eq!(outage(500).answer_fault(), None);
-    // What a provider's own failure looks like in a recording is what it was before.
+    // A provider's own failure is recorded as before.
     assert!(!serde_json::to_string(&outage(500)).unwrap().contains("answer"));
 }
 
 #[tokio::test]
-async fn the_digest_of_a_line_is_known_however_its_answer_came() {
+async fn recorded_line_digest_is_always_known() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
     let live = recording(&Scripted::new([]), &path, Reuse::Nothing);
@@ -455,7 +455,7 @@ async fn a_recording_tells_how_it_was_asked() {
 }
 
 #[tokio::test]
-async fn a_phase_asks_the_recordings_model_although_a_call_of_it_that_named_another_came_first() {
+async fn replay_phase_uses_recordings_model() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
     let scripted = Scripted::new([Ok(answer("first")), Ok(answer("named")), Ok(answer("own"))]);

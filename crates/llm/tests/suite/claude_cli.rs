@@ -1,6 +1,6 @@
-//! `claude-cli` as a process: what it is given, and what becomes of what it does.
+//! `claude-cli` as a process: its input, and the handling of its output.
 //!
-//! A shell script stands in for the program here; the real one is in `real_clients/`.
+//! A shell script replaces the program here; the real one is tested in `real_clients/`.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ fn success(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn gets_its_prompt_on_standard_input_and_nothing_of_the_users_but_the_key() {
+async fn program_gets_prompt_on_stdin_and_key() {
     let script = format!(
         "cat > $NOTES/stdin; env > $NOTES/env; pwd > $NOTES/pwd; ls -A | wc -l > $NOTES/files\n\
          for a in \"$@\"; do printf '%s\\n' \"[$a]\"; done > $NOTES/args\n\
@@ -61,12 +61,12 @@ async fn gets_its_prompt_on_standard_input_and_nothing_of_the_users_but_the_key(
     assert_eq!(variable(&environment, "XDG_CONFIG_HOME"), None);
     assert!(!environment.contains("/home/someone"), "{environment}");
     assert_eq!(program.note("files").trim(), "0");
-    // Its private places are gone afterwards.
+    // Its private directories are deleted afterwards.
     assert!(!PathBuf::from(program.note("pwd").trim()).exists());
 }
 
 #[tokio::test]
-async fn the_users_own_login_is_used_only_when_asked_for() {
+async fn users_login_is_used_only_if_configured() {
     let program = stand(&format!("env > $NOTES/env; printf '%s' '{}'", success("ok")));
     program.backend(Login::User).invoke(ask("x")).await.unwrap();
     let environment = program.note("env");
@@ -74,7 +74,7 @@ async fn the_users_own_login_is_used_only_when_asked_for() {
     assert_eq!(variable(&environment, "CLAUDE_CONFIG_DIR"), None);
 }
 
-/// What the program sees of its key and of its server, and its whole environment.
+/// The program's view of its key and its server, and its whole environment.
 async fn key_and_server(settings: ProviderSettings) -> ([Option<String>; 2], String) {
     let program = stand(&format!("env > $NOTES/env; printf '%s' '{}'", success("ok")));
     program.backend_with(settings).invoke(ask("x")).await.unwrap();
@@ -94,16 +94,16 @@ async fn the_configured_address_is_where_it_sends_its_calls() {
 }
 
 #[tokio::test]
-async fn the_named_key_reaches_it_under_the_name_it_knows() {
+async fn configured_key_uses_programs_variable() {
     let api_key_env = Some("TEAM_KEY".to_owned());
     let settings = ProviderSettings { api_key_env, ..client_settings() };
     let ([key, _], environment) = key_and_server(settings.clone()).await;
     assert_eq!(key.as_deref(), Some("the-teams-key"));
-    // No other one goes to that key's server.
+    // No other key is sent to that server.
     for other in ["ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"] {
         assert_eq!(variable(&environment, other), None);
     }
-    // With the user's own login, and where no key is named, the user's keys are the login.
+    // With the user's own login, or without a named key, the user's keys are the login.
     for plain in [ProviderSettings { login: Login::User, ..settings }, client_settings()] {
         let ([key, _], environment) = key_and_server(plain).await;
         assert_eq!(key.as_deref(), Some("the-users-key"));
@@ -156,7 +156,7 @@ async fn several_turns_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_long_prompt_is_read_whole_and_a_longer_one_is_refused_unsent() {
+async fn oversized_prompt_is_refused_unsent() {
     let program = stand(&format!("wc -c > $NOTES/size; printf '%s' '{}'", success("ok")));
     let mut long = ask(&"x".repeat(2_900_000));
     program.call(long.clone()).await.unwrap();
@@ -187,7 +187,7 @@ async fn its_traps_are_errors_of_the_right_kind() {
         (api_error(400), "unsupported"),
         ("exit 0".to_owned(), "provider_outage"),
         ("exit 143".to_owned(), "provider_outage"),
-        // It may have asked already, and complain in the words of the answer.
+        // It may have made a call already, and quote the answer in its complaint.
         ("echo quoted >&2; exit 0".to_owned(), "provider_outage"),
         ("echo quoted >&2; exit 143".to_owned(), "provider_outage"),
         ("echo quoted >&2; kill -TERM $$".to_owned(), "provider_outage"),
@@ -202,7 +202,7 @@ async fn its_traps_are_errors_of_the_right_kind() {
 }
 
 #[tokio::test]
-async fn what_it_complains_about_is_kept_short_and_without_secrets() {
+async fn stderr_is_short_and_redacted() {
     let token = crucible_testkit::made_up_token();
     let program = stand(&format!(
         "i=0; while [ $i -lt 5000 ]; do echo \"noise $i\" >&2; i=$((i+1)); done\n\
@@ -217,7 +217,7 @@ async fn what_it_complains_about_is_kept_short_and_without_secrets() {
 }
 
 #[tokio::test]
-async fn a_program_that_hangs_is_ended_with_what_it_started() {
+async fn hanging_program_is_killed_with_children() {
     let program = stand("trap '' TERM; sleep 300 & echo $! > $NOTES/child; sleep 300");
     let mut inv = ask("x");
     inv.timeout = Duration::from_millis(700);

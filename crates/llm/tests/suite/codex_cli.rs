@@ -1,6 +1,6 @@
-//! `codex-cli` as a process: what it is given, and what becomes of what it does.
+//! `codex-cli` as a process: its input, and the handling of its output.
 //!
-//! A shell script stands in for the program here; the real one is in `real_clients/`.
+//! A shell script replaces the program here; the real one is tested in `real_clients/`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn stand(script: &str) -> Stand {
     Stand::new("codex-cli", "codex", script)
 }
 
-/// A script that prints these events, between the ones that every turn begins with.
+/// A script that prints these events, framed by the events of every turn.
 fn printing(events: &[Value]) -> String {
     let begin = [
         json!({"type": "thread.started", "thread_id": "t"}),
@@ -52,7 +52,7 @@ const NOTE_ALL: &str = "env > $NOTES/env; pwd > $NOTES/pwd; ls -A | wc -l > $NOT
     cat > $NOTES/stdin";
 
 #[tokio::test]
-async fn gets_its_prompt_on_standard_input_and_its_settings_in_arguments() {
+async fn program_gets_prompt_on_stdin_and_arguments() {
     let program =
         stand(&format!("{NOTE_ALL}\n{}", printing(&[message("first"), message("hello"), completed()])));
     let mut inv = ask("what it is about");
@@ -97,7 +97,7 @@ async fn gets_its_prompt_on_standard_input_and_its_settings_in_arguments() {
 }
 
 #[tokio::test]
-async fn the_users_own_login_keeps_the_home_and_the_kind_of_login() {
+async fn users_login_keeps_home() {
     let program = stand(&format!("{NOTE_ALL}\n{}", printing(&[message("ok"), completed()])));
     let mut inv = ask("x");
     inv.messages.remove(0);
@@ -119,7 +119,7 @@ async fn the_users_own_login_keeps_the_home_and_the_kind_of_login() {
 }
 
 #[tokio::test]
-async fn the_configured_address_and_key_reach_it_under_the_names_it_knows() {
+async fn address_and_key_use_programs_variables() {
     let program = stand(&format!("{NOTE_ALL}\n{}", printing(&[message("ok"), completed()])));
     let settings = ProviderSettings {
         base_url: Some("http://127.0.0.1:8080/v1".to_owned()),
@@ -135,7 +135,7 @@ async fn the_configured_address_and_key_reach_it_under_the_names_it_knows() {
 }
 
 #[tokio::test]
-async fn a_turn_without_a_message_or_an_end_is_no_answer() {
+async fn incomplete_turn_is_refused() {
     let cases = [
         ("exit 0".to_owned(), None),
         ("exit 143".to_owned(), None),
@@ -154,7 +154,7 @@ async fn a_turn_without_a_message_or_an_end_is_no_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_cut_off_is_handed_out_as_such() {
+async fn cut_answer_is_marked() {
     let reason = "Incomplete response returned, reason: max_output_tokens";
     let failed = json!({"type": "turn.failed", "error": {"message": reason}});
     let result = stand(&format!("{}; exit 1", printing(&[message("half a fi"), failed])))
@@ -171,7 +171,7 @@ async fn an_answer_that_was_cut_off_is_handed_out_as_such() {
 }
 
 #[tokio::test]
-async fn failures_are_told_by_how_the_programs_own_words_begin() {
+async fn failures_are_classified_by_message_prefix() {
     let quote = "quoted the-users-key words of the prompt";
     let status =
         |line: &str| failing(&format!("unexpected status {line}: {quote}, url: http://127.0.0.1:1/v1"));
@@ -206,7 +206,7 @@ async fn failures_are_told_by_how_the_programs_own_words_begin() {
 }
 
 #[tokio::test]
-async fn what_it_complains_about_is_shown_only_while_no_server_was_asked() {
+async fn stderr_is_hidden_after_server_call() {
     let program = stand("echo \"in /home/someone/x with $OPENAI_API_KEY\" >&2; exit 3");
     let LlmError::ProviderOutage(fault) = program.call(ask("x")).await.unwrap_err() else {
         panic!("an outage")
@@ -218,7 +218,7 @@ async fn what_it_complains_about_is_shown_only_while_no_server_was_asked() {
 }
 
 #[tokio::test]
-async fn a_long_prompt_is_read_whole_and_a_longer_one_is_refused_unsent() {
+async fn oversized_prompt_is_refused_unsent() {
     let script = format!("wc -c > $NOTES/size; {}", printing(&[message("ok"), completed()]));
     let program = stand(&script);
     let mut long = ask(&"x".repeat(1_000_000));
@@ -233,8 +233,8 @@ async fn a_long_prompt_is_read_whole_and_a_longer_one_is_refused_unsent() {
 }
 
 #[tokio::test]
-async fn a_program_that_hangs_is_ended_with_the_child_that_its_shim_started() {
-    // As the npm shim does: it starts the program itself and dies alone when it is killed.
+async fn hanging_shim_is_killed_with_child() {
+    // Like the npm shim, which starts the program itself and is killed alone.
     let program = stand("(trap '' TERM; sleep 300 & echo $! > $NOTES/child; wait) & wait");
     let mut inv = ask("x");
     inv.timeout = Duration::from_millis(700);

@@ -1,5 +1,5 @@
-//! Models only answer: whatever a backend is asked and whatever comes back, nothing is left on the disk, and every answer
-//! names who gave it.
+//! Models only answer: for any request and answer, no file is left on disk, and every answer names its
+//! provider and model.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -22,7 +22,8 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// A client program that repeats its input as its answer, after it tried to leave files where it stands and at home.
+/// A client program that echoes its input, after it tried to write files to its working directory and
+/// home.
 fn scribbler(room: &Path) -> Backend {
     let program = room.join("claude");
     let script = "#!/bin/sh\ntouch here; touch \"$HOME/there\"; mkdir -p deep/er\n\
@@ -97,7 +98,7 @@ mod properties {
                 prop_assert!(receipt["model_used"].as_str().is_some_and(|name| !name.is_empty()));
                 prop_assert_eq!(&receipt["timeout_seconds"], seconds);
                 prop_assert_eq!(&receipt["budget_exhausted"], false);
-                // The server counted no tokens, so the receipt claims none.
+                // The server counted no tokens, so the receipt states none.
                 prop_assert!(receipt.get("tokens_input").is_none() && receipt.get("cost").is_none());
                 Ok(())
             })

@@ -1,4 +1,4 @@
-//! The doctor's examination of providers: what it tells, and all that it does to find out.
+//! The doctor's checks of providers: its report, and the actions it takes.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -16,10 +16,10 @@ use crucible_model::Level;
 use crucible_sandbox::{Sandbox, Strength};
 use proptest::prelude::*;
 
-/// A key as a user might have one; it must be told nowhere.
+/// A plausible key, which must not appear anywhere.
 const KEY: &str = "a-key-that-nobody-may-see-0123456789";
 
-/// A machine of fake programs that write down how they are called.
+/// A machine with fake programs that record how they are called.
 struct Machine {
     directory: tempfile::TempDir,
     variables: BTreeMap<String, String>,
@@ -68,7 +68,7 @@ impl Machine {
         self.runtime.block_on(examine(configured, Strength::Off, &context))
     }
 
-    /// How programs were called since the last look.
+    /// The program calls since the last check.
     fn calls(&self) -> Vec<String> {
         let log = self.directory.path().join("calls");
         let calls = std::fs::read_to_string(&log).unwrap_or_default();
@@ -106,7 +106,7 @@ fn codes(seen: &Diagnosis) -> Vec<(String, Level)> {
 }
 
 #[test]
-fn what_is_there_is_told_and_what_is_missing_is_searched_for() {
+fn doctor_reports_found_and_missing() {
     let machine = Machine::new();
     let seen =
         machine.examine(&configured("claude-cli", settings(Path::new("claude"), "http://127.0.0.1:9/v1")));
@@ -175,7 +175,7 @@ fn a_choice_is_judged_with_its_fallback() {
 }
 
 #[test]
-fn an_old_git_and_a_missing_one_refuse_and_a_tool_of_some_commands_does_not() {
+fn old_or_missing_git_is_error() {
     let mut machine = Machine::new();
     machine.variables.insert("PATH".to_owned(), format!("{}:/bin", machine.directory.path().display()));
     let ready = || configured("gateway", settings(Path::new("claude"), "http://127.0.0.1:9/v1"));
@@ -212,7 +212,7 @@ fn an_old_git_and_a_missing_one_refuse_and_a_tool_of_some_commands_does_not() {
     assert!(others.iter().all(|(_, level)| *level == Level::Info) && others.len() == 4, "{others:?}");
 }
 
-/// What a configuration says of one provider, in a form that a failed test can show.
+/// The settings of one provider, printable by a failed test.
 #[derive(Debug, Clone)]
 struct Said {
     binary: Option<PathBuf>,
@@ -241,7 +241,7 @@ impl From<Said> for ProviderSettings {
     }
 }
 
-/// The settings of one provider, out of good ones and bad ones.
+/// The settings of one provider, from valid and invalid parts.
 fn any_settings(bin: PathBuf, base_url: String, cassette: PathBuf) -> impl Strategy<Value = Said> {
     let binary = prop_oneof![
         3 => prop::sample::select(vec!["claude", "gemini", "codex"]).prop_map(PathBuf::from),
@@ -277,10 +277,10 @@ mod properties {
 
     use super::*;
 
-    /// Seed 002, properties 4 and 6: whatever is configured, no client program is asked for anything but its version, and no
-    /// provider over HTTP is connected to.
+    /// Seed 002, properties 4 and 6: for any configuration, client programs are only asked for their
+    /// version, and no HTTP provider is contacted.
     #[test]
-    fn whatever_is_configured_only_versions_are_asked_for_and_nobody_is_connected_to() {
+    fn doctor_runs_only_version_checks() {
         let machine = Machine::new();
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         server.set_nonblocking(true).unwrap();
@@ -316,7 +316,7 @@ mod properties {
         assert!(seen.providers.iter().any(|check| check.reach == Reach::Http));
         let environment = std::fs::read_to_string(machine.directory.path().join("calls.env")).unwrap();
         assert!(environment.contains("PATH=") && !environment.contains(KEY), "{environment}");
-        // Somebody who connects is seen.
+        // A connection would be noticed.
         let _connected = std::net::TcpStream::connect(server.local_addr().unwrap()).unwrap();
         assert!(server.accept().is_ok());
     }

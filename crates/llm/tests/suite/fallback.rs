@@ -1,4 +1,4 @@
-//! Which provider answers: the named one, or its fallback where that one cannot be made ready.
+//! The choice of a provider: the named one, or its fallback if that one cannot be prepared.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::support::{ask, context};
 
-/// What can be wrong with a provider before anything is sent.
+/// A fault of a provider before anything is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
@@ -23,7 +23,7 @@ enum Fault {
 const FAULTS: [Fault; 6] =
     [Fault::None, Fault::NoModel, Fault::NoKey, Fault::EmptyKey, Fault::NoBinary, Fault::BadUrl];
 
-/// The providers that can be made ready from settings alone.
+/// The providers that can be prepared from settings alone.
 const PROVIDERS: [&str; 5] = ["claude-cli", "anthropic", "openai", "openrouter", "gateway"];
 
 fn candidate(name: &str, fault: Fault, room: &TempDir) -> NamedProvider {
@@ -50,7 +50,7 @@ fn candidate(name: &str, fault: Fault, room: &TempDir) -> NamedProvider {
     NamedProvider { name: name.to_owned(), settings }
 }
 
-/// Whether this fault keeps this provider from being made ready.
+/// Whether this fault prevents the preparation of this provider.
 fn matters(name: &str, fault: Fault) -> bool {
     match fault {
         Fault::None => false,
@@ -71,8 +71,8 @@ mod properties {
     use super::*;
 
     proptest! {
-        /// Seed 002, property 3: the fallback is used exactly when the named provider cannot be made ready, and that is told;
-        /// with both out of order both are told.
+        /// Seed 002, property 3: the fallback is used exactly if the named provider cannot be prepared,
+        /// and that is reported; if both fail, both errors are reported.
         #[test]
         fn a_fallback_is_used_exactly_when_it_is_needed(
             primary in 0usize..PROVIDERS.len(), first in 0usize..FAULTS.len(),
@@ -116,7 +116,7 @@ mod properties {
 }
 
 #[test]
-fn what_is_written_down_of_a_fallback_does_not_name_the_users_home() {
+fn recorded_fallback_hides_home() {
     let room = room();
     let home = room.path().display().to_string();
     let chosen = select(
@@ -129,10 +129,10 @@ fn what_is_written_down_of_a_fallback_does_not_name_the_users_home() {
 }
 
 #[test]
-fn without_a_name_or_with_a_wrong_one_there_is_nothing_to_fall_back_from() {
+fn unknown_primary_does_not_fall_back() {
     let room = room();
     let fallback = Fallback::To(Box::new(candidate("gateway", Fault::None, &room)));
-    for (name, says) in [("", "LLM provider must be specified"), ("claud-cli", "there is no such provider")] {
+    for (name, says) in [("", "LLM provider must be specified"), ("claud-cli", "unknown provider")] {
         let nobody = NamedProvider { name: name.to_owned(), settings: ProviderSettings::default() };
         let error = select(nobody, fallback.clone(), &context(&[("A_KEY", "k")])).err().unwrap();
         assert!(error.to_string().contains(says), "{error}");
@@ -140,7 +140,7 @@ fn without_a_name_or_with_a_wrong_one_there_is_nothing_to_fall_back_from() {
 }
 
 #[tokio::test]
-async fn a_provider_that_fails_while_it_works_is_not_replaced() {
+async fn provider_failing_during_work_is_kept() {
     use crucible_llm::LlmBackend;
 
     let (failing, other) =

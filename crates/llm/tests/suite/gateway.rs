@@ -1,4 +1,4 @@
-//! `gateway` against a server that plays chat completions.
+//! `gateway` with a server that simulates chat completions.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! `gemini-cli` as a process: what it is given, and what becomes of what it does.
+//! `gemini-cli` as a process: its input, and the handling of its output.
 //!
-//! A shell script stands in for the program here; the real one is in `real_clients/`.
+//! A shell script replaces the program here; the real one is tested in `real_clients/`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn stand(script: &str) -> Stand {
     Stand::new("gemini-cli", "gemini", script)
 }
 
-/// What the program prints of one model that was asked once.
+/// The program's output for one request to one model.
 fn output(text: &str) -> Value {
     json!({
         "session_id": "s", "response": text,
@@ -33,7 +33,7 @@ fn printing(output: &Value) -> String {
     format!("printf '%s' '{output}'")
 }
 
-/// A script that fails as the program does: nothing printed, a long complaint that ends in JSON.
+/// A script that fails like the program: no output, and a long complaint that ends in JSON.
 fn failing(exit: i32, code: &Value, message: &str) -> String {
     let end = serde_json::to_string_pretty(&json!({
         "session_id": "s", "error": {"type": "Error", "message": message, "code": code},
@@ -42,7 +42,7 @@ fn failing(exit: i32, code: &Value, message: &str) -> String {
 }
 
 #[tokio::test]
-async fn gets_its_prompt_on_standard_input_and_its_system_prompt_and_settings_in_files() {
+async fn program_gets_prompt_on_stdin_and_files() {
     let program = stand(&format!(
         "cat > $NOTES/stdin; env > $NOTES/env; pwd > $NOTES/pwd; ls -A > $NOTES/files\n\
          cat $GEMINI_SYSTEM_MD > $NOTES/system; cat .gemini/settings.json > $NOTES/settings\n\
@@ -80,7 +80,7 @@ async fn gets_its_prompt_on_standard_input_and_its_system_prompt_and_settings_in
     assert_eq!(variable(&environment, "GEMINI_SANDBOX"), None);
     assert!(!environment.contains("/home/someone"), "{environment}");
     assert_eq!(program.note("files"), ".gemini\n");
-    // Its private places are gone afterwards, the one for temporary files among them.
+    // Its private directories are deleted afterwards, including the one for temporary files.
     for place in [program.note("pwd").trim(), variable(&environment, "TMPDIR").unwrap()] {
         assert!(place.starts_with(program.dir.path().to_str().unwrap()), "{place}");
         assert!(!PathBuf::from(place).exists(), "{place}");
@@ -88,7 +88,7 @@ async fn gets_its_prompt_on_standard_input_and_its_system_prompt_and_settings_in
 }
 
 #[tokio::test]
-async fn the_users_own_login_keeps_the_home_and_still_takes_away_the_tools() {
+async fn users_login_still_disables_tools() {
     let program = stand(&format!(
         "env > $NOTES/env; cat .gemini/settings.json > $NOTES/settings; cat $GEMINI_SYSTEM_MD > $NOTES/system\n{}",
         printing(&output("ok"))
@@ -103,7 +103,7 @@ async fn the_users_own_login_keeps_the_home_and_still_takes_away_the_tools() {
 }
 
 #[tokio::test]
-async fn the_configured_address_and_key_reach_it_under_the_names_it_knows() {
+async fn address_and_key_use_programs_variables() {
     let seen = async |change: fn(ProviderSettings) -> ProviderSettings| {
         let program = stand(&format!("env > $NOTES/env; {}", printing(&output("ok"))));
         program.backend_with(change(program.settings())).invoke(ask("x")).await.unwrap();
@@ -124,7 +124,7 @@ async fn the_configured_address_and_key_reach_it_under_the_names_it_knows() {
 }
 
 #[tokio::test]
-async fn success_with_exit_code_0_is_believed_only_when_everything_says_so() {
+async fn exit_zero_needs_consistent_output() {
     let with = |change: fn(&mut Value)| {
         let mut output = output("hello");
         change(&mut output);
@@ -189,7 +189,7 @@ async fn a_limit_that_is_no_number_is_refused_unsent() {
 }
 
 #[tokio::test]
-async fn an_answer_that_fills_its_limit_counts_as_cut_off() {
+async fn answer_filling_limit_is_cut_off() {
     let program = stand(&printing(&output("half a fi")));
     let mut inv = ask("x");
     inv.metadata.insert("max_tokens".to_owned(), json!(10));
@@ -199,7 +199,7 @@ async fn an_answer_that_fills_its_limit_counts_as_cut_off() {
 }
 
 #[tokio::test]
-async fn failures_are_told_by_the_status_in_the_json_and_else_by_the_exit_code() {
+async fn failures_are_classified_by_status_then_exit() {
     let quote = "{\"error\":{\"message\":\"quoted the-users-key words of the prompt\"}}";
     let stated = |exit: i32, code: i32| failing(exit, &json!(code), quote);
     let bare = |exit: i32| format!("cat > /dev/null; exit {exit}");
@@ -216,7 +216,7 @@ async fn failures_are_told_by_the_status_in_the_json_and_else_by_the_exit_code()
         (stated(244, 500), "provider_outage"),
         (stated(247, 503), "provider_outage"),
         (stated(17, 529), "provider_outage"),
-        // The JSON wins over the exit code, which stands in where there is none.
+        // The JSON takes precedence over the exit code, which is used if there is none.
         (stated(41, 429), "provider_quota"),
         (bare(144), "unsupported"),
         (bare(145), "provider_auth"),
@@ -251,7 +251,7 @@ async fn failures_are_told_by_the_status_in_the_json_and_else_by_the_exit_code()
 }
 
 #[tokio::test]
-async fn what_it_complains_about_before_any_request_is_kept_short_and_without_keys() {
+async fn stderr_before_request_is_short_and_redacted() {
     let program = stand(
         "i=0; while [ $i -lt 5000 ]; do echo \"noise $i\" >&2; i=$((i+1)); done\n\
          echo \"in /home/someone/x with $GEMINI_API_KEY\" >&2; exit 3",
@@ -264,7 +264,7 @@ async fn what_it_complains_about_before_any_request_is_kept_short_and_without_ke
 }
 
 #[tokio::test]
-async fn a_long_prompt_is_read_whole_and_a_longer_one_is_refused_unsent() {
+async fn oversized_prompt_is_refused_unsent() {
     let program = stand(&format!("wc -c > $NOTES/size; {}", printing(&output("ok"))));
     let mut long = ask(&"x".repeat(2_900_000));
     program.call(long.clone()).await.unwrap();
@@ -299,7 +299,7 @@ async fn each_phase_asks_the_model_of_its_profile() {
 }
 
 #[tokio::test]
-async fn a_program_that_hangs_is_ended_with_what_it_started() {
+async fn hanging_program_is_killed_with_children() {
     let program = stand("trap '' TERM; sleep 300 & echo $! > $NOTES/child; sleep 300");
     let mut inv = ask("x");
     inv.timeout = Duration::from_millis(700);

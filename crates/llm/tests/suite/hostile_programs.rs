@@ -1,4 +1,4 @@
-//! What somebody may have put where a client program should be.
+//! Hostile replacements of a client program.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -53,20 +53,20 @@ async fn a_program_that_asks_for_a_password_gets_none() {
         let backend = construct(client, &settings(binary.clone()), &context).unwrap();
         let begun = Instant::now();
         match backend.invoke(ask("x")).await {
-            // What it prints is its answer, whatever it is.
+            // Its output is the answer, whatever it is.
             Ok(result) => assert_eq!((client, result.raw_response.as_str()), ("gemini-cli", "Password: ")),
             Err(error) => {
                 assert!(matches!(error, LlmError::ProviderOutage(_)), "{client}: {error}");
                 assert!(!error.to_string().contains("got it"), "{error}");
             }
         }
-        // The call allows twenty seconds; whoever waited for a terminal would have used them.
+        // The call allows twenty seconds; waiting for a terminal would use them up.
         assert!(begun.elapsed() < Duration::from_secs(15), "{client}");
     }
 }
 
 #[tokio::test]
-async fn a_program_that_vanishes_before_the_call_is_a_configuration_error() {
+async fn vanished_program_is_configuration_error() {
     let room = tempfile::tempdir().unwrap();
     let binary = program(room.path(), "exit 0", 0o755);
     for client in CLIENTS {

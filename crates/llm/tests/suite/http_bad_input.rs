@@ -1,7 +1,7 @@
-//! What bad servers, bad networks and bad settings can do, against every provider that speaks HTTP.
+//! Bad servers, networks and settings, for every HTTP provider.
 //!
-//! Each fault is a typed error that tells neither the key nor the prompt, and everything ends: what never answers within
-//! the call's time, all else within a deadline that no loaded machine should need.
+//! Each fault is a typed error without the key or the prompt, and every call ends: a silent server within
+//! the call's time, all else within a deadline that is generous for a loaded machine.
 
 use std::io::Write;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::support::{HTTP_PROVIDERS, ask, client, context, http_backend, http_se
 const KEY: &str = "secret-key-0123456789";
 const PROMPT: &str = "words of the prompt";
 
-/// What no call here takes, unless it hangs.
+/// A deadline that no call here reaches unless it hangs.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Asks within this time, and checks what holds for every error.
+/// Makes a call with this timeout, and checks what holds for every error.
 async fn outcome(provider: &str, base_url: &str, timeout: Duration) -> Result<LlmResult, LlmError> {
     let backend = http_backend(provider, base_url, &context(&[("TEST_KEY", KEY)]));
     let mut inv = ask(PROMPT);
@@ -42,7 +42,7 @@ async fn error_after(provider: &str, reply: &Reply) -> LlmError {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_is_an_outage_that_is_not_retried() {
+async fn invalid_answer_is_outage_without_retry() {
     for reply in [
         Reply::Html,
         Reply::BadJson,
@@ -83,7 +83,7 @@ async fn an_answer_without_words_is_the_models_fault() {
     }
 }
 
-/// Sends this, then body for as long as somebody reads it.
+/// Sends this head, then body pieces until the reader stops.
 fn flood(head: &'static str, piece: &'static [u8]) -> RawServer {
     RawServer::start(move |mut stream| {
         if read_request(&mut stream) && stream.write_all(head.as_bytes()).is_ok() {
@@ -130,7 +130,7 @@ async fn what_never_ends_is_a_timeout() {
 }
 
 #[tokio::test]
-async fn a_token_limit_that_is_none_is_refused_and_nothing_is_sent() {
+async fn invalid_token_limit_is_refused_unsent() {
     for provider in HTTP_PROVIDERS {
         let server = FakeApi::start([Reply::Answer("fine".to_owned())]);
         let backend = http_backend(provider, &server.base_url(), &context(&[("TEST_KEY", KEY)]));
@@ -170,7 +170,7 @@ async fn a_redirect_is_not_followed() {
     }
 }
 
-/// Who is told to wait for a year is told so at once, by the layers around a backend, too.
+/// A requested wait of a year is reported at once, even by the layers around a backend.
 #[tokio::test]
 async fn nobody_waits_for_a_year() {
     for provider in HTTP_PROVIDERS {
@@ -215,7 +215,7 @@ async fn each_status_becomes_its_variant() {
 }
 
 #[test]
-fn a_base_url_that_is_none_is_refused_without_being_shown() {
+fn invalid_base_url_is_refused_without_text() {
     let context = context(&[("TEST_KEY", KEY)]);
     for bad in [
         "",
@@ -237,7 +237,7 @@ fn a_base_url_that_is_none_is_refused_without_being_shown() {
 }
 
 #[test]
-fn a_key_that_is_none_or_cannot_be_sent_is_refused_without_being_shown() {
+fn invalid_key_is_refused_without_text() {
     let settings = http_settings("https://host.invalid/v1");
     for provider in HTTP_PROVIDERS {
         for key in [

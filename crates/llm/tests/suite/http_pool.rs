@@ -16,7 +16,7 @@ fn answer() -> Vec<u8> {
     response(200, r#"{"choices":[{"message":{"content":"ok"}}],"content":[{"type":"text","text":"ok"}]}"#)
 }
 
-/// The server answers nobody before all are there: calls that wait for each other would never end.
+/// The server answers only after all calls have arrived: calls that wait for each other would never end.
 #[tokio::test]
 async fn sixty_four_calls_are_in_flight_at_once() {
     let all_there = Barrier::new(CALLS);
@@ -44,7 +44,7 @@ async fn sixty_four_calls_are_in_flight_at_once() {
 }
 
 #[tokio::test]
-async fn calls_of_all_providers_share_the_connections_of_one_client() {
+async fn providers_share_http_connections() {
     let server = RawServer::start(
         |mut stream| {
             while read_request(&mut stream) && stream.write_all(&answer()).is_ok() {}
@@ -54,6 +54,6 @@ async fn calls_of_all_providers_share_the_connections_of_one_client() {
     for name in HTTP_PROVIDERS.iter().cycle().take(CALLS) {
         http_backend(name, &server.base_url(), &context).invoke(ask("x")).await.unwrap();
     }
-    // One is the rule; a connection that is given back a moment too late costs another.
+    // One is usual; a connection that is returned slightly late causes another.
     assert!(server.connections() < CALLS / 4, "{} connections", server.connections());
 }

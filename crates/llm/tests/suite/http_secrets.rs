@@ -1,4 +1,4 @@
-//! Seed 002, property 8: whatever a server does with what it is sent, no text of ours tells the key or the prompt.
+//! Seed 002, property 8: for any server behaviour, no text of ours contains the key or the prompt.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::support::{HTTP_PROVIDERS, ask, context, http_backend, http_settings};
 
-/// What a server may put the key and the prompt into.
+/// Where a server may put the key and the prompt.
 #[derive(Debug, Clone, Copy)]
 enum Quoting {
     ErrorObject,
@@ -104,7 +104,7 @@ mod properties {
                 });
                 for secret in [&key, &prompt] {
                     for form in [secret.to_owned(), format!("{secret:?}"), json!(secret).to_string()] {
-                        // A piece is enough to tell.
+                        // A part is enough to detect it.
                         let piece: String = form.trim_matches('"').chars().take(12).collect();
                         prop_assert!(!shown.contains(&piece), "{provider} {status} {quoting:?}: {shown}");
                     }
@@ -115,9 +115,9 @@ mod properties {
     }
 }
 
-/// A list of models holds no prompt, but it is asked for with the key.
+/// A list of models contains no prompt, but is requested with the key.
 #[tokio::test]
-async fn no_list_of_models_fails_with_the_key_in_its_text() {
+async fn model_list_error_hides_key() {
     let key = "list-key-0123456789";
     for status in [200, 302, 401, 429, 500] {
         let body = json!({"data": [{"id": 1, "object": key}], "error": {"message": key}});

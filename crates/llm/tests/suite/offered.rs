@@ -1,4 +1,4 @@
-//! What servers offer, asked of real servers on loopback.
+//! The model lists of real servers on loopback.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ const TIME: Duration = Duration::from_secs(20);
 const KEY: &str = "list-key-0123456789";
 
 fn settings(base_url: &str) -> ProviderSettings {
-    // Who looks for a model has none yet.
+    // A user who looks for a model has not configured one.
     ProviderSettings { model: None, max_tokens: None, ..http_settings(base_url) }
 }
 
 #[tokio::test]
-async fn every_provider_with_a_server_lists_its_models_and_asks_none() {
+async fn http_providers_list_models_without_calls() {
     for provider in HTTP_PROVIDERS {
         let server = FakeApi::start([Reply::Hang]);
         let context = context(&[("TEST_KEY", KEY)]);
@@ -60,7 +60,7 @@ async fn openrouter_tells_prices_and_contexts() {
 }
 
 #[tokio::test]
-async fn what_is_no_list_is_a_typed_error_that_tells_nothing() {
+async fn invalid_model_list_is_typed_error() {
     for (status, body, class) in [
         (200, "<html>list-key-0123456789</html>", "provider_outage"),
         (200, "{}", "provider_outage"),

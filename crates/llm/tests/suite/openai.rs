@@ -1,4 +1,4 @@
-//! `openai` against a server that plays chat completions.
+//! `openai` with a server that simulates chat completions.
 
 use crucible_llm::{Finish, LlmBackend, LlmError, ProviderSettings, construct};
 use crucible_testkit::{FakeApi, Reply};

@@ -1,4 +1,4 @@
-//! `openrouter` against a server that plays its chat completions.
+//! `openrouter` with a server that simulates its chat completions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ async fn asks_as_the_api_wants_and_says_who_asks() {
 }
 
 #[tokio::test]
-async fn a_form_of_answer_is_only_routed_to_who_follows_it() {
+async fn response_format_requires_supporting_servers() {
     let server = FakeApi::start([Reply::Answer("{}".to_owned())]);
     let backend = http_backend("openrouter", &server.base_url(), &context(&[("TEST_KEY", KEY)]));
     let mut inv = ask("text");
@@ -60,7 +60,7 @@ async fn a_form_of_answer_is_only_routed_to_who_follows_it() {
 }
 
 #[tokio::test]
-async fn a_list_of_fallback_models_goes_to_openrouter_and_to_nobody_else() {
+async fn fallback_models_go_only_to_openrouter() {
     for provider in HTTP_PROVIDERS {
         let server = FakeApi::start([Reply::Answer("fine".to_owned())]);
         let backend = http_backend(provider, &server.base_url(), &context(&[("TEST_KEY", KEY)]));
@@ -81,7 +81,7 @@ async fn a_list_of_fallback_models_goes_to_openrouter_and_to_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_list_of_fallback_models_that_is_none_is_refused_unsent() {
+async fn invalid_fallback_list_is_refused_unsent() {
     let server = FakeApi::start([Reply::Answer("fine".to_owned())]);
     let backend = http_backend("openrouter", &server.base_url(), &context(&[("TEST_KEY", KEY)]));
     for bad in [json!("maker/second"), json!(["maker/second", 3]), json!([""]), json!({"a": 1}), json!(null)]
@@ -99,7 +99,7 @@ async fn a_list_of_fallback_models_that_is_none_is_refused_unsent() {
 }
 
 #[tokio::test]
-async fn a_limit_in_money_counts_with_the_dearest_model_that_may_answer() {
+async fn cost_limit_assumes_most_expensive_model() {
     let line = |input: u64| ListedPrice {
         price: Price::PerMillionTokens { input: input * 1_000_000, output: 0 },
         date: "2026-01-01".to_owned(),
@@ -126,7 +126,8 @@ async fn a_limit_in_money_counts_with_the_dearest_model_that_may_answer() {
         inv.metadata.extend(models.map(|models| ("models".to_owned(), models)));
         async move { client.call(inv).await.map(|_| budget.used().unwrap().micro_dollars) }
     };
-    // The question has some hundred bytes, and a token for each is reserved: cents, or some hundred dollars.
+    // The question has some hundred bytes, and a token is reserved for each: cents, or some hundred
+    // dollars.
     assert!(asked(None, 10).await.is_ok());
     let refused = asked(Some(json!(["maker/dear"])), 10).await.unwrap_err();
     let CallError::Llm(LlmError::BudgetExceeded { resource: Resource::MicroDollars, .. }) = refused else {
@@ -136,12 +137,12 @@ async fn a_limit_in_money_counts_with_the_dearest_model_that_may_answer() {
     assert!(matches!(unpriced, CallError::Llm(LlmError::Misconfiguration(_))), "{unpriced}");
     assert!(unpriced.to_string().contains("openrouter/maker/unheard-of"), "{unpriced}");
     assert_eq!(server.requests().len(), 1);
-    // What answered is what is paid: ten tokens at a dollar.
+    // The answering model is charged: ten tokens at a dollar.
     assert_eq!(asked(Some(json!(["maker/dear"])), 1_000_000).await.unwrap(), 10 * 1_000_000);
 }
 
 #[tokio::test]
-async fn a_receipt_and_the_budget_agree_on_what_an_answer_cost_that_another_model_may_have_given() {
+async fn receipt_and_budget_agree_on_fallback_cost() {
     let line = |input: u64, date: &str| ListedPrice {
         price: Price::PerMillionTokens { input: input * 1_000_000, output: 0 },
         date: date.to_owned(),
@@ -150,9 +151,9 @@ async fn a_receipt_and_the_budget_agree_on_what_an_answer_cost_that_another_mode
     for (provider, answered, micro_dollars, date) in [
         ("openrouter", "test-model", 10, "2026-01-01"),
         ("openrouter", "maker/dear", 50, "2026-02-02"),
-        // Services name a model in more detail than it was asked for: then nobody can tell which one it was.
+        // A service may report a more specific name than requested; then the answering model is unknown.
         ("openrouter", "test-model-2026-05-01", 50, "2026-02-02"),
-        // Who takes no list asks nobody else.
+        // A service without fallback support uses no other model.
         ("gateway", "test-model-2026-05-01", 10, "2026-01-01"),
     ] {
         let body = json!({
@@ -184,7 +185,7 @@ async fn a_receipt_and_the_budget_agree_on_what_an_answer_cost_that_another_mode
 }
 
 #[tokio::test]
-async fn the_answer_brings_its_cost_and_the_model_that_gave_it() {
+async fn answer_has_cost_and_model() {
     let answer = json!({
         "model": "maker/model-7", "choices": [{"message": {"content": "fine"}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 10, "completion_tokens": 4, "cost": 0.00014},
@@ -197,7 +198,7 @@ async fn the_answer_brings_its_cost_and_the_model_that_gave_it() {
     assert_eq!(result.extensions["cost_micro_dollars"], 140);
 }
 
-/// Who sends no bill does not say what is on it.
+/// A server that does not charge cannot state the cost.
 #[tokio::test]
 async fn a_cost_that_another_server_states_is_not_taken() {
     let answer = json!({"choices": [{"message": {"content": "fine"}}], "usage": {"cost": 0}});
@@ -229,7 +230,7 @@ async fn an_error_inside_a_200_is_an_error() {
 }
 
 #[test]
-fn what_is_missing_or_cannot_be_sent_is_found_before_anything_runs() {
+fn missing_settings_are_found_before_sending() {
     let settings = http_settings("https://openrouter.ai/api/v1");
     let with_key = context(&[("TEST_KEY", KEY)]);
     assert!(construct("openrouter", &settings, &with_key).is_ok());

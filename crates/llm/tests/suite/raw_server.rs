@@ -1,14 +1,15 @@
-//! A server of bytes, for what no well-behaved HTTP library can be made to do, and for counting connections.
+//! A byte-level server, for behaviour that no well-behaved HTTP library allows, and for counting
+//! connections.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What happens on each connection.
+/// The handler of each connection.
 type Serve = dyn Fn(TcpStream) + Send + Sync;
 
-/// A server on loopback. Its threads end with the process of the test.
+/// A server on loopback. Its threads end with the test process.
 pub(crate) struct RawServer {
     address: SocketAddr,
     accepted: Arc<AtomicUsize>,
@@ -32,13 +33,13 @@ impl RawServer {
         Self { address, accepted }
     }
 
-    /// Answers every request so.
+    /// Answers every request with this response.
     pub(crate) fn json(status: u16, body: &str) -> Self {
         let answer = response(status, body);
         Self::start(move |mut stream| while read_request(&mut stream) && stream.write_all(&answer).is_ok() {})
     }
 
-    /// Takes every request and says nothing.
+    /// Accepts every request and sends nothing.
     pub(crate) fn mute() -> Self {
         Self::start(|mut stream| while read_request(&mut stream) {})
     }
@@ -48,7 +49,7 @@ impl RawServer {
         format!("http://{}/v1", self.address)
     }
 
-    /// How many connections there were.
+    /// The number of connections.
     pub(crate) fn connections(&self) -> usize {
         self.accepted.load(Ordering::SeqCst)
     }

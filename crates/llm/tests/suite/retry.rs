@@ -1,4 +1,4 @@
-//! When calls are tried again, how often, and how much time that takes. The clock is tokio's, paused.
+//! Retries: when, how often, and how long they take, with tokio's paused clock.
 
 use std::time::Duration;
 
@@ -76,13 +76,13 @@ async fn the_calls_own_time_bounds_attempts_and_pauses() {
     inv.timeout = Duration::from_millis(2500);
     let begun = Instant::now();
     let attempted = Retried::new(Shared(backend.clone()), RetryPolicy::PHASES).attempt(inv).await;
-    // The second pause would end after the call's time.
+    // The second pause would exceed the call's time.
     assert_eq!(attempted.attempts.len(), 2);
     assert_eq!(begun.elapsed(), Duration::from_secs(1));
     assert_eq!(*backend.timeouts.lock().unwrap(), [Duration::from_millis(2500), Duration::from_millis(1500)]);
 }
 
-/// What the council's retries made of these outcomes, within this time, and how long that took.
+/// The result of the council's policy for these outcomes and this time limit, and the elapsed time.
 async fn council(
     outcomes: impl IntoIterator<Item = LlmError>,
     seconds: u64,
@@ -95,7 +95,7 @@ async fn council(
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_council_retries_three_times_after_one_two_and_four_seconds() {
+async fn council_policy_retries_three_times() {
     for error in [outage(500), outage(503), unreachable(), quota(None)] {
         let failing = |times: usize| vec![error.clone(); times];
         assert_eq!(council(failing(3), 60).await, (Ok("more".to_owned()), 4, Duration::from_secs(7)));
@@ -108,20 +108,20 @@ async fn the_council_waits_as_long_as_the_provider_asks() {
     let waits = |seconds| council([quota(seconds)], 60);
     assert_eq!(waits(Some(1)).await, (Ok("more".to_owned()), 2, Duration::from_secs(1)));
     assert_eq!(waits(Some(17)).await, (Ok("more".to_owned()), 2, Duration::from_secs(17)));
-    // None is no time to wait, and would only hammer.
+    // A wait of zero would only overload the server.
     assert_eq!(waits(Some(0)).await, (Ok("more".to_owned()), 2, Duration::from_secs(1)));
-    // Each time anew, and the usual pauses go on growing beside.
+    // Each time again, and the usual pauses keep growing.
     let mixed = [quota(Some(5)), outage(503), quota(Some(1))];
     assert_eq!(council(mixed, 60).await, (Ok("more".to_owned()), 4, Duration::from_secs(5 + 2 + 1)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_the_calls_time_does_not_carry_is_reported_at_once() {
+async fn too_long_rate_limit_wait_is_reported() {
     for seconds in [20, 21, 3600, u64::MAX] {
         let error = quota(Some(seconds));
         assert_eq!(council([error.clone()], 20).await, (Err(error), 1, Duration::ZERO));
     }
-    // What an earlier wait took is gone.
+    // The time of an earlier wait is used up.
     let late = quota(Some(12));
     assert_eq!(council([late.clone(), late.clone()], 20).await, (Err(late), 2, Duration::from_secs(12)));
 }
@@ -130,7 +130,7 @@ async fn a_wait_that_the_calls_time_does_not_carry_is_reported_at_once() {
 async fn the_council_retries_no_other_refusal() {
     let fault = |status| Box::new(Fault { status: Some(status), ..*Fault::new("p", "m", "w", "n") });
     for error in [
-        // A credit that is used up does not come back by waiting.
+        // An exhausted credit does not come back by waiting.
         LlmError::ProviderQuota(fault(402)),
         LlmError::ProviderQuota(Fault::new("p", "m", "w", "n")),
         LlmError::ProviderAuth(fault(401)),
@@ -143,7 +143,7 @@ async fn the_council_retries_no_other_refusal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_share_an_allowance_take_no_more_retries_than_it_has() {
+async fn shared_allowance_limits_retries() {
     let backend = Scripted::new((0..20).map(|_| Err(outage(503))));
     let retries = RetryAllowance::unlimited();
     let options = ClientOptions {
@@ -154,7 +154,7 @@ async fn calls_that_share_an_allowance_take_no_more_retries_than_it_has() {
     let client = ModelClient::new(backend.backend(), options);
     let asked = async || {
         let before = backend.calls();
-        // What the provider said, and no error about retries that are used up.
+        // The provider's error, not one about exhausted retries.
         let CallError::Llm(error) = client.call(ask("x")).await.unwrap_err() else { panic!() };
         assert_eq!(error, outage(503));
         backend.calls() - before
@@ -171,7 +171,7 @@ async fn calls_that_share_an_allowance_take_no_more_retries_than_it_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_attempts_of_a_call_that_were_sent_are_counted_and_no_others() {
+async fn only_sent_attempts_are_counted() {
     let fault = |status| Box::new(Fault { status, ..*Fault::new("p", "m", "w", "n") });
     let limited = CallBudget::new(BudgetLimits::calls(2));
     for (script, budget, sent) in [
@@ -192,7 +192,7 @@ async fn the_attempts_of_a_call_that_were_sent_are_counted_and_no_others() {
 }
 
 #[tokio::test]
-async fn a_servers_limit_of_the_rate_is_waited_for_or_reported() {
+async fn rate_limit_is_awaited_or_reported() {
     let limited = |after: &str| Reply::RateLimited(RetryAfter::Value(after.to_owned()));
     let asked = |replies: Vec<Reply>, policy| async move {
         let server = FakeApi::start(replies);
@@ -208,7 +208,7 @@ async fn a_servers_limit_of_the_rate_is_waited_for_or_reported() {
 
     for (replies, policy) in [
         (then_fine(), RetryPolicy::PHASES),
-        // An hour is more than the call has.
+        // An hour exceeds the call's time.
         (vec![limited("3600"), Reply::Answer("fine".to_owned())], RetryPolicy::COUNCIL),
     ] {
         let (outcome, requests, _) = asked(replies, policy).await;

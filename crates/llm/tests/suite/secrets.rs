@@ -1,4 +1,4 @@
-//! Secrets stop a call, leave an answer, and are in no error.
+//! Secrets stop a call, are removed from answers, and appear in no error.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::support::{CAPABILITIES, Scripted, answer, ask, client, gateway};
 
 #[tokio::test]
-async fn a_secret_anywhere_in_a_request_stops_it_before_anything_is_sent_or_written() {
+async fn secret_in_request_stops_it_unsent() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("calls.jsonl");
     let header = CassetteHeader::new("gateway", "m", CAPABILITIES);
@@ -47,7 +47,7 @@ async fn a_secret_anywhere_in_a_request_stops_it_before_anything_is_sent_or_writ
 }
 
 #[tokio::test]
-async fn a_secret_in_an_answer_reaches_neither_the_caller_nor_the_file_and_is_counted() {
+async fn secret_in_answer_is_redacted_everywhere() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("calls.jsonl");
     let header = CassetteHeader::new("scripted", "m", CAPABILITIES);
@@ -72,9 +72,9 @@ async fn a_secret_in_an_answer_reaches_neither_the_caller_nor_the_file_and_is_co
     assert_eq!(Cassette::parse(text.as_bytes()).unwrap().calls[0].redactions, 2);
 }
 
-/// An answer that is handed out again may have been written by a program that looked for fewer secrets.
+/// An older program with fewer rules may have recorded the reused answer.
 #[tokio::test]
-async fn a_secret_in_an_answer_that_is_used_again_does_not_reach_the_caller() {
+async fn secret_in_reused_answer_is_redacted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("calls.jsonl");
     let header = CassetteHeader::new("scripted", "m", CAPABILITIES);
@@ -95,19 +95,19 @@ async fn a_secret_in_an_answer_that_is_used_again_does_not_reach_the_caller() {
     assert_eq!(result.extensions["redactions"], 1);
 }
 
-/// The text as a string of JSON in which each character is escaped.
+/// The text as a JSON string with every character escaped.
 fn escaped(text: &str) -> String {
     text.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect()
 }
 
 #[test]
-fn a_secret_in_a_value_is_found_by_itself_wherever_it_stands() {
+fn secret_anywhere_in_value_is_found() {
     let client = client(Scripted::new([]).backend(), Recording::Off, RetryPolicy::NEVER);
     for (value, line) in [
         (json!(made_up_token()), 1),
         (json!({"k": [{"b": format!("a\nb\n{}", made_up_token())}]}), 3),
         (json!({"k": [{format!("x {}", made_up_token()): 1}]}), 1),
-        // As JSON it would stand behind the letter `n`, a part of another word.
+        // As JSON it would follow the letter `n`, as a part of another word.
         (json!({"k": format!("x\n{}\n", made_up_token())}), 2),
     ] {
         let found = client.refuse_secrets(&value).unwrap_err();
@@ -118,7 +118,7 @@ fn a_secret_in_a_value_is_found_by_itself_wherever_it_stands() {
 }
 
 #[test]
-fn a_secret_that_escapes_hide_is_taken_out_of_json_and_nothing_else_changes() {
+fn escaped_secret_in_json_is_redacted() {
     let client = client(Scripted::new([]).backend(), Recording::Off, RetryPolicy::NEVER);
     let hidden = escaped(&made_up_token());
     for around in [
@@ -146,7 +146,7 @@ mod properties {
     use super::*;
 
     proptest! {
-        /// Seed 002, property 8: whatever the key and however the server fails, no error tells the key or the prompt.
+        /// Seed 002, property 8: for any key and server failure, no error contains the key or the prompt.
         #[test]
         fn no_error_tells_the_key_or_the_prompt(
             key in "[A-Za-z0-9_-]{12,60}",
@@ -161,7 +161,7 @@ mod properties {
                 4 => Reply::Html,
                 5 => Reply::DropHalfway,
                 6 => Reply::Hang,
-                // Servers that quote what they were sent.
+                // Servers that quote the request.
                 7 => Reply::Raw(200, format!(r#"{{"error":{{"code":{status},"message":"{key} {prompt}"}}}}"#).into_bytes()),
                 _ => Reply::Raw(200, format!("{key} {prompt}").into_bytes()),
             };

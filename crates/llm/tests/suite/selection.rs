@@ -1,4 +1,4 @@
-//! Which provider is made ready, and what is said when one cannot be.
+//! The construction of providers, and its errors.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crucible_model::Secret;
 use crate::support::{client_settings, context, gateway_settings, http_settings};
 
 #[test]
-fn names_are_unique_and_every_provider_says_what_it_is() {
+fn provider_names_are_unique_with_summaries() {
     let names: Vec<&str> = registry().iter().map(|kind| kind.name()).collect();
     assert!(names.is_sorted_by(|one, next| one < next), "{names:?}");
     for kind in registry() {
@@ -33,7 +33,7 @@ fn no_provider_and_an_unknown_one_are_told_apart() {
 }
 
 #[test]
-fn a_missing_or_empty_key_is_found_before_anything_runs() {
+fn missing_key_is_found_before_sending() {
     let api_key_env = Some("MY_KEY".to_owned());
     let base_url = Some("http://localhost:8000/v1".to_owned());
     let gateway = ProviderSettings { api_key_env: api_key_env.clone(), base_url, ..gateway_settings() };
@@ -50,7 +50,7 @@ fn a_missing_or_empty_key_is_found_before_anything_runs() {
 }
 
 #[test]
-fn a_base_url_that_is_none_is_refused_and_one_with_a_password_is_not_shown() {
+fn base_url_password_is_not_shown() {
     for bad in ["here", "ftp://x/", "http://user:pass-0123@host/v1", "file:///etc"] {
         let base_url = Some(bad.to_owned());
         let gateway = ProviderSettings { base_url: base_url.clone(), ..gateway_settings() };
@@ -64,9 +64,9 @@ fn a_base_url_that_is_none_is_refused_and_one_with_a_password_is_not_shown() {
     }
 }
 
-/// Defaults are the configuration's; the environment is asked for keys and programs only.
+/// Defaults come from the configuration; the environment provides only keys and programs.
 #[test]
-fn what_the_settings_leave_out_is_named_and_not_made_up() {
+fn missing_setting_is_named() {
     let context = context(&[("CRUCIBLE_GATEWAY_BASE_URL", "http://127.0.0.1:1/v1")]);
     let named = |settings: &ProviderSettings, name: &str| {
         let error = construct(name, settings, &context).err().unwrap();
@@ -96,7 +96,7 @@ fn what_the_settings_leave_out_is_named_and_not_made_up() {
 }
 
 #[test]
-fn an_address_that_the_project_sets_gets_no_key_and_no_login_of_the_user() {
+fn project_address_gets_no_credentials() {
     let context = context(&[("A_KEY", "key-0123456789")]);
     let whole = ProviderSettings {
         base_url: Some("http://127.0.0.1:1/v1".to_owned()),
@@ -136,7 +136,7 @@ fn a_missing_program_lists_the_places_searched() {
 }
 
 #[test]
-fn a_program_that_is_none_is_named_for_what_it_is() {
+fn unusable_program_is_described() {
     let dir = tempfile::tempdir().unwrap();
     let plain = dir.path().join("plain");
     std::fs::write(&plain, "not a program").unwrap();
@@ -163,9 +163,9 @@ fn a_recording_must_be_named_and_be_there() {
     assert!(matches!(error, LlmError::Misconfiguration(_)) && error.to_string().contains("/nowhere/x.jsonl"));
 }
 
-/// What a program that embeds a provider has: HTTP and the keys that it hands over.
+/// The context of an embedding program: HTTP and the given keys.
 #[test]
-fn a_world_of_http_alone_holds_its_keys_and_no_client_program() {
+fn http_only_context_has_no_programs() {
     let key = || ("MY_KEY".to_owned(), Secret::new("k".to_owned()));
     let context = Context::http_only([key()]).unwrap();
     let mut programs = 0;
@@ -177,14 +177,14 @@ fn a_world_of_http_alone_holds_its_keys_and_no_client_program() {
                     ..http_settings("http://localhost:1/v1")
                 };
                 assert!(construct(kind.name(), &settings, &context).is_ok(), "{}", kind.name());
-                // The environment of the process is none of its business.
+                // The environment of the process is not used.
                 let error =
                     construct(kind.name(), &settings, &Context::http_only([]).unwrap()).err().unwrap();
                 assert!(error.to_string().contains("MY_KEY"), "{error}");
             }
             ProviderClass::Program { .. } => {
                 programs += 1;
-                // A program that every machine has, so that nothing but the missing PATH is in the way.
+                // A program that every machine has, so that only the missing PATH matters.
                 let settings = ProviderSettings { binary: Some("sh".into()), ..client_settings() };
                 let error = construct(kind.name(), &settings, &context).err().unwrap();
                 assert!(matches!(error, LlmError::Misconfiguration(_)), "{error}");

@@ -1,4 +1,4 @@
-//! A shell script in a client program's place, so that each of its traps can be played on purpose.
+//! A shell script in place of a client program, to provoke each of its faults.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::support::{client_settings, context};
 
-/// A program in a directory of its own, where it can leave notes.
+/// A program in its own directory, where it can write notes.
 pub(crate) struct Stand {
     provider: &'static str,
     program: &'static str,
@@ -17,7 +17,7 @@ pub(crate) struct Stand {
 }
 
 impl Stand {
-    /// The script stands in for this program of this provider; `$NOTES` is the directory for its notes.
+    /// Replaces this program of this provider by the script; `$NOTES` is the directory for its notes.
     pub(crate) fn new(provider: &'static str, program: &'static str, script: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(program);
@@ -27,7 +27,7 @@ impl Stand {
         Self { provider, program, dir }
     }
 
-    /// What a configuration says of this program.
+    /// The settings for this program.
     pub(crate) fn settings(&self) -> ProviderSettings {
         ProviderSettings { binary: Some(self.program.into()), ..client_settings() }
     }
@@ -65,23 +65,23 @@ impl Stand {
         construct(self.provider, settings, &context)
     }
 
-    /// What the program noted under this name.
+    /// The program's note with this name.
     pub(crate) fn note(&self, name: &str) -> String {
         std::fs::read_to_string(self.dir.path().join(name)).unwrap()
     }
 
-    /// One call with nobody's login.
+    /// One call without a user's login.
     pub(crate) async fn call(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
         self.backend(Login::Isolated).invoke(inv).await
     }
 }
 
-/// The value of a variable in what `env` printed.
+/// The value of a variable in the output of `env`.
 pub(crate) fn variable<'a>(environment: &'a str, name: &str) -> Option<&'a str> {
     environment.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// Fails when an error's text holds a key, the prompt or a server's words, which the scripts say `quoted`.
+/// Fails if an error contains a key, the prompt or a server's text, for which the scripts use `quoted`.
 pub(crate) fn assert_says_nothing(error: &LlmError, provider: &str) {
     let shown = format!("{error} {error:?}");
     for word in ["the-users-key", "words of the prompt", "quoted"] {

@@ -1,4 +1,4 @@
-//! What several of these tests need: requests, a context, backends that follow a script.
+//! Common parts of these tests: requests, a context, and scripted backends.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ pub(crate) const NO_LIMITS: BudgetLimits =
 pub(crate) const CAPABILITIES: Capabilities =
     Capabilities { edit_format: EditFormat::SearchReplace, structured_output: StructuredOutput::JsonMode };
 
-/// A request about this text.
+/// A request with this text.
 pub(crate) fn ask(text: &str) -> LlmInvocation {
     LlmInvocation {
         spec_id: "run-1".to_owned(),
@@ -54,7 +54,7 @@ pub(crate) fn context(variables: &[(&str, &str)]) -> Context {
     }
 }
 
-/// What a configuration says of a gateway, its address left out.
+/// The settings of a gateway, without the address.
 pub(crate) fn gateway_settings() -> ProviderSettings {
     ProviderSettings {
         model: Some("test-model".to_owned()),
@@ -64,7 +64,7 @@ pub(crate) fn gateway_settings() -> ProviderSettings {
     }
 }
 
-/// What a configuration says of the client program.
+/// The settings of the client program.
 pub(crate) fn client_settings() -> ProviderSettings {
     ProviderSettings {
         binary: Some("claude".into()),
@@ -74,7 +74,7 @@ pub(crate) fn client_settings() -> ProviderSettings {
     }
 }
 
-/// A gateway to this address, with the key `k` when one is given.
+/// A gateway at this address, with this key if given.
 pub(crate) fn gateway(base_url: &str, key: Option<&str>) -> Backend {
     let settings = ProviderSettings {
         base_url: Some(base_url.to_owned()),
@@ -88,7 +88,7 @@ pub(crate) fn gateway(base_url: &str, key: Option<&str>) -> Backend {
 /// Every provider that speaks HTTP.
 pub(crate) const HTTP_PROVIDERS: [&str; 4] = ["anthropic", "gateway", "openai", "openrouter"];
 
-/// What a configuration says of a provider that speaks HTTP.
+/// The settings of an HTTP provider.
 pub(crate) fn http_settings(base_url: &str) -> ProviderSettings {
     ProviderSettings {
         base_url: Some(base_url.to_owned()),
@@ -99,7 +99,7 @@ pub(crate) fn http_settings(base_url: &str) -> ProviderSettings {
     }
 }
 
-/// A backend of this provider at this address with this key, over the connections of a context.
+/// A backend of this HTTP provider with this address and key, over a context's connections.
 pub(crate) fn http_backend(provider: &str, base_url: &str, context: &Context) -> Backend {
     construct(provider, &http_settings(base_url), context).unwrap()
 }
@@ -132,7 +132,7 @@ pub(crate) fn unreachable() -> LlmError {
     LlmError::Transport(Fault::new("scripted", "m", "no connection", "check it"))
 }
 
-/// Answers from a script; counts its calls and remembers the time each was given.
+/// Scripted answers; counts its calls and records the time limit of each.
 #[derive(Default)]
 pub(crate) struct Scripted {
     script: Mutex<VecDeque<Result<LlmResult, LlmError>>>,
@@ -164,7 +164,7 @@ impl Scripted {
     }
 }
 
-/// The same script behind several handles.
+/// The same script with several handles.
 pub(crate) struct Shared(pub(crate) Arc<Scripted>);
 
 #[async_trait]

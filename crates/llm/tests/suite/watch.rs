@@ -1,4 +1,4 @@
-//! Who watches a backend is told of each attempt and of its end, however it ends.
+//! An observer of a backend is notified of each attempt and of its end.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crucible_llm::{
 use crate::raw_server::RawServer;
 use crate::support::{Scripted, answer, ask, client, gateway, outage};
 
-/// What was told.
+/// The notifications.
 #[derive(Default)]
 struct Told(Mutex<Vec<String>>);
 
@@ -40,7 +40,7 @@ async fn each_attempt_is_told_before_and_after() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_nobody_waits_for_any_more_is_over() {
+async fn abandoned_attempt_is_reported_ended() {
     let told = Arc::new(Told::default());
     let server = RawServer::mute();
     let backend = gateway(&server.base_url(), None).watched(told.clone());
@@ -61,7 +61,7 @@ async fn what_the_budget_refuses_is_no_attempt() {
 }
 
 #[tokio::test]
-async fn the_phases_models_stay_and_a_clone_is_watched_by_the_same() {
+async fn cloned_backend_keeps_models_and_observer() {
     let told = Arc::new(Told::default());
     let models = std::collections::BTreeMap::from([("patch".to_owned(), "strong".to_owned())]);
     let backend = Scripted::new([]).backend().with_phase_models(models.clone()).watched(told.clone());

@@ -1,4 +1,5 @@
-//! The bytes that a schema goes out as: a server that holds a model to it lets it write the keys as they stand there.
+//! The bytes of a schema in a request: a server that enforces it lets the model write the keys in this
+//! order.
 
 use crucible_llm::LlmBackend;
 use crucible_model::strict_json::closed;
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{HTTP_PROVIDERS, ask, context, http_backend};
 
-/// Two objects and a list, none of whose keys stands in the order of the alphabet.
+/// Two objects and a list, with keys that are not in alphabetical order.
 fn schema() -> Value {
     let issue = closed([("where", json!({"type": "string"})), ("how", json!({"type": "string"}))]);
     closed([
@@ -17,7 +18,7 @@ fn schema() -> Value {
     ])
 }
 
-/// The schema as this provider sends it: its bytes, and what they are.
+/// The schema as this provider sends it: its bytes and its value.
 async fn sent(provider: &str) -> (String, Value) {
     let server = FakeApi::start([Reply::Answer("{}".to_owned())]);
     let backend = http_backend(provider, &server.base_url(), &context(&[("TEST_KEY", "k")]));
@@ -37,7 +38,7 @@ async fn sent(provider: &str) -> (String, Value) {
 }
 
 #[tokio::test]
-async fn every_provider_sends_the_properties_of_a_schema_in_the_order_in_which_they_are_required() {
+async fn every_provider_sends_required_order() {
     for provider in HTTP_PROVIDERS {
         let (raw, _) = sent(provider).await;
         // Only as a key of `properties` does one of these stand before an object.
@@ -48,7 +49,7 @@ async fn every_provider_sends_the_properties_of_a_schema_in_the_order_in_which_t
 }
 
 #[tokio::test]
-async fn only_a_gateway_is_sent_the_bounds_of_lists_and_all_else_arrives_everywhere() {
+async fn only_gateway_gets_list_bounds() {
     let mut unbounded = schema();
     for bound in ["minItems", "maxItems"] {
         unbounded["properties"]["seats"].as_object_mut().unwrap().remove(bound).unwrap();

@@ -459,7 +459,8 @@ impl IgnoredFiles {
         };
         let copied = copy::copy_all(from, to, &self.part.files, Some(&judging))?;
         let mut omitted = copied.omitted;
-        for (path, outcome) in make_links(from, to, &self.part.links)? {
+        let mounted = self.trees.iter().map(|tree| tree.path.as_path()).collect();
+        for (path, outcome) in make_links(from, to, &self.part.links, &mounted)? {
             if let Err(reason) = outcome {
                 omitted.push(Omission { path, reason });
             }

@@ -6,9 +6,9 @@
 //!
 //! What always holds: the original is only read; every file of the copy is in its manifest with the digest of its bytes.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use crucible_model::ByteLimit;
@@ -124,7 +124,7 @@ fn copy_all(from: &Root, to: &Root, options: &TreeCopyOptions) -> Result<TreeCop
     let copied = copy::copy_all(from, to, &walked.files, Some(&judging))?;
     walked.omitted.extend(copied.omitted);
     entries.extend(copied.entries);
-    for (link, outcome) in make_links(from, to, &walked.links)? {
+    for (link, outcome) in make_links(from, to, &walked.links, &BTreeSet::new())? {
         match outcome {
             Ok(target) => drop(entries.insert(link, CopyEntry::Link { target })),
             Err(reason) => walked.omitted.push(Omission { path: link, reason }),
@@ -211,8 +211,13 @@ fn has_tag(from: &Root, directory: &Path) -> bool {
 
 pub(super) type LinkOutcome = (PathBuf, Result<PathBuf, OmitReason>);
 
-/// Creates the links whose target inside the original is part of the copy.
-pub(super) fn make_links(from: &Root, to: &Root, links: &[PathBuf]) -> Result<Vec<LinkOutcome>, RepoError> {
+/// Creates the links whose target inside the original is part of the copy, or lies in a tree that is mounted there later.
+pub(super) fn make_links(
+    from: &Root,
+    to: &Root,
+    links: &[PathBuf],
+    mounted: &BTreeSet<&Path>,
+) -> Result<Vec<LinkOutcome>, RepoError> {
     let mut outcomes = Vec::new();
     for link in links {
         let outcome = match from.read_link(link) {
@@ -228,12 +233,29 @@ pub(super) fn make_links(from: &Root, to: &Root, links: &[PathBuf]) -> Result<Ve
     }
     // Whether a link leads to something shows when all of them are there.
     for (link, outcome) in &mut outcomes {
-        if outcome.is_ok() && to.resolves_inside(link) != Some(true) {
+        let is_mounted = outcome.as_ref().is_ok_and(|target| {
+            let place = place_of(link, target);
+            place.ancestors().any(|above| mounted.contains(above))
+        });
+        if outcome.is_ok() && !is_mounted && to.resolves_inside(link) != Some(true) {
             to.unlink(link).map_err(|errno| to.fail("remove the link", link, errno))?;
             *outcome = Err(OmitReason::LeadsToOmitted);
         }
     }
     Ok(outcomes)
+}
+
+/// Where a link leads by its text.
+fn place_of(link: &Path, target: &Path) -> PathBuf {
+    let mut place = link.parent().map(Path::to_owned).unwrap_or_default();
+    for part in target.components() {
+        match part {
+            Component::ParentDir => drop(place.pop()),
+            Component::Normal(name) => place.push(name),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    place
 }
 
 fn judge_link(from: &Root, link: &Path, target: PathBuf) -> Result<PathBuf, OmitReason> {

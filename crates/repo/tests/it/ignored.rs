@@ -226,6 +226,30 @@ async fn vite_gets_writable_node_modules() {
 }
 
 #[tokio::test]
+async fn links_of_pnpm_lead_into_the_mounted_store() {
+    let repo = Repo::with(&[(".gitignore", "node_modules\n")]);
+    repo.write("node_modules/.pnpm/vitest@4.0.1/node_modules/vitest/index.js", "v\n");
+    repo.write("node_modules/.pnpm/eslint@9.0.0/node_modules/eslint/bin/eslint.js", "e\n");
+    symlink(".pnpm/vitest@4.0.1/node_modules/vitest", repo.top.join("node_modules/vitest")).unwrap();
+    symlink(".pnpm/eslint@9.0.0/node_modules/eslint", repo.top.join("node_modules/eslint")).unwrap();
+    symlink(".pnpm/gone@1.0.0/node_modules/gone", repo.top.join("node_modules/gone")).unwrap();
+    symlink(".pnpm/../../../outside", repo.top.join("node_modules/outside")).unwrap();
+    let (copy, ignored, omitted) = copied(&repo, &options()).await;
+    assert_eq!(trees(&ignored), ["node_modules/.pnpm"]);
+    let target = |name: &str| std::fs::read_link(copy.join("node_modules").join(name)).ok();
+    assert_eq!(target("eslint"), Some(".pnpm/eslint@9.0.0/node_modules/eslint".into()));
+    assert_eq!(target("vitest"), Some(".pnpm/vitest@4.0.1/node_modules/vitest".into()));
+    assert_eq!((target("gone"), target("outside")), (None, None));
+    assert_eq!(
+        omitted,
+        [
+            ("node_modules/gone".to_owned(), OmitReason::Dangling),
+            ("node_modules/outside".to_owned(), OmitReason::LeavesTree)
+        ]
+    );
+}
+
+#[tokio::test]
 async fn copies_keep_the_times_that_build_tools_compare() {
     let repo = Repo::with(&[("src/a.c", "a\n"), ("new.c", "n\n"), (".gitignore", "*.o\n")]);
     repo.write("src/a.o", "o\n");

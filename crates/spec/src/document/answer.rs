@@ -1,9 +1,11 @@
-//! From a model's answer to the document in it: what every phase asks of a document, whatever its content.
+//! Extracts the document from a model's answer: the checks that every phase shares.
 //!
-//! A fence around the whole answer, one short paragraph before it and a politeness behind it are taken off, and a
-//! warning says so; everything else that is not the document is a fault. What comes out has LF line ends and is tidied.
+//! A fence around the whole answer, one short paragraph before it and a closing courtesy are removed with
+//! a warning. Anything else outside of the document is a fault. The result has LF line endings and is
+//! tidied.
 //!
-//! What always holds: the work is linear in the answer, and an answer of more than [`LARGEST`] bytes is not looked at.
+//! Invariants: the work is linear in the answer. An answer of more than [`LARGEST`] bytes is refused
+//! unread.
 
 use std::borrow::Cow;
 
@@ -17,13 +19,13 @@ use super::non_answer;
 use super::stray::heads_any;
 use crate::phase_id::PhaseId;
 
-/// Bytes of an answer that is looked at. Every document's own limit is far below.
+/// The largest answer that is read, in bytes. The limit of every document is far below.
 const LARGEST: usize = 256 << 10;
-/// Bytes and lines of an introduction that is cut.
+/// The largest introduction that is removed, in bytes and lines.
 const SHORT_INTRODUCTION: (usize, usize) = (400, 3);
-/// Fences around an answer that are taken off.
+/// The most fences around an answer that are removed.
 const MOST_WRAPPINGS: usize = 3;
-/// Sentences of the examples in the prompts: an answer that holds one is a copy.
+/// Sentences from the examples in the prompts: an answer that contains one is a copy.
 pub(crate) const EXAMPLES: [&str; 5] = [
     "The lamps are on from six to twenty o'clock.",
     "A lamp that was switched by hand stays so for one hour.",
@@ -32,48 +34,48 @@ pub(crate) const EXAMPLES: [&str; 5] = [
     "The table has no row for the end of summer time.",
 ];
 
-/// What a phase asks of its document.
+/// The form of a phase's document.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Form {
     /// The phase.
     pub(crate) phase: PhaseId,
-    /// Lines at most.
+    /// The most lines.
     pub(crate) max_lines: usize,
-    /// Bytes at most.
+    /// The most bytes.
     pub(crate) max_bytes: usize,
-    /// Entries (requirements, tasks, findings) at most.
+    /// The most entries (requirements, tasks or findings).
     pub(crate) max_entries: usize,
-    /// Whether a line that is no heading can begin an answer: `NO CHANGES`.
+    /// Whether a line other than a heading can begin an answer: `NO CHANGES`.
     pub(crate) begins: fn(&str) -> bool,
 }
 
-/// The document of an answer, not yet read by its phase.
+/// The document of an answer, before its phase parses it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Draft {
-    /// What its title says behind the name of the document; nothing where it says no more, or has no title.
+    /// The title without the name of the document, if there is more.
     pub(crate) title: Option<String>,
-    /// What follows the title, tidied.
+    /// The tidied text after the title.
     pub(crate) body: String,
-    /// What was taken off.
+    /// Warnings about removed text.
     pub(crate) warnings: Vec<ReceiptWarning>,
 }
 
-/// A warning of a receipt.
+/// Creates a warning of a receipt.
 pub(crate) fn warning(kind: &str, message: impl Into<String>) -> ReceiptWarning {
     ReceiptWarning { kind: kind.to_owned(), message: message.into() }
 }
 
-/// The warning of lines that are part of no entry.
+/// The warning about lines that belong to no entry.
 pub(crate) fn trimmed(lines: u64, entry: &str) -> ReceiptWarning {
     let lines = crucible_model::counted(lines, "line");
-    warning("spec_answer_trimmed", format!("{lines} beside the {entry}s left out"))
+    warning("spec_answer_trimmed", format!("{lines} outside of the {entry}s left out"))
 }
 
 /// Finds the document in an answer.
 ///
 /// # Errors
 ///
-/// What is wrong with the answer as a whole.
+/// The findings about the answer as a whole.
 pub(crate) fn open(answer: &Untrusted, form: &Form) -> Result<Draft, Verdict> {
     let text = readable(answer.as_str())?;
     let mut warnings = Vec::new();
@@ -97,7 +99,7 @@ pub(crate) fn open(answer: &Untrusted, form: &Form) -> Result<Draft, Verdict> {
     Ok(Draft { title, body: tidied(body.iter().copied()), warnings })
 }
 
-/// The fault of a document that is longer than its form allows.
+/// The fault of a document that exceeds the limits of its form.
 pub(crate) fn measured(text: &str, entries: usize, form: &Form) -> Option<crucible_model::Finding> {
     let lines = text.lines().count();
     let over = if entries > form.max_entries {
@@ -112,7 +114,7 @@ pub(crate) fn measured(text: &str, entries: usize, form: &Form) -> Option<crucib
     Some(Fault::TooLong.of(&over))
 }
 
-/// The answer with LF line ends, where it can be read at all.
+/// The answer with LF line endings, if it is readable.
 fn readable(text: &str) -> Result<Cow<'_, str>, Verdict> {
     if text.len() > LARGEST {
         return Err(Fault::TooLong.alone(&format!("{} bytes", text.len())));
@@ -141,7 +143,7 @@ fn hidden(text: &str) -> Option<(usize, char)> {
     None
 }
 
-/// The part of an answer that is the document, without what stands around it.
+/// The part of an answer that is the document, without surrounding text.
 fn core<'a>(mut text: &'a str, form: &Form, warnings: &mut Vec<ReceiptWarning>) -> Result<&'a str, Verdict> {
     for _ in 0..=MOST_WRAPPINGS {
         if is_json(text) {
@@ -184,7 +186,7 @@ fn core<'a>(mut text: &'a str, form: &Form, warnings: &mut Vec<ReceiptWarning>) 
     Err(Fault::Around.alone("code blocks inside code blocks"))
 }
 
-/// Whether a block inside a wrapped document begins as the wrapping could end: that can be read in two ways.
+/// Whether a block inside a wrapped document begins like the end of the wrapping, which is ambiguous.
 fn ends_twice(inner: &str, wrapping: CodeFence<'_>) -> bool {
     let mut open: Option<CodeFence<'_>> = None;
     for found in inner.lines().filter_map(CodeFence::indented) {
@@ -205,7 +207,7 @@ pub(crate) fn begins_as(text: &str) -> Option<PhaseId> {
     named_phase(title).filter(|_| level <= 2 && !is_entry(title))
 }
 
-/// Lets a short paragraph beside the document pass, told in a warning.
+/// Accepts a short paragraph outside of the document, with a warning.
 fn introduction(text: &str, warnings: &mut Vec<ReceiptWarning>) -> Result<(), Verdict> {
     let text = text.trim();
     if text.is_empty() {
@@ -214,7 +216,7 @@ fn introduction(text: &str, warnings: &mut Vec<ReceiptWarning>) -> Result<(), Ve
     if non_answer::declines(text) {
         return Err(Fault::Refusal.alone(first_line(text)));
     }
-    // What is cut must not be an entry.
+    // The removed text must not be an entry.
     if let Some(line) = text.lines().find(|line| heads_any(line)) {
         return Err(Fault::LineForm.alone(line));
     }
@@ -263,7 +265,7 @@ fn titled<'l, 'a>(lines: &'l [Line<'a>], form: &Form) -> Result<(Option<String>,
     Ok((own, body))
 }
 
-/// An HTML comment is seen by the next model and by no reader of the page.
+/// Refuses HTML comments: the next model would see them, but no reader of the page.
 fn comments(lines: &[Line<'_>]) -> Result<(), Verdict> {
     for line in lines.iter().filter(|line| line.kind != LineKind::Fenced && line.text.contains("<!--")) {
         let spans = line.text.split('`').count() % 2 == 1;
@@ -279,7 +281,7 @@ fn comments(lines: &[Line<'_>]) -> Result<(), Verdict> {
     Ok(())
 }
 
-/// The phase whose document has this title: the last name of one before `:`, ` for ` or ` of `.
+/// The phase whose document has this title: the last phase name before `:`, ` for ` or ` of `.
 fn named_phase(title: &str) -> Option<PhaseId> {
     let head = title.split([':', '–', '—']).next().unwrap_or_default().to_lowercase();
     let head = head.split(" for ").next().unwrap_or_default().split(" of ").next().unwrap_or_default();
@@ -304,7 +306,7 @@ fn is_entry(title: &str) -> bool {
     ['R', 'T', 'F'].into_iter().any(|letter| leading(title, letter).is_some())
 }
 
-/// Cuts a politeness that ends the answer.
+/// Removes a courtesy at the end of the answer.
 fn without_pleasantry<'l, 'a>(lines: &'l [Line<'a>], warnings: &mut Vec<ReceiptWarning>) -> &'l [Line<'a>] {
     let filled = |line: &Line<'_>| line.kind != LineKind::Blank;
     let end = lines.iter().rposition(filled).map_or(0, |last| last + 1);
@@ -323,7 +325,7 @@ fn without_pleasantry<'l, 'a>(lines: &'l [Line<'a>], warnings: &mut Vec<ReceiptW
     }
 }
 
-/// The first lines of paragraphs that are no lists.
+/// The first lines of paragraphs outside of lists.
 fn paragraphs<'l>(lines: &'l [Line<'_>]) -> impl Iterator<Item = &'l str> {
     let mut before = LineKind::Blank;
     lines.iter().filter_map(move |line| {
@@ -335,7 +337,7 @@ fn paragraphs<'l>(lines: &'l [Line<'_>]) -> impl Iterator<Item = &'l str> {
 
 fn cut(text: &str) -> ReceiptWarning {
     let text = crucible_model::short_line(text.trim(), 80);
-    warning("spec_answer_trimmed", format!("words beside the document were left out: {text}"))
+    warning("spec_answer_trimmed", format!("text outside of the document was removed: {text}"))
 }
 
 fn is_json(text: &str) -> bool {
@@ -351,7 +353,7 @@ fn first_line(text: &str) -> &str {
     text.trim_start().lines().next().unwrap_or_default()
 }
 
-/// Where the first line begins that is of some kind.
+/// The offset of the first line that satisfies `is`.
 fn place(text: &str, is: impl Fn(&str) -> bool) -> Option<usize> {
     offsets(text).find(|(_, line)| is(line)).map(|(at, _)| at)
 }

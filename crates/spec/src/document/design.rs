@@ -11,14 +11,14 @@ use super::filler::is_filler;
 use super::ids::{listed, named};
 use super::lines::{LineKind, scan};
 
-/// The sections that a design has.
+/// The sections of a design.
 pub(crate) const DESIGN_SECTIONS: [&str; 4] = ["Overview", "Components", "Data", "Risks"];
 
-/// Makes the document of an answer. `known` are the ids of the requirements, where they are known.
+/// Parses the document of an answer. `known` are the ids of the requirements, if they are known.
 ///
 /// # Errors
 ///
-/// What is wrong with the answer.
+/// The findings about the answer.
 pub(crate) fn design(
     draft: Draft,
     fallback_title: &str,
@@ -44,13 +44,13 @@ pub(crate) fn design(
     Ok((format!("# Design: {title}\n\n{}\n", draft.body), warnings))
 }
 
-/// The findings about ids of requirements that there are not.
+/// The findings about requirement ids that do not exist.
 pub(crate) fn unknown(found: &BTreeSet<u32>, known: &BTreeSet<u32>) -> Option<Finding> {
     let strange = listed(found.difference(known).copied(), 'R');
     (!strange.is_empty()).then(|| Fault::UnknownId.of(&strange))
 }
 
-/// The findings about sections that are not there, or hold nothing.
+/// The findings about missing or empty sections.
 pub(crate) fn sections(body: &str, wanted: &[&str]) -> Vec<Finding> {
     let mut filled = vec![false; wanted.len()];
     let mut current = None;

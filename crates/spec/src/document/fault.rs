@@ -1,69 +1,69 @@
-//! What can be wrong with an answer: a code and a hint for each, both fixed when Crucible is compiled.
+//! The faults of an answer: each has a constant code and a constant hint.
 //!
-//! Because the hints are words of our own and never hold a piece of the answer, a correction can say them to the model
-//! as instructions; what the finding is about goes into its subject, and from there only behind a fence.
+//! Hints contain no part of the answer, so a correction prompt can give them to the model as
+//! instructions. The subject of a finding may quote the answer, so prompts fence it.
 
 use crucible_model::{Code, Finding, Verdict, short_line};
 
-/// Characters of a subject.
+/// The most characters of a subject.
 const LONGEST_SUBJECT: usize = 200;
 
-/// One kind of fault.
+/// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
     /// There is no text.
     Empty,
     /// More bytes, lines or entries than the phase allows.
     TooLong,
-    /// It stops in the middle, at a limit of tokens.
+    /// The answer was cut off at a token limit.
     CutOff,
-    /// A character that is not seen as itself, or an HTML comment.
+    /// An invisible character or an HTML comment.
     Hidden,
-    /// JSON where Markdown was asked for.
+    /// JSON instead of Markdown.
     Json,
     /// The model declines.
     Refusal,
-    /// The model asks instead of answering.
+    /// The model asks a question instead of answering.
     Question,
-    /// A report about the document in place of the document.
+    /// A report about the document instead of the document.
     Summary,
     /// The document of another phase.
     WrongPhase,
-    /// Nothing that looks like the document.
+    /// Nothing that resembles the document.
     NoDocument,
-    /// No title, or a second one.
+    /// No title, or more than one.
     Title,
-    /// A long text before the document, or behind it.
+    /// A long text before or after the document.
     Around,
-    /// A code fence without its end.
+    /// An unclosed code fence.
     OpenFence,
-    /// A sentence of the example that was shown.
+    /// A sentence of the example in the prompt.
     Example,
     /// No requirement, task or finding.
     NoEntries,
     /// Two entries with one id, or one entry under two.
     DoubleId,
-    /// An id that nothing has.
+    /// An id that does not exist.
     UnknownId,
-    /// An entry or a section without a part that it needs.
+    /// An entry or a section without a required part.
     Incomplete,
-    /// A heading that has no place in the document.
+    /// A heading that does not belong in the document.
     Section,
     /// A requirement that no task serves.
     Unserved,
-    /// A path that is none inside the project.
+    /// A path that is not inside the project.
     BadPath,
-    /// A line that is not of the form that was shown.
+    /// A line in another form than the prompt shows.
     LineForm,
-    /// Two statements that cannot both hold.
+    /// Two statements that contradict each other.
     Contradiction,
-    /// A new requirement where the highest id there can be is given.
+    /// A new requirement when no id is left.
     IdsUsedUp,
-    /// A filter of the provider stopped it, or the provider declined.
+    /// A provider filter stopped the answer, or the provider declined.
     Filtered,
 }
 
-/// Every fault, for looking one up by its code.
+/// Every fault, for looking it up by its code.
 const ALL: [Fault; 25] = [
     Fault::Empty,
     Fault::TooLong,
@@ -124,7 +124,7 @@ impl Fault {
         }
     }
 
-    /// What to do about it, said to whoever wrote the answer.
+    /// The instruction to the author of the answer.
     pub(crate) const fn hint(self) -> &'static str {
         match self {
             Self::Empty => "Write the document; the answer holds no text.",
@@ -169,12 +169,12 @@ impl Fault {
         }
     }
 
-    /// The finding that `subject` has this fault. The subject becomes one bounded line.
+    /// The finding that `subject` has this fault. The subject is shortened to one line.
     pub(crate) fn of(self, subject: &str) -> Finding {
         Finding::error(self.code(), short_line(subject, LONGEST_SUBJECT), self.hint())
     }
 
-    /// The verdict of this one finding.
+    /// The verdict with this finding alone.
     pub(crate) fn alone(self, subject: &str) -> Verdict {
         Verdict::new(vec![self.of(subject)])
     }

@@ -1,11 +1,11 @@
-//! Text that says nothing: no word, a placeholder, or a refusal in the place of the content.
+//! Detects text without content: no word, a placeholder, or a refusal instead of the content.
 
 use crucible_model::says_nothing;
 
 use super::ids::mentions;
 use super::non_answer;
 
-/// What stands for text that is still to be written. Their letters alone count: `[T.B.D.]` is one.
+/// Placeholders for missing text. Only their letters are compared: `[T.B.D.]` is one.
 const PLACEHOLDERS: [&str; 17] = [
     "todo",
     "tbd",
@@ -26,7 +26,8 @@ const PLACEHOLDERS: [&str; 17] = [
     "todotbd",
 ];
 
-/// Whether a title, a sentence, an entry of a list or a line holds nothing besides ids that anybody could build.
+/// Whether a title, a sentence, a list entry or a line contains nothing that can be built, apart from
+/// ids.
 pub(crate) fn is_filler(text: &str) -> bool {
     if says_nothing(text) {
         return true;

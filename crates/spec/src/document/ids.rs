@@ -1,19 +1,19 @@
 //! Ids in a text: `R-001`, `T-012`, `F-003`.
 //!
-//! An id is a letter, `-` and digits, standing by itself; `R-1` and `R-001` are the same one. Code gives ids out; a model only
-//! repeats them.
+//! An id is a letter, `-` and digits, as a separate word; `R-1` and `R-001` are the same id. Code assigns
+//! ids; a model only repeats them.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
-/// The highest number that a heading or an entry can carry. Longer ones are no ids of ours.
+/// The highest number in a heading or an entry. A higher one is not an id.
 pub(crate) const HIGHEST: u32 = 999_999;
 
-/// From so many digits on a letter and a number are an id, whatever stands between and behind them.
+/// The number of digits from which a letter and a number are an id, whatever surrounds them.
 const CLEAR_DIGITS: usize = 3;
 
-/// The id of a requirement, stable for as long as the spec lives.
+/// The id of a requirement, stable during the whole life of the spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequirementId(pub(crate) u32);
 
@@ -23,18 +23,18 @@ impl fmt::Display for RequirementId {
     }
 }
 
-/// What an entry says that its id is.
+/// The id that an entry states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lead {
-    /// This one.
+    /// This id.
     Numbered(u32),
-    /// `R-NEW`: code is to give it one.
+    /// `R-NEW`: code assigns one.
     New,
 }
 
-/// The id that a title or an entry begins with, and what follows it and its colon. Any hyphen will do, and of a requirement's id also
-/// `REQ-001` and `Requirement 1`. Without anything between letter and number a requirement's id has three digits or a colon behind it: `R2` is
-/// the name of other things, too.
+/// Parses the id at the beginning of a title or an entry, and returns the text after it and its colon.
+/// Any hyphen is accepted, and for requirements also `REQ-001` and `Requirement 1`. Without a separator,
+/// the id of a requirement needs three digits or a colon, because `R2` may also name something else.
 pub(crate) fn leading(text: &str, letter: char) -> Option<(Lead, &str)> {
     let text = unmarked(text);
     let (text, is_worded) = match worded(text).filter(|_| letter == 'R') {
@@ -46,7 +46,7 @@ pub(crate) fn leading(text: &str, letter: char) -> Option<(Lead, &str)> {
     let rest = after.strip_prefix(is_hyphen).or_else(|| spaced(after)).unwrap_or(after);
     let is_dashed = rest.len() < after.len();
     let (lead, rest) = match rest.get(..3).filter(|word| is_dashed && word.eq_ignore_ascii_case("new")) {
-        // Models number new ones, too: `R-NEW-1`.
+        // Models also number new ones: `R-NEW-1`.
         Some(word) => {
             let rest = rest.get(word.len()..)?;
             let numbered = number(rest.strip_prefix(is_hyphen).unwrap_or(rest));
@@ -69,7 +69,7 @@ pub(crate) fn leading(text: &str, letter: char) -> Option<(Lead, &str)> {
     Some((lead, rest.trim_start_matches(['*', '`']).trim()))
 }
 
-/// Whether a title begins with what looks like a requirement's id and is none that can be read: `R-001a`, `R-001.2`, `1.`.
+/// Whether a title begins with a malformed requirement id: `R-001a`, `R-001.2`, `1.`.
 pub(crate) fn is_odd(title: &str) -> bool {
     if leading(title, 'R').is_some() {
         return false;
@@ -94,7 +94,7 @@ pub(crate) fn is_odd(title: &str) -> bool {
     dashed.is_some_and(digit) || letter.is_ascii() && is_odd_bare(rest)
 }
 
-/// Whether digits right behind the letter look like an id's: many of them, or a mark behind them that sets a title apart.
+/// Whether digits directly after the letter look like an id: three or more, or followed by a separator.
 fn is_odd_bare(rest: &str) -> bool {
     let Some((_, behind)) = number(rest) else { return rest.starts_with(char::is_numeric) };
     let marks = behind_marks(behind);
@@ -105,12 +105,12 @@ fn is_odd_bare(rest: &str) -> bool {
         || marks.strip_prefix('-').is_some_and(|rest| rest.starts_with([' ', '\t']))
 }
 
-/// What follows a number, without emphasis and white space before it.
+/// The text after a number, without leading emphasis and white space.
 fn behind_marks(rest: &str) -> &str {
     rest.trim_start_matches(['*', '`', ']']).trim_start()
 }
 
-/// Characters that stand between the letter of an id and its number.
+/// Whether a character can separate the letter of an id from its number.
 pub(crate) fn is_hyphen(c: char) -> bool {
     matches!(
         c,
@@ -118,12 +118,12 @@ pub(crate) fn is_hyphen(c: char) -> bool {
     )
 }
 
-/// A title without the marks in front of its first word.
+/// A title without leading marks.
 fn unmarked(text: &str) -> &str {
     text.trim_start().trim_start_matches(['*', '`', '['])
 }
 
-/// What follows `REQ` or `Requirement` and what parts it from an id or a number.
+/// The text after `REQ` or `Requirement` and its separator.
 fn worded(text: &str) -> Option<&str> {
     let rest = ["requirement", "req"].into_iter().find_map(|word| {
         let begins = text.get(..word.len()).filter(|begin| begin.eq_ignore_ascii_case(word));
@@ -135,7 +135,7 @@ fn worded(text: &str) -> Option<&str> {
         .then_some(rest)
 }
 
-/// `R 001`: a letter, a space and a number that is no part of a sentence.
+/// Parses `R 001`: a letter, a space and a number that is not part of a sentence.
 fn spaced(text: &str) -> Option<&str> {
     let rest = text.strip_prefix(' ')?;
     let (_, behind) = number(rest)?;
@@ -143,7 +143,7 @@ fn spaced(text: &str) -> Option<&str> {
     (is_long || behind.trim_start().starts_with(':')).then_some(rest)
 }
 
-/// Whether what follows a number makes another word of it, or another number.
+/// Whether the text after a number continues it as another word or number.
 fn goes_on(rest: &str) -> bool {
     let mut letters = rest.chars();
     match letters.next() {
@@ -156,7 +156,7 @@ fn goes_on(rest: &str) -> bool {
     }
 }
 
-/// Where a text names ids with this letter, and which; a number beyond all of ours is [`u32::MAX`].
+/// The positions and numbers of the ids with this letter; a number above the highest is [`u32::MAX`].
 pub(crate) fn mentions(text: &str, letter: char) -> impl Iterator<Item = (Range<usize>, u32)> + '_ {
     let mut from = 0;
     std::iter::from_fn(move || {
@@ -189,7 +189,7 @@ pub(crate) fn listed(numbers: impl IntoIterator<Item = u32>, letter: char) -> St
     ids.join(", ")
 }
 
-/// An id as it is written.
+/// Formats an id.
 pub(crate) fn shown(number: u32, letter: char) -> String {
     format!("{letter}-{number:03}")
 }

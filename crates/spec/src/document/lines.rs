@@ -1,25 +1,25 @@
-//! The lines of a Markdown text: headings, what stands inside code fences, and the rest.
+//! Classifies the lines of a Markdown text: headings, code fences and other lines.
 //!
-//! Only what decides about a document's structure is told apart. A line inside a fence is never a heading, so that an
-//! example in a document cannot become a requirement.
+//! Only what determines the structure of a document is distinguished. A line inside a fence is never a
+//! heading, so an example in a document cannot become a requirement.
 
 use crucible_model::CodeFence;
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineKind<'a> {
     /// `## Title`.
     Heading {
-        /// How many `#`.
+        /// The number of `#`.
         level: usize,
-        /// What follows, without emphasis around it.
+        /// The title, without surrounding emphasis.
         title: &'a str,
     },
     /// A fence, or a line inside one.
     Fenced,
-    /// White space.
+    /// Only white space.
     Blank,
-    /// `---`: a rule across the page.
+    /// `---`: a horizontal rule.
     Rule,
     /// Anything else.
     Text,
@@ -28,27 +28,27 @@ pub(crate) enum LineKind<'a> {
 /// A line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Line<'a> {
-    /// Its text, without its end.
+    /// Its text, without the line ending.
     pub(crate) text: &'a str,
-    /// What it is.
+    /// Its kind.
     pub(crate) kind: LineKind<'a>,
 }
 
-/// Whether the last fence of a text has its end.
+/// Whether the last fence of a text is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fences {
-    /// It has, or there is none.
+    /// It is, or there is none.
     Closed,
-    /// It runs to the end of the text, and this line would be its end.
+    /// It is open until the end of the text; this line would close it.
     Open(String),
 }
 
-/// The lines of a text with LF line ends.
+/// Splits a text with LF line endings into lines.
 pub(crate) fn scan(text: &str) -> (Vec<Line<'_>>, Fences) {
     let mut open: Option<CodeFence<'_>> = None;
     let mut lines = Vec::new();
     for text in text.lines() {
-        // Inside of a list it may be indented.
+        // Inside a list it may be indented.
         let kind = match (open, CodeFence::indented(text)) {
             (Some(opened), Some(found)) if opened.is_closed_by(found) => {
                 open = None;
@@ -73,13 +73,13 @@ std::thread_local! {
     static SCANNED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// How many lines this thread has scanned.
+/// The number of lines that this thread has scanned.
 #[cfg(test)]
 pub(crate) fn scanned() -> usize {
     SCANNED.with(std::cell::Cell::get)
 }
 
-/// Reads a line as a heading: its level and its title.
+/// Parses a heading: its level and its title.
 pub(crate) fn heading(line: &str) -> Option<(usize, &str)> {
     let rest = line.trim_start_matches(' ');
     let title = rest.trim_start_matches('#');
@@ -93,7 +93,7 @@ pub(crate) fn heading(line: &str) -> Option<(usize, &str)> {
     Some((level, bare(title.trim().trim_end_matches('#').trim_end())))
 }
 
-/// What follows the marker of an entry of a list: `- `, `* `, `+ `, `• `, `1. ` or `1) `.
+/// The text after a list marker: `- `, `* `, `+ `, `• `, `1. ` or `1) `.
 pub(crate) fn list_item(line: &str) -> Option<&str> {
     let line = line.trim_start_matches([' ', '\t']);
     let rest = line.strip_prefix(['-', '*', '+', '•']).or_else(|| {
@@ -104,15 +104,15 @@ pub(crate) fn list_item(line: &str) -> Option<&str> {
     rest.starts_with([' ', '\t']).then(|| rest.trim())
 }
 
-/// The text without emphasis around it.
+/// Removes surrounding emphasis.
 pub(crate) fn bare(text: &str) -> &str {
     let text = text.trim();
     let inner = text.strip_prefix("**").and_then(|rest| rest.strip_suffix("**"));
     inner.filter(|inner| !inner.contains("**")).unwrap_or(text).trim()
 }
 
-/// The text of lines, without blank lines at its ends, rules, white space at line ends and more than one blank line in a
-/// row; code blocks stay as they are.
+/// Joins lines without outer blank lines, rules, trailing white space and repeated blank lines; code
+/// blocks are unchanged.
 pub(crate) fn tidied<'a>(lines: impl IntoIterator<Item = Line<'a>>) -> String {
     let mut text = String::new();
     let mut blank = false;

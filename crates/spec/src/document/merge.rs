@@ -1,10 +1,11 @@
-//! What a model answers about requirements, and what that makes of those there are.
+//! Merges a model's answer about requirements into the existing ones.
 //!
-//! An answer is the whole document or only what changes: blocks with an id are changed, blocks with `R-NEW` or without an
-//! id are new, `REMOVED: R-002` removes, `NO CHANGES` changes nothing. Code gives new ids, above all that ever were.
+//! An answer is the whole document or only the changes. A block with an id changes a requirement, and a
+//! block with `R-NEW` or without an id adds one. `REMOVED: R-002` removes one, and `NO CHANGES` changes
+//! nothing. Code assigns new ids above all earlier ones.
 //!
-//! What always holds: a requirement that the answer does not name, or repeats with other white space alone, keeps its
-//! bytes; what is absent is not removed; ids are unique; a removed id never comes back.
+//! Invariants: a requirement that the answer does not name, or repeats with other white space only, keeps
+//! its bytes. Absence does not remove a requirement. Ids are unique, and a removed id is never reused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,16 +20,16 @@ use super::lines::{Line, LineKind, list_item, scan, tidied};
 use super::requirements::{Block, Requirements, retired};
 use super::stray::{Standing, headed};
 
-/// The highest id that a model may choose itself, in the first document of a spec.
+/// The highest id that a model may choose, in the first document of a spec.
 const HIGHEST_CHOSEN: u32 = 999;
 
-/// Words from which on a title is a statement itself.
+/// The number of words from which a title is a statement.
 const WORDS_OF_A_STATEMENT: usize = 3;
 
-/// What an answer says.
+/// A parsed answer.
 #[derive(Debug, Default)]
 struct Changes {
-    /// What stands before the first entry.
+    /// The text before the first entry.
     intro: String,
     blocks: Vec<Proposed>,
     removed: BTreeSet<u32>,
@@ -40,7 +41,7 @@ struct Changes {
 struct Proposed {
     lead: Lead,
     title: String,
-    /// Without the heading.
+    /// The text without the heading.
     body: String,
 }
 
@@ -49,17 +50,17 @@ pub(crate) fn is_no_changes(line: &str) -> bool {
     line.trim().trim_matches(['*', '.', '`', '"']).eq_ignore_ascii_case("no changes")
 }
 
-/// Whether a line begins an answer about requirements that there are.
+/// Whether a line begins an answer that changes existing requirements.
 pub(crate) fn begins_changes(line: &str) -> bool {
     is_no_changes(line) || removal(line).is_some()
 }
 
-/// Makes the document of an answer, and of the requirements that there were. `given` is the highest id that is known to have been given,
-/// also where the document that it stood in is gone.
+/// Merges an answer into the existing requirements. `given` is the highest id known to have been assigned, even if its document
+/// no longer exists.
 ///
 /// # Errors
 ///
-/// What is wrong with the answer.
+/// The findings about the answer.
 pub(crate) fn merge(
     earlier: Option<&Requirements>,
     draft: Draft,
@@ -111,7 +112,7 @@ pub(crate) fn merge(
     Ok((document, changes.warnings))
 }
 
-/// Reads the entries of an answer.
+/// Parses the entries of an answer.
 fn read(body: &str, earlier: Option<&Requirements>) -> Changes {
     let mut changes = Changes::default();
     let mut open: Option<(Lead, &str, usize)> = None;
@@ -155,7 +156,7 @@ fn read(body: &str, earlier: Option<&Requirements>) -> Changes {
 }
 
 impl Changes {
-    /// Takes a removal over. What is named outside of its list stays, and is told.
+    /// Records a removal. Ids outside of its list are kept, with a warning.
     fn remove(&mut self, removal: Removal, line: &str) {
         match removal.end {
             RemovalEnd::Clear => {}
@@ -175,7 +176,7 @@ impl Changes {
         self.removed.extend(removal.ids);
     }
 
-    /// Ends the block, the group or the introduction that these lines belong to.
+    /// Ends the block, the group or the introduction of these lines.
     fn close(&mut self, open: Option<(Lead, &str, usize)>, lines: &mut Vec<Line<'_>>, group: Option<&str>) {
         let text = tidied(lines.drain(..).map(plain_line).collect::<Vec<_>>().iter().map(Kept::as_line));
         match (open, group) {
@@ -184,7 +185,7 @@ impl Changes {
                     Lead::Numbered(id) => shown(id, 'R'),
                     Lead::New => format!("R-NEW {title}"),
                 };
-                // Which of the two ids is meant nobody knows.
+                // It is unclear which of the two ids is meant.
                 if leading(title, 'R').is_some() || is_odd(title) {
                     self.findings.push(Fault::LineForm.of(&format!("{id}: {title}")));
                 }
@@ -205,7 +206,7 @@ impl Changes {
     }
 }
 
-/// A line of a block as it is written: sub-headings as bold text, every list with `- `.
+/// Writes the lines of a block in the canonical form: sub-headings as bold text, every list with `- `.
 struct Kept<'a> {
     kind: LineKind<'a>,
     text: std::borrow::Cow<'a, str>,
@@ -230,7 +231,7 @@ impl Kept<'_> {
     }
 }
 
-/// The parts that a requirement needs and does not have.
+/// The required parts that a requirement lacks.
 fn incomplete(title: &str, body: &str) -> impl Iterator<Item = &'static str> {
     let (lines, _) = scan(body);
     let text = |line: &&Line<'_>| line.kind == LineKind::Text;
@@ -242,29 +243,29 @@ fn incomplete(title: &str, body: &str) -> impl Iterator<Item = &'static str> {
             && !is_label(line.text)
             && !is_filler(line.text)
     });
-    // Small models put the statement into the title.
+    // Small models write the statement into the title.
     let is_titled = !is_filler(title);
     let statement = statement || (is_titled && title.split_whitespace().count() >= WORDS_OF_A_STATEMENT);
     let parts = [(!is_titled, "title"), (!statement, "statement"), (!criterion, "list of checks")];
     parts.into_iter().filter_map(|(missing, part)| missing.then_some(part))
 }
 
-/// `**Acceptance criteria:**` and such.
+/// Whether a line is a label such as `**Acceptance criteria:**`.
 fn is_label(line: &str) -> bool {
     let line = line.trim();
     line.ends_with(':') && line.len() < 40 || (line.starts_with("**") && line.ends_with("**"))
 }
 
-/// The ids that an answer speaks of.
+/// The ids that an answer names.
 #[derive(Debug, Default)]
 struct Touched {
     /// All of them.
     named: BTreeSet<u32>,
-    /// Those whose requirement is new or another than before.
+    /// Ids of requirements that are new or changed.
     changed: BTreeSet<u32>,
 }
 
-/// Takes proposed blocks over.
+/// Applies the proposed blocks.
 fn apply(
     document: &mut Requirements,
     earlier: Option<&Requirements>,
@@ -277,7 +278,7 @@ fn apply(
         document.blocks.iter().enumerate().map(|(place, block)| (block.id, place)).collect();
     let titles: BTreeMap<String, u32> =
         document.blocks.iter().map(|block| (folded(&block.title), block.id)).collect();
-    // What stood under which id. Two blocks that were alike belong to either.
+    // The ids of each earlier text. Identical blocks belong to either id.
     let mut texts: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     let mut said: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     for block in &document.blocks {
@@ -325,7 +326,7 @@ fn apply(
             continue;
         }
         let place = places.get(&id).and_then(|place| document.blocks.get_mut(*place));
-        // What there is already is compared with all that was answered, repeats included: it keeps its bytes.
+        // Existing text is compared with the whole answer, repetitions included, and keeps its bytes.
         if let Some(old) = place.filter(|old| normal(&old.text) != proposed) {
             let (was, is) =
                 (RequirementText::of(behind_heading(&old.text)), RequirementText::of(&block.body));
@@ -366,10 +367,10 @@ fn apply(
     touched
 }
 
-/// What a requirement says, each part as its words alone: by this it is known again under another title.
+/// The words of a requirement, by part, to recognise it under another title.
 #[derive(Debug, Default)]
 struct RequirementText {
-    /// All that is neither a check nor a label.
+    /// Everything except checks and labels.
     statement: String,
     checks: BTreeSet<String>,
 }
@@ -396,7 +397,7 @@ impl RequirementText {
         said
     }
 
-    /// The parts that tell it from others: the statement, and all the checks together.
+    /// The parts that identify it: the statement, and all checks together.
     fn parts(&self) -> impl Iterator<Item = String> {
         let statement = (!self.statement.is_empty()).then(|| format!("s {}", self.statement));
         let checks: Vec<&str> = self.checks.iter().map(String::as_str).collect();
@@ -404,20 +405,20 @@ impl RequirementText {
         statement.into_iter().chain(checks)
     }
 
-    /// The requirement whose statement or checks this now says, where it gave up its own statement.
+    /// The requirement whose statement or checks this one has taken, if it gave up its own statement.
     fn taken_from(&self, was: &Self, said: &BTreeMap<String, BTreeSet<u32>>) -> Option<u32> {
         if self.statement == was.statement {
             return None;
         }
         let own: BTreeSet<String> = was.parts().collect();
-        // Some of its own checks are no other's.
+        // At least one of its earlier checks belongs to no other requirement.
         let keeps_checks = !self.checks.is_disjoint(&was.checks);
         let others =
             self.parts().filter(|part| !own.contains(part) && (!keeps_checks || part.starts_with("s ")));
         others.filter_map(|part| said.get(&part)?.first().copied()).next()
     }
 
-    /// Whether anything of what was said is said still: the statement, a check, or most of the words.
+    /// Whether anything of the earlier text remains: the statement, a check, or most of the words.
     fn shares(&self, was: &Self) -> bool {
         let words = |said: &Self| -> BTreeSet<String> {
             let checks = said.checks.iter().flat_map(|check| check.split(' '));
@@ -435,7 +436,7 @@ impl RequirementText {
     }
 }
 
-/// A text as its words, in small letters: marks and spaces make no other sentence of it.
+/// The lowercase words of a text, without punctuation and extra spaces.
 fn words(text: &str) -> String {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect::<Vec<_>>().join(" ")
@@ -446,7 +447,7 @@ fn behind_heading(block: &str) -> &str {
     block.split_once('\n').map_or("", |(_, body)| body)
 }
 
-/// Lines that look like a requirement of another id than the one of their block and are none.
+/// Lines in a block that look like a requirement with another id.
 fn stray(body: &str, own: Option<u32>) -> impl Iterator<Item = &str> {
     let mut goes_on = false;
     scan(body).0.into_iter().filter_map(move |line| {
@@ -478,7 +479,8 @@ fn remove(
     document.blocks.retain(|block| !removed.contains(&block.id) || touched.contains(&block.id));
 }
 
-/// Two requirements with one title are one: a model that numbers anew would double them all.
+/// Reports two requirements with the same title: a model that renumbers would otherwise duplicate all of
+/// them.
 fn doubles(document: &Requirements, changed: &BTreeSet<u32>, findings: &mut Vec<Finding>) {
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
     for block in &document.blocks {
@@ -491,7 +493,8 @@ fn doubles(document: &Requirements, changed: &BTreeSet<u32>, findings: &mut Vec<
     }
 }
 
-/// A proposed block as it is written. A line of it that looks like another requirement is told: it would be lost in this one. Small models can repeat a check many times; it is written once, and a warning says so.
+/// Formats a proposed block. A line that looks like another requirement is reported, because it would be
+/// lost in this one. Repeated checks, which small models produce, are written once, with a warning.
 fn written(
     id: u32,
     block: &Proposed,
@@ -515,8 +518,8 @@ fn whole(id: u32, title: &str, body: &str) -> String {
     format!("### {}: {title}\n\n{body}", shown(id, 'R')).trim_end().to_owned()
 }
 
-/// A body without entries of its list that stand in it before, word for word; and how many those were. An entry with lines of its own
-/// below it stays.
+/// Removes list entries that repeat an earlier one word for word, and counts them. An entry with
+/// continuation lines is kept.
 fn without_repeats(body: &str) -> (String, u64) {
     let (lines, _) = scan(body);
     let mut seen = BTreeSet::new();
@@ -539,7 +542,7 @@ fn without_repeats(body: &str) -> (String, u64) {
     if repeats == 0 { (body.to_owned(), 0) } else { (tidied(kept), repeats) }
 }
 
-/// A block for comparing: its lists with one marker, its heading with one spelling, white space aside.
+/// Normalises a block for comparison: one list marker, one heading form, no extra white space.
 fn normal(text: &str) -> String {
     let (lines, _) = scan(text);
     let mut all = String::new();
@@ -556,7 +559,7 @@ fn normal(text: &str) -> String {
     single_spaced(&all)
 }
 
-/// `R-001a` in a first document is an id, `1. Functional` is a group.
+/// In a first document `R-001a` is an id, while `1. Functional` is a group.
 fn title_has_letter(title: &str) -> bool {
     !title.trim_start().starts_with(|c: char| c.is_ascii_digit())
 }
@@ -565,26 +568,27 @@ fn folded(title: &str) -> String {
     single_spaced(title).to_lowercase()
 }
 
-/// A line `REMOVED: R-002, R-003 (nobody wants them)`.
+/// A parsed line `REMOVED: R-002, R-003 (nobody wants them)`.
 struct Removal {
-    /// What is removed: the list alone.
+    /// The removed ids: only those in the list.
     ids: BTreeSet<u32>,
-    /// Ids behind the list. They say why, and stay.
+    /// Ids after the list. They belong to the reason and are kept.
     reason: BTreeSet<u32>,
     end: RemovalEnd,
 }
 
-/// Whether a list of ids is told from what follows it.
+/// Whether the end of the list of ids is clear.
 enum RemovalEnd {
     Clear,
-    /// A word follows a list of several ids without a mark: `R-002, R-003 covers it` may speak of the second one.
+    /// A word follows several ids without a separator: `R-002, R-003 covers it` may be about the
+    /// second one.
     Unclear,
 }
 
 /// Words that begin a reason.
 const REASONS: [&str; 9] = ["because", "since", "as", "due", "for", "per", "which", "these", "they"];
 
-/// Reads a line as a removal. Ids count while the line is a list of them; what follows is a reason.
+/// Parses a removal. Ids count while the line is a list of them; the rest is a reason.
 fn removal(line: &str) -> Option<Removal> {
     let line = list_item(line).unwrap_or(line).trim_start_matches(['#', '*', ' ', '`']);
     let rest = line

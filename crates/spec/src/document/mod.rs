@@ -1,8 +1,8 @@
-//! The documents of a spec: reading them out of a model's answer, and writing them down.
+//! The documents of a spec: parsing them from a model's answer, and formatting them.
 //!
-//! A document is Markdown with LF line ends and one final newline. [`answer`] finds it in an answer and refuses what
-//! is none; a file for each kind of document reads its content and writes its one form. Everything is a pure function, and
-//! linear in the answer.
+//! A document is Markdown with LF line endings and one final newline. [`answer`] finds it in an answer or
+//! refuses the answer; one file per kind of document parses its content and writes its canonical form.
+//! Everything is a pure function, linear in the answer.
 
 mod answer;
 mod design;

@@ -1,11 +1,12 @@
-//! How somebody answers who does not write the document: declining, asking back, or reporting that it was written.
+//! Detects answers without a document: refusals, questions, and reports that a document was written.
 //!
-//! These are judged from how a paragraph begins. They decide where there is no document at all; inside one only a
-//! report in the first person counts, for no document of a spec begins a paragraph with it.
+//! Only the beginning of a paragraph is examined. These checks decide if there is no document at all.
+//! Inside a document only a first-person report counts, because no document of a spec begins a paragraph
+//! with one.
 
 use super::fault::Fault;
 
-/// Bytes of a paragraph that are looked at.
+/// The bytes of a paragraph that are examined.
 const LOOKED_AT: usize = 400;
 
 const DECLINES: [&str; 16] = [
@@ -88,7 +89,7 @@ const THINGS: [&str; 11] = [
     "report",
 ];
 
-/// What an answer is that is no document: from its first paragraph, and from its last character.
+/// The fault of an answer without a document, from its first paragraph and its last character.
 pub(crate) fn of_no_document(text: &str) -> Fault {
     let text = text.trim();
     let start = lowered(text);
@@ -114,13 +115,15 @@ pub(crate) fn declines(paragraph: &str) -> bool {
     DECLINES.iter().any(|with| start.starts_with(with))
 }
 
-/// Whether a text inside a document declines. A program may be made to say that it is sorry, so that alone does not count.
+/// Whether text inside a document declines. An apology alone does not count, because a program may have
+/// to apologise.
 pub(crate) fn refuses(text: &str) -> bool {
     let start = lowered(text);
     DECLINES.iter().filter(|with| !with.starts_with("sorry")).any(|with| start.starts_with(with))
 }
 
-/// Whether a paragraph says that its author wrote something: "I have created the requirements document".
+/// Whether a paragraph reports that its author wrote something: "I have created the requirements
+/// document".
 pub(crate) fn reports(paragraph: &str) -> bool {
     let start = lowered(paragraph);
     let mut words =
@@ -135,7 +138,7 @@ pub(crate) fn reports(paragraph: &str) -> bool {
     words.next().is_some_and(|verb| REPORTED.contains(&verb)) && words.any(is_thing)
 }
 
-/// Whether a paragraph is a politeness at the end of a conversation's turn.
+/// Whether a paragraph is a closing courtesy.
 pub(crate) fn is_pleasantry(paragraph: &str) -> bool {
     let start = lowered(paragraph);
     PLEASANTRIES.iter().any(|with| start.starts_with(with))
@@ -154,7 +157,7 @@ fn is_thing(word: &str) -> bool {
     THINGS.contains(&word) || word.strip_suffix('s').is_some_and(|word| THINGS.contains(&word))
 }
 
-/// The beginning of a text in lower case, with plain apostrophes and one space between words.
+/// The beginning of a text in lowercase, with plain apostrophes and single spaces.
 fn lowered(text: &str) -> String {
     let text = text.trim_start().trim_start_matches(['#', '*', '>', ' ']);
     let end = text.floor_char_boundary(LOOKED_AT);

@@ -1,7 +1,8 @@
-//! The requirements: blocks with ids that stay what they are.
+//! The requirements: blocks with stable ids.
 //!
-//! An artifact is read leniently, because a person may have edited it: a block runs from a heading with an id to the next
-//! one, and its bytes are kept. The last line `Retired: R-002` remembers the ids that were removed; they never come back.
+//! An artifact is parsed leniently, because a person may have edited it: a block extends from a heading
+//! with an id to the next one, and its bytes are kept. The last line `Retired: R-002` lists the removed
+//! ids, which are never reused.
 
 use std::collections::BTreeSet;
 
@@ -9,15 +10,15 @@ use super::ids::{HIGHEST, Lead, RequirementId, leading, listed, named, shown};
 use super::lines::{Fences, Line, LineKind, scan};
 use crucible_model::Untrusted;
 
-/// What the line of removed ids begins with.
+/// The prefix of the line of removed ids.
 const RETIRED: &str = "Retired: ";
 
 /// A document of requirements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Requirements {
-    /// The title line and what stands between it and the first requirement.
+    /// The title line and the text before the first requirement.
     pub(crate) head: String,
-    /// The requirements, in their order.
+    /// The requirements, in order.
     pub(crate) blocks: Vec<Block>,
     /// Ids that were removed.
     pub(crate) retired: BTreeSet<u32>,
@@ -30,11 +31,11 @@ pub(crate) struct Block {
     pub(crate) id: u32,
     /// Its title.
     pub(crate) title: String,
-    /// All of it, its heading included, without an end of line at the end.
+    /// Its whole text with the heading, without a final line ending.
     pub(crate) text: String,
 }
 
-/// The ids of the requirements of a document, in their order.
+/// The ids of the requirements of a document, in order.
 #[must_use]
 pub fn requirement_ids(requirements: &Untrusted) -> Vec<RequirementId> {
     let document = Requirements::of_artifact(requirements.as_str());
@@ -42,9 +43,9 @@ pub fn requirement_ids(requirements: &Untrusted) -> Vec<RequirementId> {
 }
 
 impl Requirements {
-    /// Reads an artifact. Never fails: what is no requirement belongs to the block before it, and an id that stands there a
-    /// second time is given up for a new one. A code block without its end gets one, lest it swallow what is added. A removed id
-    /// beyond all that can be given is none.
+    /// Parses an artifact. Never fails: other text belongs to the block before it, and a repeated id is
+    /// replaced by a new one. An unclosed code block is closed, so that it does not swallow added text. A
+    /// removed id above the highest possible one is ignored.
     pub(crate) fn of_artifact(text: &str) -> Self {
         let mut text = text.replace("\r\n", "\n");
         if let Fences::Open(end) = scan(&text).1 {
@@ -71,7 +72,7 @@ impl Requirements {
         found
     }
 
-    /// The document as it is written.
+    /// Formats the document.
     pub(crate) fn render(&self) -> String {
         let mut text = self.head.clone();
         for block in &self.blocks {
@@ -87,8 +88,9 @@ impl Requirements {
         text
     }
 
-    /// The document as it is written over an earlier text of it: what is the same as there keeps its bytes, line ends, gaps and the place
-    /// of the line of removed ids included; what is new ends its lines as that text does.
+    /// Formats the document over an earlier version: unchanged parts keep their bytes, including line
+    /// endings, gaps and the position of the line of removed ids. New lines end as those of the earlier
+    /// version.
     pub(crate) fn render_over(&self, earlier: &str) -> String {
         let before = Self::of_artifact(earlier);
         let pieces = Pieces::of(earlier);
@@ -105,7 +107,7 @@ impl Requirements {
         }));
         let same_blocks =
             self.blocks.iter().map(|block| block.id).eq(before.blocks.iter().map(|block| block.id));
-        // The line of removed ids stays where it is as long as nothing moves around it.
+        // The line of removed ids keeps its position if nothing moves around it.
         let named = pieces.0.iter().any(|piece| piece.names_removed);
         let lost =
             pieces.0.iter().zip(&parts).any(|(piece, (.., kept))| piece.names_removed && kept.is_none());
@@ -118,7 +120,7 @@ impl Requirements {
         for (place, (wanted, from, kept)) in parts.iter().enumerate() {
             let next = parts.get(place + 1);
             let bytes = kept.map_or_else(|| wanted.replace('\n', newline), |piece| piece.lines(in_place));
-            // What followed it follows it still: the gap stays as well.
+            // The same text follows it, so the gap is kept as well.
             let is_followed = match next {
                 Some((_, next, _)) => from.map(|place| place + 1) == *next,
                 None => same_blocks && (in_place || self.retired.is_empty()),
@@ -151,17 +153,18 @@ impl Requirements {
         self.blocks.iter().find(|block| block.id == id)
     }
 
-    /// The ids that there are.
+    /// The existing ids.
     pub(crate) fn ids(&self) -> BTreeSet<u32> {
         self.blocks.iter().map(|block| block.id).collect()
     }
 
-    /// The highest id that was ever given.
+    /// The highest id that was ever assigned.
     pub(crate) fn highest(&self) -> u32 {
         self.blocks.iter().map(|block| block.id).chain(self.retired.last().copied()).max().unwrap_or_default()
     }
 
-    /// The ids for new requirements, in order: above all that were ever given, `given` among them, up to the highest that there can be.
+    /// The ids for new requirements in order: above all assigned ones, including `given`, up to the
+    /// highest possible one.
     pub(crate) fn fresh(&self, given: u32) -> impl Iterator<Item = u32> + use<> {
         self.highest().max(given).saturating_add(1)..=HIGHEST
     }
@@ -175,7 +178,7 @@ impl Requirements {
     }
 
     fn give_doubles_new_ids(&mut self) {
-        // Where somebody wrote the highest id there can be, one that was never given serves as well.
+        // If the highest possible id is taken, unused lower ids serve as well.
         let given: BTreeSet<u32> = self.ids().union(&self.retired).copied().collect();
         let mut free = self.fresh(0).chain((1..self.highest()).filter(|id| !given.contains(id)));
         let mut seen = BTreeSet::new();
@@ -192,12 +195,13 @@ impl Requirements {
     }
 }
 
-/// An artifact cut where its requirements begin: what stands before the first, then each of them. Every byte is in one.
+/// An artifact split at its requirements: the text before the first, then each of them. Every byte
+/// belongs to one piece.
 struct Pieces<'a>(Vec<Piece<'a>>);
 
 #[derive(Default)]
 struct Piece<'a> {
-    /// Its lines with their ends, and whether each is the one of removed ids.
+    /// Its lines with line endings, and whether each one is the line of removed ids.
     lines: Vec<(&'a str, bool)>,
     names_removed: bool,
 }
@@ -220,7 +224,7 @@ impl<'a> Pieces<'a> {
 }
 
 impl Piece<'_> {
-    /// What it is as a [`Block`].
+    /// Its text as in a [`Block`].
     fn text(&self) -> String {
         let lines = self.lines.iter().filter(|(_, names_removed)| !names_removed);
         let lines = lines.map(|(line, _)| line.trim_end_matches('\n'));
@@ -235,7 +239,7 @@ impl Piece<'_> {
     }
 }
 
-/// The lines without blank ones at their ends.
+/// The lines without outer blank ones.
 fn trimmed<'l, 'a>(lines: &'l [&'a str]) -> &'l [&'a str] {
     let filled = |line: &&str| !line.trim().is_empty();
     let from = lines.iter().position(filled).unwrap_or(lines.len());
@@ -252,7 +256,7 @@ fn numbered<'a>(line: &Line<'a>) -> Option<(u32, &'a str)> {
     }
 }
 
-/// What follows `Retired:` on a line that is no part of a code block and names ids.
+/// The text after `Retired:` on a line outside of code blocks that names ids.
 pub(crate) fn retired<'a>(line: &Line<'a>) -> Option<&'a str> {
     let ids = line.text.strip_prefix(RETIRED.trim_end()).filter(|_| line.kind == LineKind::Text)?;
     ids.trim_start().starts_with("R-").then_some(ids)
@@ -278,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_keeps_its_bytes_and_what_is_new_ends_its_lines_alike() {
+    fn unchanged_text_keeps_bytes_and_endings() {
         let windows = TEXT.replace('\n', "\r\n");
         let ugly = "# x\r\n\r\n\r\n### R-001: A \r\na\n \n\n\nRetired: R-002 \n### R-003: B\nb\r\n\r\n\r\n";
         let bare = "### R-001: A\na\n### R-002: B\nb";

@@ -1,7 +1,7 @@
-//! The review: findings, each about an artifact or about a file of the project that was shown.
+//! The review: findings about an artifact, or about a project file that the model was shown.
 //!
-//! In the document a file of the project stands between backticks, everything else does not. So [`review_targets`] needs
-//! nothing but the document to know what a fixup may work on.
+//! In the document, backticks mark the path of a project file, and nothing else. So [`review_targets`]
+//! can find the files for a fixup from the document alone.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use super::stray::{SEVERITIES, begins_finding, names_severity, tells_finding};
 use crate::phase_id::PhaseId;
 use crate::project::is_own;
 
-/// What a finding is about that names nothing which is there.
+/// The target of a finding that names nothing existing.
 const WHOLE: &str = "spec";
 
 /// A finding of a review.
@@ -25,23 +25,23 @@ const WHOLE: &str = "spec";
 pub(crate) struct Remark {
     pub(crate) severity: &'static str,
     pub(crate) target: Target,
-    /// What is wrong, on one line.
+    /// The problem, on one line.
     pub(crate) text: String,
 }
 
-/// What a finding is about.
+/// The target of a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     /// An artifact, by its phase's name, `idea` or `spec`, or an id.
     Artifact(String),
-    /// A file of the project.
+    /// A project file.
     File(RepoPath),
     /// Something else.
     Unknown(String),
 }
 
-/// The files of the project that findings of a review name, in the order in which they are first named. Artifacts of the
-/// spec and what lies in `.crucible/` are never among them.
+/// The project files that the findings of a review name, in the order of first mention. Artifacts of the
+/// spec and files in `.crucible/` are excluded.
 #[must_use]
 pub fn review_targets(review: &Untrusted) -> Vec<RepoPath> {
     let text = review.as_str().replace("\r\n", "\n");
@@ -53,24 +53,24 @@ pub fn review_targets(review: &Untrusted) -> Vec<RepoPath> {
     files.filter(|path| seen.insert(path.clone())).collect()
 }
 
-/// What a review says.
+/// A parsed review.
 #[derive(Debug, Default)]
 pub(crate) struct Review {
     pub(crate) remarks: Vec<Remark>,
-    /// Entries of the list that are no findings, and lines elsewhere that tell one.
+    /// List entries that are not valid findings, and other lines that contain one.
     malformed: Vec<String>,
-    /// How many of these tell a finding.
+    /// How many of these contain a finding.
     hidden: u64,
-    /// Whether it says that there is nothing to find.
+    /// How often it states that there are no findings.
     says_none: u64,
     left_out: u64,
 }
 
-/// Makes the document of an answer. `shown_files` are the files of the project whose text the model was shown.
+/// Parses the document of an answer. `shown_files` are the project files that the model was shown.
 ///
 /// # Errors
 ///
-/// What is wrong with the answer.
+/// The findings about the answer.
 pub(crate) fn review(
     draft: Draft,
     fallback_title: &str,
@@ -79,7 +79,7 @@ pub(crate) fn review(
     let mut warnings = draft.warnings;
     let read = read_review(&draft.body);
     let mut findings: Vec<Finding> = read.malformed.iter().map(|line| Fault::LineForm.of(line)).collect();
-    // Two findings on one line, or one in the title, would be told of as one, or as none.
+    // Two findings on one line, or one in the title, would be counted as one or as none.
     let doubled = read.remarks.iter().map(|remark| &remark.text).filter(|text| names_severity(text));
     let titled = draft.title.iter().filter(|title| tells_finding(title));
     findings.extend(doubled.chain(titled).map(|text| Fault::LineForm.of(text)));
@@ -111,7 +111,7 @@ pub(crate) fn review(
                 warnings.push(warning("spec_file_not_shown", message));
                 (WHOLE.to_owned(), format!("({path}) {}", remark.text))
             }
-            // A `justfile` looks like no file, and is one where the model was shown it.
+            // A `justfile` does not look like a file, but is one if the model was shown it.
             Target::Unknown(what) if is_shown(&what, shown_files) => (format!("`{what}`"), remark.text),
             Target::Unknown(what) => {
                 if !what.contains(char::is_whitespace) {
@@ -138,7 +138,7 @@ fn is_shown(name: &str, shown_files: &BTreeSet<&str>) -> bool {
         && name.parse::<RepoPath>().is_ok_and(|path| !is_own(&path))
 }
 
-/// Reads the findings of a document or an answer.
+/// Parses the findings of a document or an answer.
 pub(crate) fn read_review(body: &str) -> Review {
     let mut review = Review::default();
     for line in scan(body).0 {
@@ -182,14 +182,14 @@ pub(crate) fn read_review(body: &str) -> Review {
 }
 
 impl Review {
-    /// Takes a line that tells a finding in a form that is not read as one.
+    /// Records a line that contains a finding in an unsupported form.
     fn hide(&mut self, line: &str) {
         self.hidden += 1;
         self.malformed.push(line.trim().to_owned());
     }
 }
 
-/// Reads `F-001 [major] src/export.rs: text`.
+/// Parses `F-001 [major] src/export.rs: text`.
 fn remark(item: &str) -> Option<Remark> {
     let rest = leading(item, 'F').map_or(item, |(_, rest)| rest);
     let rest = rest.trim_start_matches(['*', ' ']).strip_prefix('[')?;
@@ -210,13 +210,13 @@ fn remark(item: &str) -> Option<Remark> {
     Some(Remark { severity, target: target_of(target, quoting), text })
 }
 
-/// `:12: text` behind a path.
+/// Removes `:12` of `:12: text` after a path.
 fn without_line_number(text: &str) -> &str {
     let rest = text.strip_prefix(':').map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
     rest.filter(|rest| rest.starts_with(':')).unwrap_or(text)
 }
 
-/// Whether a target stands between backticks.
+/// Whether a target is in backticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Quoting {
     Quoted,
@@ -250,7 +250,7 @@ fn target_of(target: &str, quoting: Quoting) -> Target {
         _ => target,
     };
     let looks_like_a_file = path.contains(['/', '.']) || path.starts_with(|c: char| c.is_ascii_uppercase());
-    // In the document, what is quoted is a file, whatever its name looks like.
+    // In the document a quoted target is a file, whatever its name looks like.
     let plain = quoting == Quoting::Quoted || (!path.contains(['`', ' ']) && looks_like_a_file);
     match path.parse::<RepoPath>() {
         Ok(path) if plain && !is_own(&path) => Target::File(path),
@@ -376,9 +376,9 @@ mod tests {
     #[test]
     fn what_is_left_out_is_counted_in_words_that_fit() {
         let (_, _, warnings) = made("All is well.\n\n- none\n", &[]).unwrap();
-        assert_eq!(warnings[0].message, "1 line beside the findings left out");
+        assert_eq!(warnings[0].message, "1 line outside of the findings left out");
         let (_, _, warnings) = made("All is well.\nIndeed.\n\n- none\n", &[]).unwrap();
-        assert_eq!(warnings[0].message, "2 lines beside the findings left out");
+        assert_eq!(warnings[0].message, "2 lines outside of the findings left out");
     }
 
     #[test]

@@ -1,31 +1,33 @@
-//! Lines that look like an entry (a requirement, a task, a finding) and stand where none is read.
+//! Detects lines that look like an entry (a requirement, a task or a finding) where no entry is parsed.
 //!
-//! A model may write an entry as a paragraph, in a table or inside a code block. What is no entry to the reader is left out or belongs to
-//! the entry before it, so an entry in another form would be lost without a word: such a line is a fault.
+//! A model may write an entry as a paragraph, in a table or in a code block. Text that is not parsed as
+//! an entry is dropped or attached to the entry before it, so such an entry would be lost silently. The
+//! line is therefore a fault.
 //!
-//! What always holds: each answer depends on one line, and is found in one walk over it.
+//! Invariant: each result depends on one line, in one pass over it.
 
 use super::ids::{Lead, leading, mentions};
 use super::lines::list_item;
 
-/// What a review calls its findings, the worst first.
+/// The severities of a review, the worst first.
 pub(crate) const SEVERITIES: [&str; 3] = ["blocker", "major", "minor"];
 
-/// Marks that separate an id from what it heads.
+/// Characters that separate an id from the text after it.
 const BEHIND: [char; 12] = [':', '.', ')', '-', '–', '—', '*', '`', ']', '|', '>', '='];
 
-/// Where a line stands that names an id.
+/// The position of a line that names an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// At the begin of a paragraph: whatever follows the id, it heads the paragraph.
+    /// At the beginning of a paragraph, where an id is a heading whatever follows.
     Paragraph,
-    /// In an entry of a list, or in the middle of a paragraph: `- R-002 still holds` only speaks of it.
+    /// In a list entry or inside a paragraph, where `- R-002 still holds` is only a mention.
     Within,
 }
 
-/// The id that a line begins with as the heading of an entry does: `**R-002: Security**`, `| T-002 | …`, `> F-001 [minor] …`.
+/// The id at the beginning of a line that looks like the heading of an entry: `**R-002: Security**`,
+/// `| T-002 | …`, `> F-001 [minor] …`.
 pub(crate) fn headed(line: &str, letter: char, standing: Standing) -> Option<Lead> {
-    // `__` marks what `**` does, and would make one word of the id.
+    // `__` means the same as `**`, but would join the id with a word.
     let line = line.replace("__", "**");
     let text = unmarked(&line);
     let (lead, title) = leading(text, letter)?;
@@ -41,7 +43,7 @@ pub(crate) fn headed(line: &str, letter: char, standing: Standing) -> Option<Lea
     }
 }
 
-/// Whether a line that is read as no finding tells one.
+/// Whether a line that is not parsed as a finding contains one.
 pub(crate) fn tells_finding(line: &str) -> bool {
     mentions(line, 'F').next().is_some()
         || headed(line, 'F', Standing::Within).is_some()
@@ -52,12 +54,12 @@ pub(crate) fn tells_finding(line: &str) -> bool {
             .is_some_and(|(word, _)| severity(word.trim_matches(['*', '`', '_', ' '])))
 }
 
-/// Whether a line that goes on with a finding is one of its own.
+/// Whether a continuation line of a finding begins another one.
 pub(crate) fn begins_finding(line: &str) -> bool {
     headed(line, 'F', Standing::Within).is_some() || names_severity(line)
 }
 
-/// Whether a severity stands in brackets: `[blocker]`.
+/// Whether a text names a severity in brackets: `[blocker]`.
 pub(crate) fn names_severity(text: &str) -> bool {
     let mut parts = text.split(['[', '(', '{']);
     parts.next();
@@ -67,7 +69,7 @@ pub(crate) fn names_severity(text: &str) -> bool {
     })
 }
 
-/// Whether a line heads an entry of any kind, as no word around a document does.
+/// Whether a line begins an entry of any kind.
 pub(crate) fn heads_any(line: &str) -> bool {
     ['R', 'T', 'F'].into_iter().any(|letter| headed(line, letter, Standing::Within).is_some())
         || names_severity(line)
@@ -77,7 +79,8 @@ fn severity(word: &str) -> bool {
     SEVERITIES.iter().any(|known| known.eq_ignore_ascii_case(word.trim()))
 }
 
-/// The line without what may stand before an id: marks of lists, tables, quotes and emphasis, a checkbox, a tag.
+/// The line without prefixes that may precede an id: markers of lists, tables, quotes and emphasis, a
+/// checkbox, a tag.
 fn unmarked(line: &str) -> &str {
     let mut text = line;
     loop {
@@ -102,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_in_another_form_is_told_from_a_sentence_that_names_one() {
+    fn malformed_entry_differs_from_mention() {
         for line in [
             "**R-002: Security**",
             "R-004: D holds.",

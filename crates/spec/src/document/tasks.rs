@@ -1,4 +1,4 @@
-//! The tasks: steps in an order, each for requirements that there are, numbered by code.
+//! The tasks: ordered steps, each for existing requirements, numbered by code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,33 +16,33 @@ use super::stray::{Standing, headed};
 /// A task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Task {
-    /// The number that the answer gives it, where it gives one.
+    /// The number in the answer, if any.
     pub(crate) id: Option<u32>,
     /// The requirements that it serves.
     pub(crate) serves: BTreeSet<u32>,
-    /// What is to be done, on one line.
+    /// The step, on one line.
     pub(crate) text: String,
-    /// The files that it touches, as they are written.
+    /// The files that it changes, as written.
     pub(crate) files: Vec<String>,
-    /// Lines that belong to it.
+    /// Its continuation lines.
     details: Vec<String>,
 }
 
-/// What stands in a list of tasks.
+/// A parsed list of tasks.
 #[derive(Debug)]
 pub(crate) struct TaskList {
     pub(crate) tasks: Vec<Task>,
-    /// Lines that belong to none.
+    /// The number of lines that belong to no task.
     left_out: u64,
-    /// Lines that begin as a task does and are none.
+    /// Lines that begin like a task but are not valid ones.
     stray: Vec<String>,
 }
 
-/// Makes the document of an answer. `known` are the ids of the requirements, where they are known.
+/// Parses the document of an answer. `known` are the ids of the requirements, if they are known.
 ///
 /// # Errors
 ///
-/// What is wrong with the answer.
+/// The findings about the answer.
 pub(crate) fn tasks(
     draft: Draft,
     fallback_title: &str,
@@ -99,7 +99,7 @@ pub(crate) fn tasks(
     Ok((text, count, warnings))
 }
 
-/// The tasks of a document or an answer.
+/// Parses the tasks of a document or an answer.
 pub(crate) fn read_tasks(body: &str) -> TaskList {
     let mut tasks: Vec<Task> = Vec::new();
     let mut left_out = 0;
@@ -142,7 +142,7 @@ impl Task {
     }
 }
 
-/// Reads what follows the marker of a list: `[ ] T-001 (R-001, R-002): text`.
+/// Parses the text after a list marker: `[ ] T-001 (R-001, R-002): text`.
 fn task(item: &str) -> Task {
     let item = item
         .strip_prefix("[ ]")
@@ -167,7 +167,7 @@ fn task(item: &str) -> Task {
     Task { id, serves, text, files: Vec::new(), details: Vec::new() }
 }
 
-/// What follows `files:`.
+/// The text after `files:`.
 fn files(line: &str) -> Option<&str> {
     let line = list_item(line).unwrap_or(line).trim().trim_start_matches('*');
     let (word, rest) = line.split_once(':')?;
@@ -175,7 +175,7 @@ fn files(line: &str) -> Option<&str> {
         .then(|| rest.trim_start_matches('*'))
 }
 
-/// The text with the ids that tasks have now.
+/// Replaces the ids of tasks by their new ones.
 fn renumbered(text: &str, numbers: &BTreeMap<u32, u32>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
@@ -221,7 +221,7 @@ mod tests {
              - [ ] T-004 (R-002): R-2 announce\n"
         );
         assert_eq!((count, warnings.len()), (4, 1));
-        assert_eq!(warnings[0].message, "1 line beside the tasks left out");
+        assert_eq!(warnings[0].message, "1 line outside of the tasks left out");
         assert_eq!(
             made(text.split_once("\n\n").unwrap().1, &[1, 2]).unwrap().0,
             text,

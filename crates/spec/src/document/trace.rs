@@ -1,4 +1,5 @@
-//! Which task serves which requirement, and what the review says of it: a table that code writes, from the artifacts alone.
+//! The traceability table: which tasks and findings belong to which requirement. Code writes it from the
+//! artifacts alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +11,10 @@ use super::tasks::read_tasks;
 
 /// The heading above the table.
 pub(crate) const TRACE_HEADING: &str = "## Traceability";
-/// Characters of a title in the table.
+/// The most characters of a title in the table.
 const LONGEST_TITLE: usize = 60;
 
-/// The section: a row for each requirement, and one for findings that concern none in particular.
+/// The section: one row per requirement, and one for findings about no particular requirement.
 pub(crate) fn traceability(requirements: &str, tasks: &str, review: &str) -> String {
     let requirements = Requirements::of_artifact(requirements);
     let tasks = read_tasks(&tasks.replace("\r\n", "\n")).tasks;
@@ -69,7 +70,7 @@ pub(crate) fn traceability(requirements: &str, tasks: &str, review: &str) -> Str
     text
 }
 
-/// The text of an answer without a section of this kind, and whether there was one.
+/// The text of an answer without such a section, if it contains one.
 pub(crate) fn without_trace(body: &str) -> Option<String> {
     let mut level = None;
     let mut cut = false;

@@ -1,12 +1,14 @@
-//! Applying the fixup that waits, and the receipt of it.
+//! Applies the pending fixup, and writes its receipt.
 //!
-//! [`waiting_fixup`] says whether one waits that was proposed before this command began; only such a one is ever applied, so that somebody
-//! could have looked at it. [`FixupRun`] is the application: hooks before it, [`FixupRun::apply`], hooks after it, and one of its ends.
+//! [`waiting_fixup`] finds a fixup that was proposed before this command began. Only such a fixup is
+//! applied, so that a person could review it first. [`FixupRun`] is the application: hooks before it,
+//! [`FixupRun::apply`], hooks after it, and one of its ends.
 //!
-//! What always holds: the receipt of an applied fixup names the same artifacts as the one that proposed it, with the files as they
-//! were and as they are. One that cannot be applied leaves no receipt: nothing has changed, and it still waits. Where a hook fails,
-//! the receipt is of a failure and says whether the files were changed, and so does each later failure until there is a success; applied again, every
-//! file is found as it is to be. So it is for a process that was killed between the files and the receipt.
+//! Invariants: the receipt of an applied fixup names the same artifacts as the proposing one, and the
+//! files before and after. A fixup that cannot be applied leaves no receipt; nothing has changed, and it
+//! is still pending. If a hook fails, the receipt records a failure and whether the files were changed,
+//! as does every later failure until a success. Applying the fixup again finds every file in its new
+//! state. The same is true after a process was killed between changing the files and writing the receipt.
 
 use crucible_ledger::Ledger;
 use crucible_model::{Clock, Digest, ExitStatus};
@@ -23,17 +25,17 @@ use crate::receipt::{FileRecord, FixupReceipt, FixupStage, HookReceipt, PhaseEnt
 use crate::state::{FileState, TrackedRecord};
 use crate::store::{PhaseOutput, Promotion, SpecLock};
 
-/// Whether a fixup waits to be applied.
+/// Whether a fixup is pending.
 pub enum WaitingFixup<'a> {
-    /// One does, made from what is there now.
+    /// One is pending and matches the current files.
     Ready(Box<FixupRun<'a>>),
-    /// None does, and the phase is as it should be: its proposal was applied, or it proposed nothing.
+    /// None is pending: the proposal was applied, or it was empty.
     Settled,
-    /// None does that is made from what is there now: the phase has to run.
+    /// No pending fixup matches the current files: the phase has to run.
     Missing,
 }
 
-/// The application of a fixup.
+/// A running application of a fixup.
 pub struct FixupRun<'a> {
     lock: &'a SpecLock,
     clock: &'a dyn Clock,
@@ -44,11 +46,11 @@ pub struct FixupRun<'a> {
     pub(super) entry: PhaseEntry,
 }
 
-/// Looks for a fixup that waits. A receipt that the ledger knows otherwise is believed in nothing.
+/// Looks for a pending fixup. A receipt that contradicts the ledger is ignored.
 ///
 /// # Errors
 ///
-/// [`SpecError::FixupBlocked`] where its diff is not the one that its receipt names.
+/// [`SpecError::FixupBlocked`] if the diff does not match its receipt.
 pub fn waiting_fixup<'a>(
     lock: &'a SpecLock,
     clock: &'a dyn Clock,
@@ -58,7 +60,7 @@ pub fn waiting_fixup<'a>(
     let state = store.state(Some(ledger))?;
     let Some(known) = state.phase(PhaseId::Fixup) else { return Ok(WaitingFixup::Missing) };
     let stands = standing(&state, known);
-    // A later run that failed takes nothing from a proposal.
+    // A later failed run does not invalidate a proposal.
     if !matches!(stands, Standing::Success | Standing::Failed | Standing::Changed) {
         return Ok(WaitingFixup::Missing);
     }
@@ -77,9 +79,10 @@ pub fn waiting_fixup<'a>(
     let started = clock.now();
     let is_artifact = |path: &str| !path.starts_with("project/");
     let entry = PhaseEntry {
-        // Where an application changed the files and failed behind that, they stay changed, whatever this one comes to.
+        // If an earlier application changed the files and then failed, they stay changed, whatever the
+        // result of this one.
         fixups: applied_fixups(&state).cloned(),
-        // The project's files are other ones afterwards.
+        // The project's files are different afterwards.
         inputs: proposed.inputs.iter().filter(|input| is_artifact(&input.path)).cloned().collect(),
         ..PhaseEntry::begun(PhaseId::Fixup, started)
     };
@@ -89,7 +92,7 @@ pub fn waiting_fixup<'a>(
 }
 
 impl FixupRun<'_> {
-    /// The id of the receipt to come.
+    /// The id of the receipt that this run will write.
     #[must_use]
     pub fn id(&self) -> &ReceiptId {
         &self.id
@@ -102,11 +105,11 @@ impl FixupRun<'_> {
         FileRecord { path: artifact(), sha256: Digest::of(&self.report), bytes }
     }
 
-    /// Adds hooks that ran.
+    /// Records hooks that ran.
     ///
     /// # Errors
     ///
-    /// What a hook failed with that is set to `fail`.
+    /// The error of a failed hook that is set to `fail`.
     pub fn hooked(&mut self, hooks: Vec<HookReceipt>, consequence: HookConsequence) -> Result<(), SpecError> {
         add_hooks(&mut self.entry, hooks, consequence)
     }
@@ -115,7 +118,7 @@ impl FixupRun<'_> {
     ///
     /// # Errors
     ///
-    /// As [`apply_fixup`]; no file is changed then.
+    /// As [`apply_fixup`]; then no file is changed.
     pub fn apply(&mut self, project: &SpecProject, choice: &FixupChoice) -> Result<AppliedFixup, SpecError> {
         let applied = apply_fixup(project, self.lock, &self.pending, choice)?;
         self.entry.warnings.extend(applied.verdict.findings().iter().map(fixup_warning));
@@ -141,7 +144,7 @@ impl FixupRun<'_> {
         self.promote(entry, ExitStatus::Success, outputs, ledger)
     }
 
-    /// Ends with a failure of this class (see [`failure_class`](crate::failure_class)), for which the process exits so. The receipt says
+    /// Ends with a failure of this class (see [`failure_class`](crate::failure_class)) and this exit code. The receipt records
     /// whether the files were changed before.
     ///
     /// # Errors

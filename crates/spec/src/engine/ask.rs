@@ -1,4 +1,4 @@
-//! Asking a model for the document of a phase, and correcting it.
+//! Asks a model for the document of a phase, and requests corrections.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -24,31 +24,31 @@ use crate::phase_id::PhaseId;
 use crate::receipt::{FixupReceipt, FixupStage};
 use crate::store::PhaseOutput;
 
-/// How many files a hint names.
+/// The most files that a hint names.
 const NAMED: usize = 10;
 
-/// What an answer is refused for.
+/// Why an answer is refused.
 enum Refusal {
-    /// It is not the document.
+    /// It is not a valid document.
     Document(Verdict),
-    /// It is, and what it proposes may not be.
+    /// It is a valid document, but the proposed fixup is refused.
     Fixup(Verdict),
 }
 
-/// What a model said.
+/// A model's answer.
 struct PhaseAnswer {
     answer: Untrusted,
-    /// Why it cannot be read at all, where it cannot.
+    /// Why the answer cannot be read, if it cannot.
     fault: Option<Finding>,
 }
 
 impl PhaseRun<'_> {
-    /// Asks until there is a document, at most as often as the order says. What was refused is kept in `context/`.
+    /// Asks until there is a valid document, at most `attempts` times. Refused answers are kept in `context/`.
     ///
     /// # Errors
     ///
-    /// [`SpecError::Call`] when the model cannot be asked, [`SpecError::PhaseTimedOut`] when the phase's time is over,
-    /// [`SpecError::Answer`] and [`SpecError::FixupRefused`] when the last answer is refused, too.
+    /// [`SpecError::Call`] if the model cannot be asked, [`SpecError::PhaseTimedOut`] if the phase's time is over,
+    /// [`SpecError::Answer`] and [`SpecError::FixupRefused`] if the last answer is refused as well.
     pub async fn ask(&mut self, client: &ModelClient) -> Result<(), SpecError> {
         let deadline = Instant::now() + self.order.phase_time;
         let spec = self.lock.store().spec().clone();
@@ -95,7 +95,7 @@ impl PhaseRun<'_> {
         }
     }
 
-    /// One call, within what is left of the phase's time.
+    /// Makes one call within the time left for the phase.
     async fn call(
         &mut self,
         client: &ModelClient,
@@ -147,14 +147,13 @@ impl PhaseRun<'_> {
         }
     }
 
-    /// What deserves a look about where an answer comes from, said once.
+    /// Warns once about answers that come from a recording or an earlier attempt.
     fn tell_origin(&mut self, origin: Origin, sent: u64) {
         let (kind, message) = match origin {
-            Origin::Recording => (LLM_REPLAYED, "answered out of a recording; no model was asked"),
-            Origin::Live | Origin::Unpaid if sent == 0 => (
-                ANSWER_REUSED,
-                "an answer that an earlier try was given was taken; it was not asked for again",
-            ),
+            Origin::Recording => (LLM_REPLAYED, "answered from a recording; no model was called"),
+            Origin::Live | Origin::Unpaid if sent == 0 => {
+                (ANSWER_REUSED, "an answer that an earlier attempt received was reused")
+            }
             Origin::Live | Origin::Unpaid => return,
         };
         if !self.entry.warnings.iter().any(|warning| warning.kind == kind) {
@@ -168,7 +167,7 @@ impl PhaseRun<'_> {
         if redactions > 0 {
             self.warn(ReceiptWarning {
                 kind: "answer_redacted".to_owned(),
-                message: format!("{} taken out of the answer", counted(redactions, "secret")),
+                message: format!("{} removed from the answer", counted(redactions, "secret")),
             });
         }
         let fault = match result.finish() {
@@ -177,7 +176,8 @@ impl PhaseRun<'_> {
                 self.warn(ReceiptWarning {
                     kind: "answer_end_unclear".to_owned(),
                     message: format!(
-                        "the provider ended this answer with {reason:?}, which does not say that it is whole; look at the document's end"
+                        "the provider ended this answer with {reason:?}, so it may be incomplete; check the \
+                        end of the document"
                     ),
                 });
                 None
@@ -187,7 +187,7 @@ impl PhaseRun<'_> {
         PhaseAnswer { answer: result.answer(), fault }
     }
 
-    /// Makes outputs of an answer.
+    /// Parses an answer into outputs.
     fn read(&mut self, said: &PhaseAnswer, input: &PhaseInput<'_>) -> Result<(), Refusal> {
         if let Some(fault) = &said.fault {
             return Err(Refusal::Document(Verdict::new(vec![fault.clone()])));
@@ -196,7 +196,7 @@ impl PhaseRun<'_> {
         self.take(document, input.packet)
     }
 
-    /// The document where nobody has to be asked.
+    /// Writes the document if no model call is needed.
     fn without_model(&mut self, input: &PhaseInput<'_>) -> Result<(), SpecError> {
         let phase = self.order.phase;
         let Some(document) = self.definition.without_model(input) else {
@@ -234,7 +234,7 @@ impl PhaseRun<'_> {
         if self.order.phase == PhaseId::Fixup {
             let stage = if diff.is_some() { FixupStage::Pending } else { FixupStage::None };
             let (diff, files) = diff.unwrap_or_default();
-            // An empty one takes the place of one of an earlier run.
+            // An empty diff replaces one of an earlier run.
             let output = PhaseOutput { path: FIXUP_DIFF.to_owned(), bytes: diff };
             self.entry.fixups = Some(FixupReceipt { stage, patch: Some(record(&output)), files });
             self.outputs.push(output);
@@ -243,7 +243,7 @@ impl PhaseRun<'_> {
     }
 }
 
-/// A secret that the client finds in a message, by the entry of the packet that brought it there.
+/// Attributes a secret in a message to the packet entry that contains it.
 fn placed(error: SpecError, messages: &[Message], packet: &Packet) -> SpecError {
     let SpecError::Call(CallError::Secret(SecretInRequest {
         rule,
@@ -266,7 +266,8 @@ fn placed(error: SpecError, messages: &[Message], packet: &Packet) -> SpecError 
     }
 }
 
-/// Refuses files that no finding of the review names and the user did not name either: the model is shown more than it may change.
+/// Refuses files that neither a finding of the review nor the user names: the model sees more files than
+/// it may change.
 fn within_the_review(proposed: &ProposedFixup, packet: &Packet, policy: &Policy) -> Result<(), Verdict> {
     let review = packet.entries.iter().find(|entry| entry.kind == EntryKind::Artifact(PhaseId::Review));
     let targets = review.map(|review| review_targets(&review.content)).unwrap_or_default();
@@ -283,14 +284,14 @@ fn within_the_review(proposed: &ProposedFixup, packet: &Packet, policy: &Policy)
     if refused.is_empty() { Ok(()) } else { Err(Verdict::new(refused)) }
 }
 
-/// The project's files that the model was shown, by path.
+/// The project files that the model was shown, by path.
 fn shown_files(packet: &Packet) -> BTreeMap<RepoPath, Vec<u8>> {
     let file =
         |entry: &PacketEntry| Some((entry.name.parse().ok()?, entry.content.as_str().as_bytes().to_vec()));
     packet.files().filter_map(file).collect()
 }
 
-/// What ended an answer that has no end of its own.
+/// The fault of an answer that was cut off.
 fn cut_by(result: &LlmResult) -> Fault {
     match result.extensions.get(LlmResult::FINISH_REASON).and_then(Value::as_str) {
         Some("content_filter" | "refusal") => Fault::Filtered,
@@ -298,7 +299,7 @@ fn cut_by(result: &LlmResult) -> Fault {
     }
 }
 
-/// An answer of which nothing is kept.
+/// The finding about an answer that cannot be used.
 fn unreadable(fault: AnswerFault) -> Finding {
     match fault {
         AnswerFault::Empty => Fault::Empty.of("the answer"),
@@ -313,9 +314,9 @@ mod tests {
     use super::*;
     use crate::packet::PacketLimits;
 
-    /// What the client finds in a message and nobody found in the packet: only together with its surroundings it is a secret.
+    /// A secret that only the client finds, because it is one only together with the text around it.
     #[test]
-    fn a_secret_that_is_found_in_a_message_is_told_by_the_entry_and_the_line_that_brought_it_there() {
+    fn secret_in_message_is_attributed_to_entry() {
         let entry = |kind, name: &str, text: &str| PacketEntry {
             kind,
             name: name.to_owned(),
@@ -349,7 +350,7 @@ mod tests {
         let expected = |entry: &str, line| Some((entry.to_owned(), "made-up".to_owned(), line));
         assert_eq!(told(at("two = 2"), 1), expected("src/keys.py", 2));
         assert_eq!(told(at("their data"), 1), expected("context/idea.md", 3));
-        // Our own words, an empty line and a line that is not there are nobody's.
+        // Our own words, an empty line and a line that does not exist belong to no entry.
         for (line, message) in [(1, 0), (at("The material:"), 1), (at(""), 1), (9_999, 1), (0, 1), (1, 7)] {
             assert_eq!(told(line, message), None, "line {line} of message {message}");
         }

@@ -1,10 +1,12 @@
-//! Where the calls of a try are recorded: in a directory of Crucible's own as `<receipt id>.<token>.calls.jsonl` while their answers are not
-//! used up, and in the spec's directory as `context/<receipt id>.calls.jsonl` once they are.
+//! The recordings of calls: in Crucible's own directory as `<receipt id>.<token>.calls.jsonl` while
+//! their answers are unused, and in the spec's directory as `context/<receipt id>.calls.jsonl`
+//! afterwards.
 //!
-//! What lies in Crucible's own directory was asked and not used: the next try of the phase that asks the same provider and model takes it over, and
-//! where its question is the same, it takes the answer from there and asks nobody. What always holds: nothing that a project brings along is
-//! taken for an answer, and neither is what another provider said; no two processes write to the same recording, so one that lost its lock to
-//! another and still waits for an answer harms nobody; its answer is taken over later.
+//! An answer in Crucible's own directory was received but not used. The next attempt of the phase with
+//! the same provider and model takes it over, and reuses it without a call if the request is the same.
+//! Invariants: a file of the project is never used as an answer, and neither is an answer of another
+//! provider. No two processes write to the same recording, so a process that lost its lock does no harm;
+//! its answer is taken over later.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -25,26 +27,26 @@ use crate::store::SpecLock;
 
 const ENDING: &str = ".calls.jsonl";
 
-/// What is put behind the name of a recording that cannot be read.
+/// The suffix of a recording that cannot be read.
 const UNREADABLE: &str = ".unreadable";
 
-/// Calls that an earlier try of a phase left.
+/// Calls left by an earlier attempt of a phase.
 pub(super) struct LeftCalls {
     path: PathBuf,
-    /// The receipt that the try was to write.
+    /// The id of the receipt that the attempt would have written.
     id: ReceiptId,
 }
 
-/// The file of the calls of a try that is under way. Nobody else has it. Where nobody said where answers are kept, it lies in the project,
-/// and no later try believes it.
+/// The file for the calls of a running attempt; no other process has it. If no directory for answers is
+/// configured, it is in the project, and later attempts ignore it.
 pub(super) fn calls_under_way(lock: &SpecLock, id: &ReceiptId) -> Result<PathBuf, SpecError> {
     let name = format!("{id}.{}{ENDING}", random::token()?);
     let kept = lock.store().calls()?;
     Ok(kept.unwrap_or_else(|| lock.store().dir().join("context")).join(name))
 }
 
-/// Calls that earlier tries of the phase left and nobody used up. Those that the newest receipt of the phase has used up are put
-/// away first: whoever wrote it was killed before it could.
+/// Unused calls of earlier attempts of the phase. Calls used by the newest receipt are moved away first:
+/// the process was killed before it could do that.
 pub(super) fn left_calls(
     lock: &SpecLock,
     state: &SpecState,
@@ -56,7 +58,8 @@ pub(super) fn left_calls(
     let mut left = Vec::new();
     for (name, id) in names_in(&kept, |name| left_by(name, phase))? {
         let path = kept.join(name);
-        // Two tries of one second have one id. What is put away already is that of the one which wrote the receipt.
+        // Two attempts in one second have the same id. If a recording was already moved, it is that of
+        // the attempt which wrote the receipt.
         let is_put = || place_of(lock, &id).symlink_metadata().is_ok();
         if spent.is_some_and(|spent| id.as_str() == spent.receipt_id) && !is_put() {
             put_away(lock, &path, &id)?;
@@ -68,7 +71,8 @@ pub(super) fn left_calls(
     Ok(left)
 }
 
-/// Puts calls whose answers are used up into the spec's directory, beside what else there is of their try, and tells where.
+/// Moves used calls into the spec's directory, next to the attempt's other files, and returns the new
+/// path.
 pub(super) fn put_away(lock: &SpecLock, from: &Path, id: &ReceiptId) -> Result<PathBuf, SpecError> {
     if let Some(bytes) = read(from)? {
         lock.write_context_of_any_size(&format!("{id}{ENDING}"), &bytes)?;
@@ -77,18 +81,18 @@ pub(super) fn put_away(lock: &SpecLock, from: &Path, id: &ReceiptId) -> Result<P
     Ok(place_of(lock, id))
 }
 
-/// Where the calls of a try lie whose answers are used up.
+/// The path for used calls of an attempt.
 fn place_of(lock: &SpecLock, id: &ReceiptId) -> PathBuf {
     lock.store().dir().join("context").join(format!("{id}{ENDING}"))
 }
 
-/// Whether no call was written down there.
+/// Whether a recording contains no call.
 pub(super) fn is_unused(path: &Path) -> bool {
     matches!(read(path), Ok(Some(bytes)) if bytes.iter().filter(|byte| **byte == b'\n').count() <= 1)
 }
 
-/// Moves the calls that earlier tries left to the recording of this one, which holds its header alone so far. What another provider or model
-/// said stays where it is. Tells the names of the files that could not be read; they are put aside.
+/// Moves the calls of earlier attempts to this recording, which contains only its header so far. Calls of
+/// other providers and models are left. Returns the names of unreadable files, which are renamed.
 pub(super) fn take_over(
     own: &Path,
     header: &CassetteHeader,
@@ -127,13 +131,13 @@ pub(super) fn take_over(
     Ok(unreadable)
 }
 
-/// What a recording holds for a client with a certain header.
+/// The content of a recording, for a client with this header.
 enum RecordedCalls {
     /// Calls of the same provider and model, line by line.
     Calls(Vec<Vec<u8>>),
-    /// Calls of another one.
+    /// Calls of another provider or model.
     ByOthers,
-    /// It is none.
+    /// Not a recording.
     Unreadable,
 }
 
@@ -145,7 +149,7 @@ fn said(mut bytes: Vec<u8>, head: &[u8], header: &CassetteHeader) -> RecordedCal
     let headless;
     let (cassette, whole) = match Cassette::parse(&bytes) {
         Ok(cassette) => (cassette, &bytes),
-        // Begun anew by a process that did not know that its recording was taken over.
+        // Recreated by a process that did not know that its recording was taken over.
         Err(_) => {
             headless = [head, &bytes].concat();
             match Cassette::parse(&headless) {
@@ -168,18 +172,18 @@ fn said(mut bytes: Vec<u8>, head: &[u8], header: &CassetteHeader) -> RecordedCal
     )
 }
 
-/// Whether this try was answered and has used the answers up: the same answers would end it in the same way.
+/// Whether this attempt has used up its answers: the same answers would end it in the same way.
 pub(super) fn has_spent(entry: &PhaseEntry) -> bool {
     let ended = match entry.status {
         PhaseStatus::Success => true,
         PhaseStatus::DryRun => false,
         PhaseStatus::Failed => entry.error.as_ref().is_some_and(|error| answers_are_spent(&error.class)),
     };
-    // A try that a hook stopped before anybody was asked has read no answer.
+    // An attempt that a hook stopped before the first call has read no answer.
     ended && entry.llm.is_some()
 }
 
-/// Removes drafts that a killed process left for hooks.
+/// Deletes drafts that a killed process left for hooks.
 pub(super) fn clear_drafts(lock: &SpecLock) -> Result<(), SpecError> {
     let is_draft = |name: &str| name.strip_suffix(DRAFT)?.parse::<ReceiptId>().ok();
     let context = lock.store().dir().join("context");
@@ -190,10 +194,11 @@ pub(super) fn clear_drafts(lock: &SpecLock) -> Result<(), SpecError> {
     lock.in_turn(|_| Ok(drafts.iter().try_for_each(|(name, _)| fs::remove_file(&context.join(name)))?))
 }
 
-/// How the name of a draft ends, behind the id of its receipt.
+/// The suffix of a draft, after the id of its receipt.
 pub(super) const DRAFT: &str = ".draft.md";
 
-/// The names in a directory that are meant, with what they mean, in order. In a link's place there are none.
+/// The names in a directory that `meant` recognises, with its result, sorted. A link instead of the
+/// directory has none.
 fn names_in<T>(directory: &Path, meant: impl Fn(&str) -> Option<T>) -> Result<Vec<(String, T)>, SpecError> {
     if !directory.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
         return Ok(Vec::new());
@@ -210,21 +215,21 @@ fn names_in<T>(directory: &Path, meant: impl Fn(&str) -> Option<T>) -> Result<Ve
     Ok(names)
 }
 
-/// The receipt that the calls of this name were for, if a try of the phase left them.
+/// The receipt id in the name of a recording that an attempt of the phase left.
 fn left_by(name: &str, phase: PhaseId) -> Option<ReceiptId> {
     let (id, _token) = name.strip_suffix(ENDING)?.split_once('.')?;
     let id: ReceiptId = id.parse().ok()?;
     (id.phase() == phase).then_some(id)
 }
 
-/// A recording, whole; nothing where there is none. A link is none that Crucible made.
+/// Reads a whole recording; nothing if there is none. Crucible creates no links, so a link is not one.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, SpecError> {
     let fail = |error: FsError| SpecError::from(CallError::from(CassetteError::from(error)));
     match path.symlink_metadata() {
         Ok(meta) if meta.is_file() => fs::read_regular_up_to(path, MAX_CASSETTE).map(Some).map_err(fail),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Ok(_) => {
-            let source = io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file");
+            let source = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
             Err(fail(FsError::Io { action: "read", path: path.to_owned(), source }))
         }
         Err(source) => Err(fail(FsError::Io { action: "look at", path: path.to_owned(), source })),

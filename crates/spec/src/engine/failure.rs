@@ -1,4 +1,4 @@
-//! Why a try failed, in the words of its receipt.
+//! Describes the failure of an attempt for its receipt.
 
 use crucible_llm::{CallError, LlmError};
 use crucible_model::{short_line, single_spaced};
@@ -7,10 +7,10 @@ use crucible_secrets::Scanner;
 use crate::error::SpecError;
 use crate::receipt::PhaseFailure;
 
-/// Characters of a message that a receipt holds.
+/// The most characters of a message in a receipt.
 const MESSAGE: usize = 600;
 
-/// The word by which programs tell an error from others; it stands in the receipt.
+/// The machine-readable class of an error, as in the receipt.
 #[must_use]
 pub fn failure_class(error: &SpecError) -> &'static str {
     match error {
@@ -48,13 +48,14 @@ pub fn failure_class(error: &SpecError) -> &'static str {
     }
 }
 
-/// The failure as a receipt holds it: on one line, short, and without secrets.
+/// The failure for a receipt: one short line without secrets.
 pub(super) fn failure(class: &str, message: &str) -> PhaseFailure {
     let clean = Scanner::builtin().redact(message);
     PhaseFailure { class: class.to_owned(), message: short_line(&single_spaced(&clean.text), MESSAGE) }
 }
 
-/// Whether a try that ended so has used up the answers that it was given: the same answers would end it in the same way.
+/// Whether an attempt with this failure has used up its answers: the same answers would end it in the
+/// same way.
 pub(super) fn answers_are_spent(class: &str) -> bool {
     matches!(class, "answer" | "fixup_refused" | "hook" | "hook_timeout")
 }

@@ -1,4 +1,4 @@
-//! What a phase is given: the idea, the artifacts that it is made from, what it wrote the last time, and files of the project.
+//! The input of a phase: the idea, the artifacts it depends on, its last document, and project files.
 
 use crucible_llm::ReceiptWarning;
 use crucible_model::{RepoPath, Untrusted, says_nothing};
@@ -13,10 +13,10 @@ use crate::project::IDEA;
 use crate::source::{FileSelectors, Idea, gather_packet};
 use crate::store::SpecStore;
 
-/// What the idea is called in the packet.
+/// The name of the idea in the packet.
 const IDEA_ENTRY: &str = "idea";
 
-/// The packet of a phase. A secret in the idea is told by the source that it stands in.
+/// Builds the packet of a phase. A secret in the idea is reported by its source.
 pub(super) fn packet(
     store: &SpecStore,
     phase: &dyn PhaseDefinition,
@@ -68,7 +68,7 @@ fn built(
     }
 }
 
-/// What the phase wrote the last time, where it goes on from that.
+/// The last document of the phase, if the phase continues from it.
 fn previous(
     store: &SpecStore,
     phase: &dyn PhaseDefinition,
@@ -89,7 +89,7 @@ fn previous(
             Ok(None)
         }
         Err(SpecError::Source { source_name, .. }) => {
-            let why = "it is not UTF-8; mend it, or put it away to begin anew".to_owned();
+            let why = "it is not UTF-8; fix it, or move it away to start over".to_owned();
             Err(SpecError::Source { source_name, why })
         }
         Err(error) => Err(error),
@@ -97,11 +97,11 @@ fn previous(
 }
 
 fn unused(phase: PhaseId, why: &str) -> ReceiptWarning {
-    let message = format!("artifacts/{} of the last time is not gone on from: {why}", phase.artifact());
+    let message = format!("artifacts/{} of the last run is not reused: {why}", phase.artifact());
     ReceiptWarning { kind: "previous_unused".to_owned(), message }
 }
 
-/// What has to be in the packet: the idea for the first phase, the artifacts for the others.
+/// The required entries: the idea for the first phase, the artifacts for the others.
 fn fixed_entries(
     store: &SpecStore,
     phase: PhaseId,
@@ -121,7 +121,7 @@ fn fixed_entries(
     for before in made_from(phase) {
         let path = format!("artifacts/{}", before.artifact());
         let Some(content) = text(store, &path)? else {
-            let why = format!("it is gone; make it again with --phase {before}");
+            let why = format!("it is missing; recreate it with --phase {before}");
             return Err(SpecError::Source { source_name: path, why });
         };
         let (kind, name) = (EntryKind::Artifact(*before), before.as_str().to_owned());
@@ -130,8 +130,9 @@ fn fixed_entries(
     Ok(entries)
 }
 
-/// Which files of the project the phase may see, of those that are named and selected. A review also sees those that the tasks name,
-/// and a fixup only those that somebody named and those that the review names; the last phase sees those alone that somebody named.
+/// The project files that the phase may see, of those named and selected. A review also sees the files
+/// that the tasks name. A fixup sees the files that the user and the review name; the last phase only
+/// those that the user names.
 fn selectors_of(
     phase: PhaseId,
     fixed: &[PacketEntry],
@@ -155,7 +156,7 @@ fn selectors_of(
             let named = review_targets(&Untrusted::new(text(PhaseId::Review)));
             let (include, gone) = there(&given, named);
             if !gone.is_empty() {
-                let message = format!("the review names files that are not there: {}", gone.join(", "));
+                let message = format!("the review names files that do not exist: {}", gone.join(", "));
                 warnings.push(ReceiptWarning { kind: "review_target_missing".to_owned(), message });
             }
             FileSelectors { include, ..given }
@@ -164,7 +165,7 @@ fn selectors_of(
     }
 }
 
-/// Of these files of the project those that are there, and those that are not.
+/// Splits these project files into existing and missing ones.
 fn there(given: &FileSelectors, paths: impl IntoIterator<Item = RepoPath>) -> (Vec<String>, Vec<String>) {
     let is_there = |path: &RepoPath| given.root.join(path.as_str()).is_file();
     let (there, gone): (Vec<RepoPath>, Vec<RepoPath>) = paths.into_iter().partition(is_there);
@@ -172,7 +173,7 @@ fn there(given: &FileSelectors, paths: impl IntoIterator<Item = RepoPath>) -> (V
     (names(there), names(gone))
 }
 
-/// A file of the spec's directory as text.
+/// Reads a file of the spec's directory as text.
 fn text(store: &SpecStore, path: &str) -> Result<Option<Untrusted>, SpecError> {
     let Some(bytes) = store.read(path)? else {
         return Ok(None);
@@ -181,7 +182,7 @@ fn text(store: &SpecStore, path: &str) -> Result<Option<Untrusted>, SpecError> {
         Ok(text) => Ok(Some(Untrusted::new(text))),
         Err(error) => {
             let at = error.utf8_error().valid_up_to() + 1;
-            let why = format!("it is not UTF-8 (at byte {at}); convert it, or make it again");
+            let why = format!("it is not UTF-8 (at byte {at}); convert it, or recreate it");
             Err(SpecError::Source { source_name: path.to_owned(), why })
         }
     }

@@ -1,11 +1,13 @@
-//! The runtime around the phases: which may run, what one is given, the asking, and what it leaves behind.
+//! The runtime of the phases: which may run, their input, the model call, and the results.
 //!
-//! `way` says which phases may run, as pure functions of what is known of a spec. `material` gathers what a phase is given. `run` is one try
-//! of one phase, a value with a fixed order of steps; `ask` is the step in which a model is asked and corrected; `receipt`, `tally` and `failure`
-//! make the receipt of it. `calls` keeps answers that were paid for and not used.
+//! `phase_order` decides which phases may run, by pure functions of the state of a spec. `material`
+//! gathers the input of a phase. `run` is one attempt of one phase, a value with a fixed order of steps;
+//! `ask` is the step that calls a model and requests corrections; `receipt`, `tally` and `failure` build
+//! its receipt. `calls` keeps answers that were paid for but not used.
 //!
-//! What always holds: a try that began ends with exactly one receipt, whatever stops it, with the exit code of the process; an
-//! artifact and the receipt that names it appear together; a fixup changes nothing but `.crucible/`.
+//! Invariants: an attempt ends with exactly one receipt, whatever stops it, with the exit code of the
+//! process. An artifact and its receipt appear together. A fixup changes nothing outside of `.crucible/`
+//! until it is applied.
 
 mod apply;
 mod ask;

@@ -1,8 +1,8 @@
-//! Which phases may run now, and which come next: pure functions of what is known of a spec.
+//! Decides which phases may run now, and which come next: pure functions of the state of a spec.
 //!
-//! The way is one line: requirements, design, tasks, review, fixup, final. A phase may run when the one before it and all that it is made
-//! from succeeded and lie on the disk as they were written; what is merely stale may be built on, with a warning. Any phase that may run
-//! may run again.
+//! The order is requirements, design, tasks, review, fixup, final. A phase may run if the phase before it
+//! and all phases it depends on succeeded, and their artifacts are unchanged on disk. A stale artifact
+//! may be used, with a warning. Any phase that may run may also run again.
 
 use crucible_llm::ReceiptWarning;
 
@@ -23,8 +23,8 @@ pub fn valid_phases(state: &SpecState) -> Vec<PhaseId> {
     PhaseId::ALL.into_iter().filter(|phase| obstacle(state, *phase).is_none()).collect()
 }
 
-/// The phases up to `through` that are still to be run: the first one that is not done, or no longer as it should be, and all behind
-/// it. None where all of them are done.
+/// The phases up to `through` that still have to run: the first one that is unfinished or stale, and all
+/// after it. Empty if all are done.
 #[must_use]
 pub fn phases_to_run(state: &SpecState, through: PhaseId) -> Vec<PhaseId> {
     let is_done = |phase: &PhaseId| {
@@ -33,11 +33,11 @@ pub fn phases_to_run(state: &SpecState, through: PhaseId) -> Vec<PhaseId> {
     through.up_to().skip_while(is_done).collect()
 }
 
-/// Whether the phase may run now.
+/// Checks whether the phase may run now.
 ///
 /// # Errors
 ///
-/// [`SpecError::Transition`] says what stands in the way, and what may run.
+/// [`SpecError::Transition`] gives the obstacle and the phases that may run.
 pub fn check_transition(state: &SpecState, phase: PhaseId) -> Result<(), SpecError> {
     match obstacle(state, phase) {
         None => Ok(()),
@@ -47,7 +47,7 @@ pub fn check_transition(state: &SpecState, phase: PhaseId) -> Result<(), SpecErr
     }
 }
 
-/// The artifacts that a phase is made from and that are stale themselves.
+/// A warning about stale artifacts that a phase depends on.
 pub(super) fn stale_ground(state: &SpecState, phase: PhaseId) -> Option<ReceiptWarning> {
     let stale = |before: &PhaseId| {
         state.phase(*before).is_some_and(|known| standing(state, known) == Standing::Stale)
@@ -56,18 +56,18 @@ pub(super) fn stale_ground(state: &SpecState, phase: PhaseId) -> Option<ReceiptW
     (!names.is_empty()).then(|| ReceiptWarning {
         kind: "stale_input".to_owned(),
         message: format!(
-            "made from what is out of date itself: {}; what it was made from has changed since",
+            "made from outdated artifacts: {}; their own inputs have changed since",
             names.join(", ")
         ),
     })
 }
 
-/// The phases whose artifacts a phase is made from.
+/// The phases whose artifacts a phase reads.
 pub(crate) fn made_from(phase: PhaseId) -> &'static [PhaseId] {
     definition(phase).map(PhaseDefinition::upstream).unwrap_or_default()
 }
 
-/// What a phase stands on: the phase before it, and those that it is made from.
+/// The phases that must succeed first: the one before it, and those whose artifacts it reads.
 fn ground(phase: PhaseId) -> Vec<PhaseId> {
     let mut ground = made_from(phase).to_vec();
     ground.extend(phase.predecessor());
@@ -76,20 +76,21 @@ fn ground(phase: PhaseId) -> Vec<PhaseId> {
     ground
 }
 
-/// What stands in the way of a phase.
+/// The reason why a phase may not run.
 fn obstacle(state: &SpecState, phase: PhaseId) -> Option<String> {
-    // The one right before it is what a reader expects to hear of; an earlier one is told where that one is sound.
+    // The closest earlier phase is named first; an earlier one only if that one is fine.
     ground(phase).into_iter().rev().find_map(|before| {
         let found = state.phase(before).map_or(Standing::NotRun, |known| standing(state, known));
         match found {
             Standing::Success | Standing::Stale => None,
             Standing::NotRun => Some(format!("{before} has not run yet")),
-            Standing::DryRun => Some(format!("{before} has only been tried dry")),
+            Standing::DryRun => Some(format!("{before} has only had a dry run")),
             Standing::Failed => Some(format!("the last run of {before} failed")),
-            Standing::Changed => {
-                Some(format!("artifacts/{} is not what {before} wrote, or is gone", before.artifact()))
-            }
-            Standing::Damaged => Some(format!("a receipt of {before} cannot be believed")),
+            Standing::Changed => Some(format!(
+                "artifacts/{} was changed or deleted since {before} wrote it",
+                before.artifact()
+            )),
+            Standing::Damaged => Some(format!("a receipt of {before} cannot be trusted")),
         }
     })
 }
@@ -102,7 +103,7 @@ mod tests {
     use crate::gate::sample::{artifact, done, done_up_to, dry_run, failure, noon, success, untouched};
     use crate::state::FileState;
 
-    /// Where a phase stands in a made-up spec.
+    /// The state of a phase in a constructed spec.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     enum Made {
         Done,
@@ -153,7 +154,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn a_phase_may_run_when_all_that_it_stands_on_is_done_and_there(made in prop::collection::vec(made(), 6)) {
+            fn phase_needs_its_inputs_done(made in prop::collection::vec(made(), 6)) {
                 let state = state(&made);
                 let is_done = |phase: &PhaseId| made[PhaseId::ALL.iter().position(|known| known == phase).unwrap()] == Made::Done;
                 let expected: Vec<PhaseId> = PhaseId::ALL
@@ -173,7 +174,7 @@ mod tests {
                         }
                         Err(other) => prop_assert!(false, "{}", other),
                     }
-                    // What is to be run begins with a phase that may run, and leaves out nothing behind it.
+                    // The phases to run begin with one that may run, without gaps.
                     let to_run = phases_to_run(&state, phase);
                     if let Some(first) = to_run.first() {
                         prop_assert!(!is_done(first) && expected.contains(first));
@@ -195,11 +196,11 @@ mod tests {
         use Made::{Changed, Done, Dry, Failed, Never};
         assert_eq!(
             why([Done, Failed, Never, Never, Never, Never], PhaseId::Tasks),
-            "tasks cannot run now: the last run of design failed; next can come: requirements, design"
+            "tasks cannot run now: the last run of design failed; valid next phases: requirements, design"
         );
         assert_eq!(
             why([Dry, Never, Never, Never, Never, Never], PhaseId::Design),
-            "design cannot run now: requirements has only been tried dry; next can come: requirements"
+            "design cannot run now: requirements has only had a dry run; valid next phases: requirements"
         );
         assert!(
             why([Changed, Done, Done, Never, Never, Never], PhaseId::Review)

@@ -1,4 +1,4 @@
-//! What a try leaves behind, as a pure function of what it did.
+//! Builds the receipt of an attempt, as a pure function of its results.
 
 use std::collections::BTreeMap;
 
@@ -13,25 +13,25 @@ use crate::receipt::{
 };
 use crate::store::PhaseOutput;
 
-/// How many findings a receipt holds, and how long their texts are.
+/// The most findings in a receipt, and the lengths of their texts.
 const MOST_FINDINGS: usize = 40;
 const SUBJECT: usize = 200;
 const HINT: usize = 400;
 
-/// How many warnings of a kind a receipt holds, and how long they are. There are few kinds.
+/// The most warnings of a kind in a receipt, and their length. There are few kinds.
 const MOST_WARNINGS: u64 = 20;
 const WARNING: usize = 1_000;
 
-/// When a receipt is written, and whether that instant is real.
+/// The time of a receipt, and whether it is real.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Written {
-    /// The instant.
+    /// The time.
     pub(super) at: Timestamp,
-    /// Where it comes from.
+    /// Its source.
     pub(super) clock: ClockSource,
 }
 
-/// The receipt of a try; links, place and digest are filled in when it is promoted.
+/// The receipt of an attempt; links, sequence number and digest are added when it is promoted.
 pub(super) fn receipt(
     spec: &SpecId,
     id: &ReceiptId,
@@ -68,12 +68,12 @@ pub(super) fn record(output: &PhaseOutput) -> FileRecord {
     }
 }
 
-/// What the patch gate finds worth a look.
+/// A warning of the patch gate.
 pub(super) fn fixup_warning(finding: &Finding) -> ReceiptWarning {
     ReceiptWarning { kind: "fixup".to_owned(), message: short_line(&finding.to_string(), HINT) }
 }
 
-/// Adds what was found wrong with an answer, and counts in `untold` what a receipt has no room for.
+/// Adds the findings about an answer, and counts in `untold` those that exceed the limit.
 pub(super) fn add_findings(entry: &mut PhaseEntry, untold: &mut u64, verdict: &Verdict) {
     for finding in verdict.findings() {
         if entry.findings.len() == MOST_FINDINGS {
@@ -88,11 +88,11 @@ pub(super) fn add_findings(entry: &mut PhaseEntry, untold: &mut u64, verdict: &V
     }
 }
 
-/// Adds hooks that ran, and what deserves a look about them.
+/// Adds hooks that ran, and their warnings.
 ///
 /// # Errors
 ///
-/// What a hook failed with that is set to `fail`.
+/// The error of a failed hook that is set to `fail`.
 pub(super) fn add_hooks(
     entry: &mut PhaseEntry,
     hooks: Vec<HookReceipt>,
@@ -108,12 +108,14 @@ pub(super) fn add_hooks(
     }
 }
 
-/// The entry as a receipt holds it: what it has no room for is counted, findings in the last one and warnings in one of each kind.
+/// Limits an entry for a receipt: omitted findings are counted in the last finding, omitted warnings in
+/// one of each kind.
 pub(super) fn bounded(mut entry: PhaseEntry, untold: u64) -> PhaseEntry {
     if untold > 0
         && let Some(last) = entry.findings.last_mut()
     {
-        last.hint = format!("{untold} more findings are not told here; the refused answers lie in context/.");
+        last.hint =
+            format!("{untold} more findings are not listed here; the refused answers are in context/.");
     }
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
     let mut told = Vec::new();
@@ -126,7 +128,7 @@ pub(super) fn bounded(mut entry: PhaseEntry, untold: u64) -> PhaseEntry {
     }
     let more = kinds.into_iter().filter_map(|(kind, count)| {
         let over = count.checked_sub(MOST_WARNINGS).filter(|over| *over > 0)?;
-        Some(ReceiptWarning { kind, message: format!("{over} more of these are not told here") })
+        Some(ReceiptWarning { kind, message: format!("{over} more of these are not listed here") })
     });
     told.extend(more);
     entry.warnings = told;
@@ -149,7 +151,7 @@ mod tests {
     use crate::phase_id::PhaseId;
     use crate::receipt::PhaseFailure;
 
-    /// A call of a phase, as its client tells of it.
+    /// A call of a phase, as its client reports it.
     #[derive(Debug, Clone)]
     enum Call {
         Answered { provider: String, model: String, tokens: Option<u32> },
@@ -190,7 +192,7 @@ mod tests {
         tally
     }
 
-    /// The receipt of a try with these calls, as it is written.
+    /// The receipt of an attempt with these calls, as written.
     fn written(phase: PhaseId, status: PhaseStatus, exit: ExitStatus, tally: &Tally, said: &str) -> Value {
         let at: Timestamp = "2026-01-31T12:00:00Z".parse().unwrap();
         let error = (status == PhaseStatus::Failed)
@@ -212,7 +214,7 @@ mod tests {
         use super::*;
 
         proptest! {
-            /// Property 2: whatever ran and however it ended.
+            /// Property 2: for any attempt and any end.
             #[test]
             fn p2_every_receipt_names_the_execution_strategy(
                 phase in select(PhaseId::ALL.to_vec()),
@@ -228,7 +230,7 @@ mod tests {
                 prop_assert_eq!(&told["phases"][0]["phase_id"], phase.as_str());
             }
 
-            /// Property 10: of any calls of which the last was answered.
+            /// Property 10: for any calls of which the last was answered.
             #[test]
             fn p10_a_success_that_a_model_answered_names_provider_and_model(
                 phase in select(PhaseId::ALL.to_vec()),
@@ -245,7 +247,8 @@ mod tests {
                 prop_assert_eq!(told["phases"][0]["attempts"].as_u64(), Some(calls.len() as u64));
             }
 
-            /// Property 3: the warning of a fallback is in the receipt with both names and the class of the failure.
+            /// Property 3: the warning of a fallback is in the receipt, with both names and the class of
+            /// the failure.
             #[test]
             fn p3_a_fallback_is_a_warning_of_the_receipt(
                 (primary, fallback) in ("[a-z-]{1,20}", "[a-z-]{1,20}"),
@@ -285,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_warnings_of_a_kind_leave_a_small_receipt_that_counts_them_and_tells_the_others() {
+    fn warnings_in_receipt_are_limited_and_counted() {
         let mut made = PhaseEntry::begun(PhaseId::Design, "2026-01-31T12:00:00Z".parse().unwrap());
         let warning =
             |kind: &str, message: &str| ReceiptWarning { kind: kind.to_owned(), message: message.to_owned() };
@@ -295,7 +298,7 @@ mod tests {
         assert!(to_canonical_json(&made).unwrap().len() < 100_000);
         assert_eq!(made.warnings.len(), 22);
         assert_eq!(made.warnings[20].kind, "hook_failed");
-        assert_eq!(made.warnings[21], warning("file_passed_over", "9880 more of these are not told here"));
+        assert_eq!(made.warnings[21], warning("file_passed_over", "9880 more of these are not listed here"));
         assert_eq!(bounded(made.clone(), 0).warnings[..20], made.warnings[..20]);
     }
 }

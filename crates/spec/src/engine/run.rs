@@ -1,11 +1,13 @@
-//! One try of one phase, from its first check to its receipt.
+//! One attempt of one phase, from its first check to its receipt.
 //!
-//! [`PhaseRun`] is a value that outlives the work: a future that asks a model borrows it, so whoever drops that future, because the user
-//! interrupts, still has what is needed for the receipt. The steps are [`PhaseRun::begin`], [`PhaseRun::gather`], [`PhaseRun::ask`] (in `ask`), and one of
-//! the ends: [`PhaseRun::succeed`], [`PhaseRun::tried_dry`], [`PhaseRun::fail`].
+//! [`PhaseRun`] outlives the work: the future that calls a model only borrows it, so if that future is
+//! dropped by an interrupt, everything for the receipt is still there. The steps are [`PhaseRun::begin`],
+//! [`PhaseRun::gather`], [`PhaseRun::ask`] (in `ask`), and one of the ends: [`PhaseRun::succeed`],
+//! [`PhaseRun::tried_dry`], [`PhaseRun::fail`].
 //!
-//! What always holds: an end writes exactly one receipt; until then nothing of the spec but `context/` has changed; answers are recorded
-//! before they are used, so a try that was killed is not paid for twice; what somebody wrote into an artifact is kept before it is promoted over.
+//! Invariants: an end writes exactly one receipt; until then only `context/` of the spec has changed.
+//! Answers are recorded before they are used, so a killed attempt is not paid for twice. Manual edits of
+//! an artifact are kept before it is replaced.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,41 +41,41 @@ use crate::receipt::{
 use crate::source::{FileSelectors, Idea};
 use crate::store::{PhaseOutput, PromotionEnd, SpecLock};
 
-/// Whether a try counts.
+/// Whether an attempt counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trial {
-    /// It does.
+    /// It counts.
     Real,
-    /// Nobody is asked, and its receipt counts for nothing, however it ends.
+    /// It makes no model call, and gates ignore its receipt.
     Dry,
 }
 
-/// What a try is to do, and within which bounds.
+/// The task and the limits of an attempt.
 #[derive(Debug, Clone)]
 pub struct PhaseOrder {
     /// Which phase.
     pub phase: PhaseId,
     /// Whether it counts.
     pub trial: Trial,
-    /// How large the packet may be.
+    /// The limits of the packet.
     pub limits: PacketLimits,
-    /// Answers that are taken at most, from 1 on: the first, and corrections.
+    /// The most answers, at least 1: the first one and corrections.
     pub attempts: u64,
-    /// The time for all calls together.
+    /// The time limit of all calls together.
     pub phase_time: Duration,
-    /// The time for one call.
+    /// The time limit of one call.
     pub call_time: Duration,
-    /// The model to ask; empty for the one that the client has for the phase.
+    /// The model; empty selects the client's model for the phase.
     pub model: String,
-    /// How a fixup is written.
+    /// The edit format of a fixup.
     pub edit_format: EditFormat,
-    /// What a fixup may touch.
+    /// What a fixup may change.
     pub fixups: FixupChoice,
-    /// What deserves a look before anything began: that a fallback answers.
+    /// Warnings from before the attempt, such as the use of a fallback.
     pub warnings: Vec<ReceiptWarning>,
 }
 
-/// A try of a phase.
+/// A running attempt of a phase.
 pub struct PhaseRun<'a> {
     pub(super) lock: &'a SpecLock,
     clock: &'a dyn Clock,
@@ -81,32 +83,32 @@ pub struct PhaseRun<'a> {
     pub(super) definition: &'static dyn PhaseDefinition,
     id: ReceiptId,
     pub(super) packet: Option<Packet>,
-    /// Of the phase `requirements`: the highest id that its last success had given.
+    /// For the phase `requirements`: the highest id assigned by its last success.
     pub(super) highest_requirement: u32,
-    /// Of the same: whether there was one.
+    /// For the phase `requirements`: whether there was a success.
     has_written: bool,
     pub(super) entry: PhaseEntry,
     pub(super) tally: Tally,
     pub(super) outputs: Vec<PhaseOutput>,
     calls: PathBuf,
     left: Vec<LeftCalls>,
-    /// Findings that the receipt has no room for.
+    /// The number of findings that exceed the limit of the receipt.
     pub(super) untold: u64,
-    /// Attempts that were begun, and those of them whose calls came to an end.
+    /// Attempts that were started, and those whose calls have ended.
     pub(super) begun: Arc<AtomicU64>,
     pub(super) settled: u64,
     unfinished: Vec<String>,
-    /// Of the phase `fixup`: what an application changed that then failed.
+    /// For the phase `fixup`: the changes of an application that failed afterwards.
     applied: Option<FixupReceipt>,
 }
 
 impl<'a> PhaseRun<'a> {
-    /// Begins a try of a phase under the spec's lock. What a killed process left of applying a fixup is finished or taken back first, and
-    /// so is what an earlier try left for hooks. A receipt that the ledger knows otherwise is built on in nothing.
+    /// Begins an attempt of a phase under the spec's lock. It first completes or rolls back a fixup application of a killed process, and
+    /// deletes leftover drafts. A receipt that contradicts the ledger is ignored.
     ///
     /// # Errors
     ///
-    /// [`SpecError::Transition`] when the phase may not run now; a file system's error. Nothing is written then.
+    /// [`SpecError::Transition`] if the phase may not run now; file system errors. Nothing is written in these cases.
     pub fn begin(
         lock: &'a SpecLock,
         clock: &'a dyn Clock,
@@ -133,7 +135,7 @@ impl<'a> PhaseRun<'a> {
         let last = last.and_then(|receipt| receipt.phase(order.phase.as_str()));
         let calls = calls_under_way(lock, &id)?;
         let left = left_calls(lock, &state, order.phase)?;
-        // Where a success tells of it, that stays the last success.
+        // If a success mentions the application, that success stays the last one.
         let is_failed =
             state.phase(order.phase).is_some_and(|known| standing(&state, known) == Standing::Failed);
         let applied = applied_fixups(&state).filter(|_| order.phase == PhaseId::Fixup && is_failed).cloned();
@@ -159,30 +161,30 @@ impl<'a> PhaseRun<'a> {
         })
     }
 
-    /// The id of the receipt to come.
+    /// The id of the receipt that this attempt will write.
     #[must_use]
     pub fn id(&self) -> &ReceiptId {
         &self.id
     }
 
-    /// Which phase.
+    /// The phase.
     #[must_use]
     pub fn phase(&self) -> PhaseId {
         self.order.phase
     }
 
-    /// The file in which the calls of this try are recorded while it works, and where they lie afterwards: in Crucible's own directory until
-    /// their answers are used up.
+    /// The recording of this attempt's calls: in Crucible's own directory until the answers are used,
+    /// then in the spec's directory.
     #[must_use]
     pub fn calls(&self) -> &Path {
         &self.calls
     }
 
-    /// Where the client of this try records its calls. Answers that an earlier try paid for and did not use are handed out from there.
+    /// Opens the recording for the client of this attempt. Unused answers of earlier attempts are served from it.
     ///
     /// # Errors
     ///
-    /// Fails when the recording cannot be written. One that cannot be read is put away, with a warning.
+    /// Fails if the recording cannot be written. An unreadable one is renamed, with a warning.
     pub fn recording(&mut self, header: &CassetteHeader) -> Result<Recording, SpecError> {
         let open = |reuse| CassetteWriter::open(&self.calls, header, reuse).map_err(CallError::from);
         let (writer, unreadable) = self.lock.in_turn(|_| {
@@ -197,50 +199,52 @@ impl<'a> PhaseRun<'a> {
         self.entry.warnings.extend(unreadable.into_iter().map(|name| ReceiptWarning {
             kind: "calls_unreadable".to_owned(),
             message: format!(
-                "the recorded calls of an earlier try cannot be read and are asked for again; Crucible's own directory keeps them as {name}"
+                "the recorded calls of an earlier attempt cannot be read, so they are made again; Crucible's \
+                own directory keeps the recording as {name}"
             ),
         }));
         Ok(Recording::To(Arc::new(writer)))
     }
 
-    /// Who has to be told of the attempts of this try, so that its receipt counts them, also when it is interrupted; `shown` is told, too.
+    /// Returns the observer that counts the attempts for the receipt, even if the work is interrupted;
+    /// `shown` is notified as well.
     #[must_use]
     pub fn watch(&self, shown: Option<Arc<dyn CallWatch>>) -> Arc<dyn CallWatch> {
         Arc::new(Begun { count: Arc::clone(&self.begun), shown })
     }
 
-    /// What could not be done after the try had ended with its receipt. The next command does it.
+    /// Cleanup that failed after the receipt was written. The next command repeats it.
     #[must_use]
     pub fn unfinished(&self) -> &[String] {
         &self.unfinished
     }
 
-    /// What deserves a look so far.
+    /// The warnings so far.
     #[must_use]
     pub fn warnings(&self) -> &[ReceiptWarning] {
         &self.entry.warnings
     }
 
-    /// Adds something that deserves a look.
+    /// Adds a warning.
     pub fn warn(&mut self, warning: ReceiptWarning) {
         self.entry.warnings.push(warning);
     }
 
-    /// Adds hooks that ran.
+    /// Records hooks that ran.
     ///
     /// # Errors
     ///
-    /// What a hook failed with that is set to `fail`.
+    /// The error of a failed hook that is set to `fail`.
     pub fn hooked(&mut self, hooks: Vec<HookReceipt>, consequence: HookConsequence) -> Result<(), SpecError> {
         add_hooks(&mut self.entry, hooks, consequence)
     }
 
-    /// Puts the packet together and keeps its manifest in `context/`: for the first phase the idea, as given here or as it was kept; the
-    /// artifacts that the phase is made from, and the one that it goes on from; and the project's files that it may see.
+    /// Builds the packet and writes its manifest to `context/`. The packet holds the given or stored idea for the first phase, the
+    /// artifacts the phase depends on, its last document, and the project files it may see.
     ///
     /// # Errors
     ///
-    /// [`SpecError::EmptyIdea`], and as [`gather_packet`](crate::gather_packet). A packet that is too large leaves its manifest, too.
+    /// [`SpecError::EmptyIdea`], and as [`gather_packet`](crate::gather_packet). A packet that is too large also leaves its manifest.
     pub fn gather(
         &mut self,
         idea: Option<&Idea>,
@@ -274,12 +278,12 @@ impl<'a> PhaseRun<'a> {
         self.lock.write_context(&format!("{}.packet.json", self.id), &manifest.to_json()?)
     }
 
-    /// The artifact that is about to be promoted, for hooks: its path in the spec's directory and its digest. It lies in `context/` as a
-    /// draft until the try ends.
+    /// Writes the artifact to be promoted as a draft for hooks, and returns its path in the spec's directory and its digest. The draft
+    /// stays in `context/` until the attempt ends.
     ///
     /// # Errors
     ///
-    /// Fails when the draft cannot be written.
+    /// Fails if the draft cannot be written.
     pub fn draft(&self) -> Result<Option<FileRecord>, SpecError> {
         let Some(output) = self.outputs.first() else {
             return Ok(None);
@@ -293,7 +297,7 @@ impl<'a> PhaseRun<'a> {
     ///
     /// # Errors
     ///
-    /// As [`SpecLock::promote`]. The try is then to be ended by [`PhaseRun::fail`].
+    /// As [`SpecLock::promote`]. The attempt must then be ended by [`PhaseRun::fail`].
     pub fn succeed(&mut self, ledger: &mut Ledger) -> Result<SpecReceipt, SpecError> {
         self.keep_edited(ledger)?;
         let entry = PhaseEntry { status: PhaseStatus::Success, ..self.entry() };
@@ -302,8 +306,8 @@ impl<'a> PhaseRun<'a> {
         Ok(promoted)
     }
 
-    /// Keeps what somebody wrote into an artifact by hand, before it is promoted over: whatever stands there and no receipt that can be believed
-    /// says was written.
+    /// Keeps manual edits of an artifact before it is replaced: any content that no trusted receipt
+    /// records.
     fn keep_edited(&mut self, ledger: &Ledger) -> Result<(), SpecError> {
         let store = self.lock.store();
         let state = store.state(Some(ledger))?;
@@ -313,9 +317,9 @@ impl<'a> PhaseRun<'a> {
         for new in &self.outputs {
             let path = new.path.as_str();
             let is_file = store.dir().join(path).symlink_metadata().is_ok_and(|meta| meta.is_file());
-            // What is no plain file has nothing to keep, and the promotion says what stands in its way.
+            // A special file has no content to keep; the promotion reports the obstacle.
             let Some(bytes) = (if is_file { store.read(path)? } else { None }) else { continue };
-            // Only where the newest receipts do not know it, which is rare, all of them are read.
+            // All receipts are read only if the newest ones do not record it, which is rare.
             if bytes == new.bytes
                 || is_written(&newest, path, &bytes)
                 || is_written(&store.history(Some(ledger))?.0, path, &bytes)
@@ -326,15 +330,13 @@ impl<'a> PhaseRun<'a> {
             self.lock.write_context(&name, &bytes)?;
             self.entry.warnings.push(ReceiptWarning {
                 kind: "artifact_edited".to_owned(),
-                message: format!(
-                    "{path} was not as any receipt says that it was written; what stood there is kept in context/{name}"
-                ),
+                message: format!("{path} did not match any receipt; its content is kept in context/{name}"),
             });
         }
         Ok(())
     }
 
-    /// Ends a dry run: a receipt that counts for nothing.
+    /// Ends a dry run with a receipt that gates ignore.
     ///
     /// # Errors
     ///
@@ -344,7 +346,7 @@ impl<'a> PhaseRun<'a> {
         self.promote(entry, ExitStatus::Success, Vec::new(), ledger)
     }
 
-    /// Ends with a failure of this class (see [`failure_class`](crate::failure_class)), for which the process exits so.
+    /// Ends with a failure of this class (see [`failure_class`](crate::failure_class)) and this exit code.
     ///
     /// # Errors
     ///
@@ -357,15 +359,15 @@ impl<'a> PhaseRun<'a> {
         ledger: &mut Ledger,
     ) -> Result<SpecReceipt, SpecError> {
         let error = Some(failure(class, message));
-        // A dry run that fails says nothing of the phase either.
+        // A failed dry run does not change the state of the phase either.
         let status = match self.order.trial {
             Trial::Real => PhaseStatus::Failed,
             Trial::Dry => PhaseStatus::DryRun,
         };
-        // What it proposes is promoted with a success or not at all; what was applied before stays applied.
+        // Proposed files are promoted only with a success; applied changes stay applied.
         let fixups = self.applied.clone();
         let entry = PhaseEntry { status, error, fixups, ..self.entry() };
-        // Answers out of a recording are paid for by nobody, and must not come back as those of a model.
+        // Answers from a recording cost nothing, and must not reappear as answers of a model.
         let is_replayed = entry.warnings.iter().any(|warning| warning.kind == LLM_REPLAYED);
         let is_spent = has_spent(&entry) || is_replayed;
         let promoted = self.promote(entry, exit, Vec::new(), ledger)?;
@@ -376,7 +378,7 @@ impl<'a> PhaseRun<'a> {
     }
 
     fn entry(&self) -> PhaseEntry {
-        // Of a call that nobody waits for any more only its attempts are known.
+        // For an abandoned call only its attempts are known.
         let under_way = self.begun.load(Ordering::SeqCst).saturating_sub(self.settled);
         let attempts = self.tally.attempts().saturating_add(under_way);
         let mut entry = PhaseEntry { llm: self.tally.receipt(), attempts, ..self.entry.clone() };
@@ -401,10 +403,10 @@ impl<'a> PhaseRun<'a> {
         };
         let promoted = promoted?;
         if let Err(error) = cleared {
-            self.unfinished.push(format!("a draft is left: {error}"));
+            self.unfinished.push(format!("cannot delete a draft: {error}"));
         }
         if let PromotionEnd::CleanUpPending { why } = promoted.end {
-            self.unfinished.push(format!("its files are promoted and not in their places yet: {why}"));
+            self.unfinished.push(format!("its files are promoted but not in place yet: {why}"));
         }
         Ok(promoted.receipt)
     }
@@ -413,8 +415,8 @@ impl<'a> PhaseRun<'a> {
         format!("{}{DRAFT}", self.id)
     }
 
-    /// Puts the recording away whose answers are used up, or that holds none. The receipt is written by now; what fails here, the next try
-    /// does.
+    /// Moves the recording away if its answers are used, or deletes an empty one. The receipt already
+    /// exists; the next attempt repeats what fails here.
     fn put_calls(&mut self) {
         let put = match self.calls.symlink_metadata() {
             Err(_) => return,
@@ -422,27 +424,27 @@ impl<'a> PhaseRun<'a> {
             Ok(_) => put_away(self.lock, &self.calls, &self.id).map(|to| self.calls = to),
         };
         if let Err(error) = put {
-            self.unfinished.push(format!("its recorded calls are not put away: {error}"));
+            self.unfinished.push(format!("cannot move or delete its recorded calls: {error}"));
         }
     }
 }
 
-/// Whether a receipt says that a phase wrote these very bytes to this file.
+/// Whether a receipt records that a phase wrote exactly these bytes to this file.
 fn is_written(receipts: &[SpecReceipt], path: &str, bytes: &[u8]) -> bool {
     let digest = Digest::of(bytes);
     let mut outputs = receipts.iter().flat_map(|receipt| &receipt.phases).flat_map(|entry| &entry.outputs);
     outputs.any(|output| output.path == path && output.sha256 == digest)
 }
 
-/// Requirements whose document of the last time is gone.
+/// The warning about requirements whose last document is missing.
 fn begins_anew(highest: u32) -> ReceiptWarning {
     let ids = match highest {
-        0 => "ids that it had can come back".to_owned(),
-        given => format!("new ids come behind {}, the last that was given", RequirementId(given)),
+        0 => "its ids can be reused".to_owned(),
+        given => format!("new ids follow {}, the last one given", RequirementId(given)),
     };
-    let gone = format!("artifacts/{} of the last time is gone", PhaseId::Requirements.artifact());
+    let gone = format!("artifacts/{} of the last run is missing", PhaseId::Requirements.artifact());
     ReceiptWarning {
         kind: "previous_gone".to_owned(),
-        message: format!("{gone}, so the requirements begin anew; {ids}"),
+        message: format!("{gone}, so the requirements start over; {ids}"),
     }
 }

@@ -1,13 +1,14 @@
-//! What a try took: the calls of a phase, its corrections included, summed up for the receipt.
+//! Sums the calls of a phase, corrections included, for the receipt.
 //!
-//! A figure that one of the answered calls does not state is left out, so that no sum is told as whole that is not.
+//! A figure that one of the answered calls does not state is omitted, so that an incomplete sum is never
+//! shown as complete.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crucible_llm::{CallWatch, Cost, CostBasis, LlmReceipt};
 
-/// Counts attempts when they begin, and tells whoever shows them.
+/// Counts started attempts, and notifies another observer.
 pub(super) struct Begun {
     pub(super) count: Arc<AtomicU64>,
     pub(super) shown: Option<Arc<dyn CallWatch>>,
@@ -28,7 +29,7 @@ impl CallWatch for Begun {
     }
 }
 
-/// The calls of one try.
+/// The calls of one attempt.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
     attempts: u64,
@@ -37,14 +38,14 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Adds a call that was answered after so many attempts.
+    /// Adds a call that was answered after this many attempts.
     pub(super) fn answered(&mut self, call: LlmReceipt, attempts: u64) {
         self.attempts = self.attempts.saturating_add(attempts);
         self.answered.push(call.clone());
         self.last = Some(call);
     }
 
-    /// Adds a call that failed after so many attempts.
+    /// Adds a call that failed after this many attempts.
     pub(super) fn failed(&mut self, call: Option<LlmReceipt>, attempts: u64) {
         self.attempts = self.attempts.saturating_add(attempts);
         self.last = call.or(self.last.take());
@@ -55,7 +56,7 @@ impl Tally {
         self.attempts
     }
 
-    /// The call that the try ends with, with the tokens and the cost of all that were answered; nothing where nobody was asked.
+    /// The last call, with the tokens and cost of all answered calls; nothing if there was no call.
     pub(super) fn receipt(&self) -> Option<LlmReceipt> {
         let last = self.last.clone()?;
         Some(LlmReceipt {
@@ -75,7 +76,7 @@ impl Tally {
 
     fn cost(&self) -> Option<Cost> {
         let micro_dollars = self.sum(|call| call.cost.as_ref().map(|cost| cost.micro_dollars))?;
-        // A sum that holds one estimate is an estimate.
+        // A sum that contains an estimate is an estimate.
         let costs = || self.answered.iter().filter_map(|call| call.cost.as_ref());
         let estimate = costs().find(|cost| cost.basis == CostBasis::Estimated);
         let (basis, price_date) = match estimate {

@@ -1,4 +1,5 @@
-//! What tries leave and warn of, with a real store and a real ledger: only the model's answer is put in place of asking for it.
+//! The files and warnings of attempts, with a real store and a real ledger; only the model's answer is
+//! injected.
 
 #![expect(clippy::disallowed_methods, reason = "tests lay out projects and look at what is left")]
 
@@ -100,7 +101,7 @@ impl Desk {
         run.gather(idea.as_ref(), selectors).unwrap();
     }
 
-    /// Runs a phase that is answered with this text.
+    /// Runs a phase with this text as the answer.
     fn run(&mut self, phase: PhaseId, text: &str) -> Vec<String> {
         let lock = self.lock();
         let mut run = self.begin(&lock, phase);
@@ -111,7 +112,7 @@ impl Desk {
         kinds(&run)
     }
 
-    /// The spec is done up to this phase.
+    /// Completes the phases up to this one.
     fn done(&mut self, last: PhaseId) {
         for phase in last.up_to() {
             self.run(phase, &format!("# {phase}\n"));
@@ -126,7 +127,7 @@ impl Desk {
         self.store.state(Some(&self.ledger)).unwrap()
     }
 
-    /// The directory of Crucible's own with the calls of this spec.
+    /// The directory with the calls of this spec in Crucible's own directory.
     fn calls(&self) -> PathBuf {
         let calls = self.store.calls().unwrap().unwrap();
         std::fs::create_dir_all(&calls).unwrap();
@@ -146,7 +147,7 @@ fn header(provider: &str, model: &str) -> CassetteHeader {
     CassetteHeader::new(provider, model, capabilities)
 }
 
-/// A request that no try made, and a recording in which this provider answers it.
+/// A request that no attempt made, and a recording in which this provider answers it.
 fn recorded(header: &CassetteHeader, by: &str) -> (Digest, Vec<u8>) {
     let request = RecordedRequest { model: "m".to_owned(), messages: Vec::new(), metadata: BTreeMap::new() };
     let key = request.key().unwrap();
@@ -172,7 +173,7 @@ fn recorded(header: &CassetteHeader, by: &str) -> (Digest, Vec<u8>) {
     (key, lines.iter().flat_map(|line| [&line[..], b"\n"].concat()).collect())
 }
 
-/// Whether a try of the requirements that asks this provider takes the answer from what an earlier one left.
+/// Whether an attempt with this provider reuses an answer that an earlier one left.
 fn takes(desk: &Desk, asked: &CassetteHeader, key: &Digest) -> (bool, Vec<String>) {
     let lock = desk.lock();
     let mut run = desk.begin(&lock, PhaseId::Requirements);
@@ -183,7 +184,7 @@ fn takes(desk: &Desk, asked: &CassetteHeader, key: &Digest) -> (bool, Vec<String
 const LEFT: &str = "requirements-20260131-120000-0001.0123456789abcdef.calls.jsonl";
 
 #[test]
-fn answers_that_a_project_brings_along_are_never_taken() {
+fn answers_in_project_are_never_used() {
     let asked = header("gateway", "m");
     let (key, bytes) = recorded(&asked, "gateway");
     let desk = desk();
@@ -192,17 +193,17 @@ fn answers_that_a_project_brings_along_are_never_taken() {
         std::fs::write(desk.path("context").join(name), &bytes).unwrap();
     }
     assert_eq!(takes(&desk, &asked, &key), (false, Vec::new()));
-    // The very same bytes in Crucible's own directory are an answer that was paid for.
+    // The same bytes in Crucible's own directory are a paid answer.
     std::fs::write(desk.calls().join(LEFT), &bytes).unwrap();
     assert_eq!(takes(&desk, &asked, &key), (true, Vec::new()));
-    // The spec of this name in another project has none of it.
+    // A spec of the same name in another project does not see it.
     let other = SpecProject::at(desk.home.path().join("data"));
     let other = SpecStore::new(&other, desk.store.spec().clone()).with_calls(desk.home.path().join("calls"));
     assert_ne!(other.calls().unwrap(), desk.store.calls().unwrap());
 }
 
 #[test]
-fn an_answer_is_taken_only_by_whoever_asks_the_provider_that_gave_it() {
+fn unused_answer_needs_same_provider() {
     let (key, bytes) = recorded(&header("gateway", "m"), "gateway");
     let desk = desk();
     let left = desk.calls().join(LEFT);
@@ -212,7 +213,7 @@ fn an_answer_is_taken_only_by_whoever_asks_the_provider_that_gave_it() {
         assert_eq!(std::fs::read(&left).unwrap(), bytes, "it stays for whoever asks that one again");
     }
     assert!(takes(&desk, &header("gateway", "m"), &key).0);
-    // A line that another provider spoke, under a header that says otherwise or under none.
+    // A line of another provider, under a false header or none.
     for whole in [true, false] {
         let (key, bytes) = recorded(&header("gateway", "m"), "anthropic");
         let line = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
@@ -223,7 +224,7 @@ fn an_answer_is_taken_only_by_whoever_asks_the_provider_that_gave_it() {
 }
 
 #[test]
-fn recorded_calls_that_cannot_be_read_are_put_aside_and_told() {
+fn unreadable_recording_is_renamed_with_warning() {
     let asked = header("gateway", "m");
     let (key, bytes) = recorded(&asked, "gateway");
     let elsewhere = tempfile::tempdir().unwrap();
@@ -242,7 +243,7 @@ fn recorded_calls_that_cannot_be_read_are_put_aside_and_told() {
 }
 
 #[test]
-fn what_a_try_cannot_put_away_is_told_and_the_next_one_does_it() {
+fn failed_cleanup_is_reported_and_repeated() {
     let mut desk = desk();
     let lock = desk.lock();
     let mut run = desk.begin(&lock, PhaseId::Requirements);
@@ -259,7 +260,7 @@ fn what_a_try_cannot_put_away_is_told_and_the_next_one_does_it() {
     std::fs::create_dir(&put).unwrap();
     run.succeed(&mut desk.ledger).unwrap();
     let [told] = run.unfinished() else { panic!("{:?}", run.unfinished()) };
-    assert!(told.starts_with("its recorded calls are not put away: "), "{told}");
+    assert!(told.starts_with("cannot move or delete its recorded calls: "), "{told}");
     drop(lock);
     std::fs::remove_dir(&put).unwrap();
     let lock = desk.lock();
@@ -270,7 +271,7 @@ fn what_a_try_cannot_put_away_is_told_and_the_next_one_does_it() {
 }
 
 #[test]
-fn calls_of_a_try_that_failed_before_its_answer_are_kept_for_the_next_and_empty_ones_are_not() {
+fn unused_calls_are_kept_for_next_attempt() {
     let mut desk = desk();
     let asked = header("gateway", "m");
     let (key, bytes) = recorded(&asked, "gateway");
@@ -290,7 +291,7 @@ fn calls_of_a_try_that_failed_before_its_answer_are_kept_for_the_next_and_empty_
 }
 
 #[test]
-fn requirements_whose_document_is_gone_begin_anew_with_a_warning() {
+fn missing_requirements_start_over_with_warning() {
     let mut desk = desk();
     let lock = desk.lock();
     let mut run = desk.begin(&lock, PhaseId::Requirements);
@@ -310,19 +311,19 @@ fn requirements_whose_document_is_gone_begin_anew_with_a_warning() {
 }
 
 #[test]
-fn what_a_phase_wrote_and_cannot_be_gone_on_from_is_told() {
+fn unusable_previous_document_is_reported() {
     let mut desk = desk();
     desk.done(PhaseId::Design);
     assert_eq!(desk.run(PhaseId::Design, "# design\n"), [""; 0]);
     std::fs::write(desk.path("artifacts/10-design.md"), b"\xff").unwrap();
-    // It is shown where it can be, and no reason to stop.
+    // Shown if possible, but no reason to stop.
     assert_eq!(desk.run(PhaseId::Design, "# design\n"), ["previous_unused", "artifact_edited"]);
     std::fs::write(desk.path("artifacts/10-design.md"), "x\n".repeat(2_000)).unwrap();
     assert_eq!(desk.run(PhaseId::Design, "# design\n"), ["previous_unused", "artifact_edited"]);
 }
 
 #[test]
-fn a_phase_that_is_made_from_what_is_stale_says_so() {
+fn stale_input_gives_warning() {
     let mut desk = desk();
     desk.done(PhaseId::Design);
     desk.run(PhaseId::Requirements, "# others\n");
@@ -333,7 +334,7 @@ fn a_phase_that_is_made_from_what_is_stale_says_so() {
 }
 
 #[test]
-fn a_file_that_a_review_names_and_that_is_not_there_is_told() {
+fn missing_reviewed_file_is_reported() {
     let mut desk = desk();
     std::fs::write(desk.store.project().root().join("src/there.rs"), "x\n").unwrap();
     desk.done(PhaseId::Tasks);
@@ -349,7 +350,7 @@ fn a_file_that_a_review_names_and_that_is_not_there_is_told() {
 }
 
 #[test]
-fn whatever_no_receipt_says_was_written_is_kept_before_it_is_promoted_over() {
+fn manual_edits_are_kept_before_promotion() {
     let mut desk = desk();
     let file = desk.path("artifacts/00-requirements.md");
     let kept = |desk: &Desk, count: usize, text: &str| {
@@ -366,13 +367,13 @@ fn whatever_no_receipt_says_was_written_is_kept_before_it_is_promoted_over() {
     std::fs::write(&file, "by hand\n").unwrap();
     assert_eq!(desk.run(PhaseId::Requirements, "one\n"), ["artifact_edited"]);
     kept(&desk, 1, "by hand\n");
-    // What the newest or an older receipt says is nobody's work.
+    // Content that the newest or an older receipt records is not a manual edit.
     assert_eq!(desk.run(PhaseId::Requirements, "two\n"), [""; 0]);
     assert_eq!(desk.run(PhaseId::Requirements, "three\n"), [""; 0]);
     std::fs::write(&file, "one\n").unwrap();
     assert_eq!(desk.run(PhaseId::Requirements, "four\n"), [""; 0]);
     kept(&desk, 1, "by hand\n");
-    // The newest receipt is one that nobody believes.
+    // The newest receipt cannot be trusted.
     let newest = desk.kept("receipts", "-0004").pop().unwrap();
     let newest = desk.path("receipts").join(newest);
     let text = std::fs::read_to_string(&newest).unwrap();
@@ -384,7 +385,7 @@ fn whatever_no_receipt_says_was_written_is_kept_before_it_is_promoted_over() {
 }
 
 #[test]
-fn once_a_fixup_is_applied_each_failure_until_a_success_says_so() {
+fn failures_record_applied_fixup() {
     let mut desk = desk();
     desk.done(PhaseId::Review);
     let diff = b"diff --git a/src/a b/src/a\n".to_vec();
@@ -407,7 +408,8 @@ fn once_a_fixup_is_applied_each_failure_until_a_success_says_so() {
     for place in 0..3 {
         let lock = desk.lock();
         match place {
-            // The application: the files are changed, and a hook behind it fails. Then again, and a hook before it fails.
+            // The application: the files are changed, and a later hook fails. Then again, and an earlier
+            // hook fails.
             0 | 1 => {
                 let WaitingFixup::Ready(mut run) = waiting_fixup(&lock, &CLOCK, &desk.ledger).unwrap() else {
                     panic!("none waits");

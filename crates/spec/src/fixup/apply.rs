@@ -1,4 +1,4 @@
-//! Applying a fixup to the project's files, all of them or none.
+//! Applies a fixup to the project's files: all of them or none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,14 +20,14 @@ use crate::store::{SpecLock, SpecStore};
 
 type Files = BTreeMap<RepoPath, Vec<u8>>;
 
-/// Applies a fixup. What a killed process left of one is finished or taken back first; where every file is already as the fixup
-/// makes it, there is nothing left to do. Whoever takes the spec's lock by force waits until this is done, or
-/// has taken it before the first file changes, and then none does.
+/// Applies a fixup. It first completes or rolls back the application of a killed process; if every file is already in its new
+/// state, nothing is left to do. A process that takes the spec's lock by force either waits until this is done, or takes it before
+/// the first file changes; then no file changes.
 ///
 /// # Errors
 ///
-/// [`SpecError::FixupBlocked`] where a file is not what the fixup was made for, with what to do; [`SpecError::FixupRefused`] where the
-/// policy of this moment does not let it pass. No file is changed then.
+/// [`SpecError::FixupBlocked`] if a file has changed since the fixup was made, with what to do; [`SpecError::FixupRefused`] if the
+/// current policy refuses it. No file is changed then.
 pub fn apply_fixup(
     project: &SpecProject,
     lock: &SpecLock,
@@ -49,12 +49,12 @@ fn apply_in_turn(
     let advice = Advice { spec: store.spec().as_str(), links };
     let record = FixupRecord::of(project, store, Some(&fixup.diff), &fixup.files)?;
     let left = record.recover(project).map_err(file_system)?;
-    // Every file was changed, whatever somebody made of one since.
+    // Every file was changed, whatever happened to one since.
     let is_whole = |left: &RecoveredEdit| {
         left.outcome == EditRecovery::Finished && left.files.len() == fixup.files.len()
     };
     if is_whole(&left) || is_whole(&choice.recovered) {
-        // What this command recovered at its beginning was told then.
+        // What this command recovered at its beginning has already been reported.
         let told = recovered(&left).into_iter().chain(went_on(&choice.recovered));
         return Ok(AppliedFixup { files: fixup.files.clone(), verdict: Verdict::new(told.collect()) });
     }
@@ -86,10 +86,9 @@ fn apply_in_turn(
         let held: Vec<&str> = fixup.files.iter().filter(holds).map(|file| file.path.as_str()).collect();
         let held = match held.as_slice() {
             [] => String::new(),
-            held => format!(", and the fixup is in {} already", held.join(", ")),
+            held => format!(", and the fixup is already applied to {}", held.join(", ")),
         };
-        return Err(advice
-            .blocked(&format!("{} is not what the fixup was made for: it changed since{held}", file.path)));
+        return Err(advice.blocked(&format!("{} has changed since the fixup was made{held}", file.path)));
     }
 
     let after = apply(&Proposal::Diff(fixup.diff.clone()), &present.files)
@@ -101,7 +100,7 @@ fn apply_in_turn(
     recovered(&left).into_iter().for_each(|finding| verdict.push(finding));
     let is_another = |file: &&FixedFile| digest(&after, &file.path) != file.after;
     if let Some(file) = fixup.files.iter().find(is_another) {
-        return Err(advice.blocked(&format!("{} would not become what the receipt says", file.path)));
+        return Err(advice.blocked(&format!("{} would not match the receipt", file.path)));
     }
     judge_places(&present.places, &present.files, &after, choice)
         .map_err(|verdict| SpecError::FixupRefused { verdict })?;
@@ -115,7 +114,7 @@ fn apply_in_turn(
             new_file: NewFile::Plain,
         });
         if place != path {
-            let hint = format!("it is a link or lies behind one; what changed is {place}");
+            let hint = format!("it is a link or is reached through one; the changed file is {place}");
             verdict.push(Finding::warning(Code::new("fixup-link-followed"), path.as_str(), hint));
         }
     }
@@ -127,11 +126,11 @@ fn apply_in_turn(
     Ok(AppliedFixup { files: fixup.files.clone(), verdict })
 }
 
-/// The project's files as they are now.
+/// The current files of the project.
 #[derive(Default)]
 struct Present {
     files: Files,
-    /// Where each lies, without links.
+    /// The real path of each, without links.
     places: BTreeMap<RepoPath, RepoPath>,
 }
 
@@ -156,7 +155,7 @@ fn notes(file: &EditedFile) -> impl Iterator<Item = Finding> {
     })
 }
 
-/// What the user can do when a fixup cannot be applied.
+/// The advice for a fixup that cannot be applied.
 struct Advice<'a> {
     spec: &'a str,
     links: LinkPolicy,
@@ -197,7 +196,7 @@ impl Advice<'_> {
     }
 }
 
-/// An error of the file system as a spec's.
+/// Converts an error of the file system.
 pub(super) fn file_system(error: TreeEditError) -> SpecError {
     match error {
         TreeEditError::Repo(RepoError::Fs(error)) => SpecError::Fs(error),

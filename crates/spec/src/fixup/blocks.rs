@@ -1,10 +1,11 @@
-//! Code blocks of an answer that would be dropped: a second one behind a file may be the rest of it.
+//! Detects code blocks of an answer that would be dropped: a second block after a file may be its
+//! continuation.
 
 use crucible_model::{Code, EditFormat, Finding};
 use crucible_patch::{AnswerBlock, EditKind, Proposal, answer_blocks};
 
-/// What is wrong with an answer that has a block of which nothing became an edit, next to blocks of which something did. Blocks that are
-/// introduced as something for the shell are none of the files.
+/// The finding about an answer with a block that became no edit, next to blocks that did. Blocks
+/// introduced as shell commands are ignored.
 pub(super) fn dropped_block(format: EditFormat, answer: &str, proposal: &Proposal) -> Option<Finding> {
     if !matches!(format, EditFormat::WholeFile | EditFormat::Definitions) {
         return None;
@@ -18,7 +19,7 @@ pub(super) fn dropped_block(format: EditFormat, answer: &str, proposal: &Proposa
     };
     let is_aside = |block: &AnswerBlock<'_>| block.label.is_some() && block.is_for_the_shell();
     let text = answer.replace("\r\n", "\n");
-    // Edits were read from it, so every block has its end.
+    // Edits were parsed from it, so every block is closed.
     let mut blocks = answer_blocks(&text).ok()?.into_iter();
     let dropped = blocks.find(|block| !is_taken(block) && !is_aside(block))?;
     let hint = format!(

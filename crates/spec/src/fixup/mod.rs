@@ -1,13 +1,16 @@
-//! Fixups: changes to the project's files that a review asks for, proposed by a model and applied by Crucible.
+//! Fixups: changes to project files that a review requests, a model proposes and Crucible applies.
 //!
-//! [`propose_fixup`] is a pure function from an answer to a canonical diff that the patch gate lets pass, and [`place_fixup`] judges the places
-//! where its files really lie. It stays in the spec's directory until somebody asks for it: [`pending_fixup`] finds it again by its receipt, and [`apply_fixup`] looks at the files of that moment, judges the
-//! diff once more, and replaces all of them or none.
+//! [`propose_fixup`] is a pure function from an answer to a canonical diff that passes the patch gate,
+//! and [`place_fixup`] checks the real locations of its files. The diff stays in the spec's directory
+//! until the user applies it. [`pending_fixup`] finds it by its receipt. [`apply_fixup`] checks the
+//! current files, judges the diff again, and replaces all of them or none.
 //!
-//! An application that was broken off is told by [`fixup_under_way`] and settled by [`recover_fixup`].
+//! [`fixup_under_way`] detects an interrupted application, and [`recover_fixup`] completes it or rolls it
+//! back.
 //!
-//! What always holds: only [`apply_fixup`] and [`recover_fixup`] change files of the project, and only those that the diff names; what it changes
-//! them to is what the receipt's digests say; nothing that a model writes widens the policy.
+//! Invariants: only [`apply_fixup`] and [`recover_fixup`] change project files, and only those in the
+//! diff. Their new content matches the digests in the receipt. Nothing that a model writes widens the
+//! policy.
 
 mod apply;
 mod blocks;
@@ -32,37 +35,37 @@ pub use record::recover_fixup;
 pub use show::{FixupChange, FixupChangeKind, describe_fixup, fixup_changes, fixup_links};
 pub use under_way::{FixupUnderWay, fixup_under_way};
 
-/// The canonical diff, in the spec's directory.
+/// The path of the canonical diff in the spec's directory.
 pub const FIXUP_DIFF: &str = "artifacts/40-fixup.diff";
 
-/// A change that the patch gate lets pass.
+/// A change that passes the patch gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProposedFixup {
     /// The canonical diff, which starts with `diff --git`.
     pub diff: Vec<u8>,
     /// The files that it changes, sorted by path.
     pub files: Vec<FixedFile>,
-    /// What deserves a look. Nothing in it refuses.
+    /// Warnings only; nothing in it refuses.
     pub verdict: Verdict,
 }
 
-/// A change that was proposed and not applied.
+/// A proposed change that is not applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingFixup {
-    /// The receipt that proposes it.
+    /// The id of the proposing receipt.
     pub receipt_id: String,
-    /// The canonical diff, byte for byte as the receipt names it.
+    /// The canonical diff, with exactly the bytes that the receipt records.
     pub diff: Vec<u8>,
-    /// The files that it changes, as the receipt has them.
+    /// The files that it changes, as the receipt records them.
     pub files: Vec<FixedFile>,
 }
 
-/// A change that was applied.
+/// An applied change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedFixup {
-    /// The files that it changed, as they were and as they are.
+    /// The changed files, with their old and new states.
     pub files: Vec<FixedFile>,
-    /// What deserves a look. Nothing in it refuses.
+    /// Warnings only; nothing in it refuses.
     pub verdict: Verdict,
 }
 

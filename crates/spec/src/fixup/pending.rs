@@ -1,4 +1,4 @@
-//! The fixup that waits to be applied, found by its receipt.
+//! Finds the pending fixup by its receipt.
 
 use crucible_model::Digest;
 
@@ -9,12 +9,12 @@ use crate::receipt::{FixupStage, PhaseStatus};
 use crate::state::SpecState;
 use crate::store::SpecStore;
 
-/// The fixup that waits: the one of the phase's newest real success, if that says so. A failed run after it leaves its diff as it is;
-/// an applied one after it has nothing that waits.
+/// The pending fixup: the one of the phase's newest real success, if it proposes one. A later failed run leaves it pending; a
+/// later application does not.
 ///
 /// # Errors
 ///
-/// [`SpecError::FixupBlocked`] where the diff is not the one that the receipt names.
+/// [`SpecError::FixupBlocked`] if the diff does not match its receipt.
 pub fn pending_fixup(state: &SpecState, store: &SpecStore) -> Result<Option<PendingFixup>, SpecError> {
     let Some(receipt) = state.phase(PhaseId::Fixup).and_then(|phase| phase.last_success.as_ref()) else {
         return Ok(None);
@@ -35,7 +35,7 @@ pub fn pending_fixup(state: &SpecState, store: &SpecStore) -> Result<Option<Pend
         return Err(blocked("is gone"));
     };
     if Digest::of(&diff) != patch.sha256 {
-        return Err(blocked("is not what its receipt names: it was changed since"));
+        return Err(blocked("was changed after its receipt was written"));
     }
     let receipt_id = receipt.receipt_id.clone();
     Ok(Some(PendingFixup { receipt_id, diff, files: fixup.files.clone() }))

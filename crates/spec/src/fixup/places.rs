@@ -1,8 +1,8 @@
-//! Where the files of a fixup lie, and whether that place may be changed: a path may lead through a link, from a harmless name to a
-//! file that no fixup may touch.
+//! Checks the real locations of a fixup's files: a path may lead through a link from a harmless name to a
+//! protected file.
 //!
-//! What always holds: a fixup is offered only where every place that it would change was judged; the same is asked once more
-//! when it is applied.
+//! Invariant: a fixup is offered only if every location that it would change was checked. The check is
+//! repeated when it is applied.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ use crate::project::SpecProject;
 
 type Files = BTreeMap<RepoPath, Vec<u8>>;
 
-/// Judges the places of a fixup that was proposed, before anybody is offered it. `before` holds the files as they are. What the model can be
-/// corrected with refuses; a link that leads to a file that may be changed is told.
+/// Checks the locations of a proposed fixup before it is offered. `before` holds the current files. Problems that the model can
+/// correct refuse it; a link to a file that may be changed is a warning.
 ///
 /// # Errors
 ///
-/// A verdict that says what is wrong, in words that the model can be corrected with.
+/// A verdict whose findings can be sent to the model as a correction.
 pub fn place_fixup(
     project: &SpecProject,
     mut proposed: ProposedFixup,
@@ -69,13 +69,14 @@ pub fn place_fixup(
     Ok(proposed)
 }
 
-/// Where a file of the project lies, with links inside of it followed.
+/// The real path of a project file, with links inside the project followed.
 pub(super) fn real_place(project: &SpecProject, path: &RepoPath) -> Result<RepoPath, TreeEditError> {
     let limit = ByteLimit(MAX_EDITED_BYTES);
     read_tree_file(project.root(), path, LinkPolicy::InsideProject, limit).map(|file| file.real)
 }
 
-/// Judges the files at the places where they lie, and those places themselves. `places` has each path with its place.
+/// Checks the files at their real locations, and the locations themselves. `places` maps each path to its
+/// location.
 pub(super) fn judge_places(
     places: &BTreeMap<RepoPath, RepoPath>,
     before: &Files,
@@ -100,13 +101,13 @@ pub(super) fn judge_places(
         let diff = make_diff(&before, &after).map_err(|error| broken(error.finding()))?;
         let patch = parse(&diff).map_err(|error| broken(error.finding()))?;
         let verdict = judge(&patch, &choice.policy, &before, &after);
-        refused.extend(verdict.errors().map(|finding| told(finding, &led)));
+        refused.extend(verdict.errors().map(|finding| with_path(finding, &led)));
     }
     if refused.is_empty() { Ok(()) } else { Err(Verdict::new(refused)) }
 }
 
-/// A finding about a place, with the path that led there.
-fn told(finding: &Finding, led: &BTreeMap<&RepoPath, &RepoPath>) -> Finding {
+/// A finding about a location, with the path that leads there.
+fn with_path(finding: &Finding, led: &BTreeMap<&RepoPath, &RepoPath>) -> Finding {
     let mut finding = finding.clone();
     let place = led.iter().find(|(place, path)| place.as_str() == finding.subject && place != path);
     if let Some((place, path)) = place {
@@ -122,7 +123,7 @@ fn guarded(
     named: &[RepoPath],
 ) -> impl Iterator<Item = Finding> {
     places.iter().filter_map(move |(path, place)| {
-        // The link itself may be what git reads.
+        // The link itself may be a file that git reads.
         let why = guarded.refusal(place, named).or_else(|| {
             let is_led = path != place && !named.contains(place);
             is_led.then(|| guarded.refusal(path, named)).flatten()

@@ -1,4 +1,4 @@
-//! What a fixup may touch.
+//! The limits of what a fixup may change.
 
 use std::path::Path;
 
@@ -8,21 +8,22 @@ use crucible_repo::{GuardedPlaces, LinkPolicy, RecoveredEdit};
 
 use crate::project::is_own;
 
-/// What the fixups of a command may touch, when they are proposed and when they are applied.
+/// What the fixups of a command may change, when proposed and when applied.
 #[derive(Debug, Clone)]
 pub struct FixupChoice {
     /// The policy of this command.
     pub policy: Policy,
-    /// Whether links inside the project are followed.
+    /// Whether to follow links inside the project.
     pub links: LinkPolicy,
-    /// The places of the project that decide what git runs. Only the files that the policy names may lie there.
+    /// The locations in the project that control what git runs. Only files that the policy names may be
+    /// there.
     pub guarded: GuardedPlaces,
-    /// What this command has already settled of an application that was broken off.
+    /// The recovery that this command has already done.
     pub recovered: RecoveredEdit,
 }
 
 impl FixupChoice {
-    /// This policy, where no link is followed and no place is guarded.
+    /// Uses this policy without following links and without guarded locations.
     #[must_use]
     pub fn unguarded(policy: Policy) -> Self {
         Self {
@@ -34,9 +35,9 @@ impl FixupChoice {
     }
 }
 
-/// The policy of fixups: the whole project, within the floor of the patch gate. `named` are the paths that the user names for this
-/// command, word for word: only they may be new, go away, or be a test, a manifest, a lock file or a setting of CI. Crucible's own
-/// directory cannot be named.
+/// The policy of fixups: the whole project, within the minimum rules of the patch gate. `named` are the
+/// paths that the user allows for this command, literally: only these may be created or deleted, or be a
+/// test, a manifest, a lock file or a CI setting. Crucible's own directory cannot be named.
 #[must_use]
 pub fn fixup_policy(max_files: u64, max_added_lines: u64, named: Vec<RepoPath>) -> Policy {
     let named = named.into_iter().filter(|path| !is_own(path)).collect();
@@ -44,7 +45,8 @@ pub fn fixup_policy(max_files: u64, max_added_lines: u64, named: Vec<RepoPath>) 
     Policy { max_files, max_added_lines, named, unusual, source, ..Policy::within(vec![PathPrefix::ALL]) }
 }
 
-/// Why naming this path would do nothing, in the project at `root`; nothing where it names a file that is there or may come.
+/// Why naming this path would have no effect in the project at `root`; nothing if it names an existing or
+/// possible file.
 #[must_use]
 pub fn not_nameable(root: &Path, path: &RepoPath) -> Option<String> {
     if is_own(path) {
@@ -58,7 +60,7 @@ pub fn not_nameable(root: &Path, path: &RepoPath) -> Option<String> {
     }
     let text = path.as_str();
     let is_choice = text.split_once('{').is_some_and(|(_, rest)| rest.contains(',') && rest.contains('}'));
-    // A file may be called like that.
+    // A file may have such a name.
     let is_there = place.symlink_metadata().is_ok();
     ((text.contains(['*', '?']) || is_choice) && !is_there)
         .then(|| format!("{path} looks like a pattern, and a path is taken word for word; name each file"))

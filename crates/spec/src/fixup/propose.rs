@@ -1,4 +1,4 @@
-//! From an answer to a diff that may be applied: pure.
+//! Parses an answer into a diff that may be applied: a pure function.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,11 @@ use crate::receipt::FixedFile;
 
 type Files = BTreeMap<RepoPath, Vec<u8>>;
 
-/// Reads the answer in this format as a change of `files`, which hold every file that the model was shown, and judges it.
+/// Parses an answer in this format as a change of `files`, every file that the model was shown, and judges it.
 ///
 /// # Errors
 ///
-/// A verdict that says what is wrong, in words that the model can be corrected with.
+/// A verdict whose findings can be sent to the model as a correction.
 pub fn propose_fixup(
     answer: &Untrusted,
     format: EditFormat,
@@ -35,7 +35,7 @@ pub fn propose_fixup(
         return Err(refused(finding));
     }
     let after = apply(&proposal, files).map_err(|error| refused(error.finding()))?;
-    // A small model leaves out what it did not change, and the gate would refuse the file for it.
+    // A small model omits unchanged definitions, and the gate would refuse the file for that.
     let WithLost { files: after, findings: kept } = with_lost(&proposal, files, after, &policy.may_drop);
     let touched = touched(&proposal, files, &after, policy)?;
     let before: Files = touched
@@ -57,7 +57,7 @@ pub fn propose_fixup(
         return Err(verdict);
     }
     verdict.merge(Verdict::new(kept));
-    // What is kept is the diff, so the diff has to say the very same.
+    // Only the diff is stored, so it has to describe exactly this change.
     let changed: Files = after.into_iter().filter(|(path, bytes)| before.get(path) != Some(bytes)).collect();
     if apply(&Proposal::Diff(diff.clone()), &before).as_ref() != Ok(&changed) {
         let hint = "the change has no diff that says exactly the same; give the changed files in another way";
@@ -75,8 +75,9 @@ pub fn propose_fixup(
     Ok(ProposedFixup { diff, files, verdict })
 }
 
-/// The paths that come, change or go away. A diff of the model's own is judged as it is first: the canonical one has neither modes nor
-/// renames nor binary content, and what is refused must not pass because it was left out.
+/// The paths that are added, changed or removed. A diff from the model is judged in its original form
+/// first: the canonical one has no modes, renames or binary content, and a forbidden change must not pass
+/// because it was dropped.
 fn touched(
     proposal: &Proposal,
     files: &Files,
@@ -108,8 +109,8 @@ fn touched(
     Ok(touched)
 }
 
-/// The first file that holds more secrets, or more marks of redacted ones, than it did: a recorded answer has a mark in the place
-/// of each secret.
+/// The first file with more secrets, or more marks of redacted ones, than before. A recorded answer has a
+/// mark in place of each secret.
 fn with_new_secret<'a>(scanner: &Scanner, before: &Files, after: &'a Files) -> Option<&'a RepoPath> {
     let marks = |bytes: &[u8]| String::from_utf8_lossy(bytes).matches(MARKER_BEGIN).count();
     after.iter().find_map(|(path, bytes)| {

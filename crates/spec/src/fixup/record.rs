@@ -1,8 +1,9 @@
-//! The record of a fixup that is being applied, by which the next process finishes it or takes it back.
+//! The journal of a fixup application, with which the next process completes it or rolls it back.
 //!
-//! It lies in a directory of Crucible's own and not in the project: a project may come from anybody, and a record says which files change
-//! without any gate. And it is believed only as far as the spec's receipts bear it out: it has to be of the very diff that they name, each file of
-//! it has to be one of theirs with the same content before and after, and none of them may be Crucible's own.
+//! It is in Crucible's own directory, not in the project: a project may be untrusted, and the journal
+//! changes files without a gate. It is trusted only as far as the spec's receipts confirm it. It must
+//! belong to exactly the diff that they name. Each of its files must be in the receipt with the same
+//! content before and after, and none may belong to Crucible.
 
 use std::io;
 use std::path::PathBuf;
@@ -24,22 +25,22 @@ use crate::project::{SpecProject, is_own};
 use crate::receipt::{FixedFile, FixupReceipt};
 use crate::store::{SpecLock, SpecStore};
 
-/// The place of a record, and what is known of the fixup that it may be of.
+/// The path of a journal, and what is known of the fixup that it may belong to.
 pub(super) struct FixupRecord<'a> {
     path: PathBuf,
     purpose: Digest,
-    /// The diff itself, where it is at hand.
+    /// The diff itself, if available.
     diff: Option<&'a [u8]>,
     files: &'a [FixedFile],
 }
 
-/// Finishes or takes back what a killed process left of applying a fixup, and tells of which files. Whoever looks at the project's files
-/// on behalf of a spec calls this first; [`apply_fixup`](super::apply_fixup) does it itself.
+/// Completes or rolls back the fixup application of a killed process, and returns its files. Call it before reading the project's
+/// files on behalf of a spec; [`apply_fixup`](super::apply_fixup) calls it itself.
 ///
 /// # Errors
 ///
-/// [`SpecError::LockLost`] when somebody took the lock by force; [`SpecError::FixupBrokenOff`] when the record is none, or of another
-/// fixup than the spec's newest, and where neither way leads to an end; fails when the file system refuses.
+/// [`SpecError::LockLost`] if another process took the lock by force; [`SpecError::FixupBrokenOff`] if the journal is invalid or of
+/// another fixup than the spec's newest, or if it can be neither completed nor rolled back; file system errors.
 pub fn recover_fixup(project: &SpecProject, lock: &SpecLock) -> Result<RecoveredEdit, SpecError> {
     let store = lock.store();
     let Some(path) = place(project, store)? else {
@@ -54,17 +55,17 @@ pub fn recover_fixup(project: &SpecProject, lock: &SpecLock) -> Result<Recovered
     let known = fixup.and_then(|FixupReceipt { patch, files, .. }| Some((patch.as_ref()?.sha256, files)));
     let (diff, files) = match known {
         Some((diff, files)) => (diff, files.as_slice()),
-        // No record is of nothing.
+        // There is no journal of an empty diff.
         None => (Digest::of(b""), &[][..]),
     };
-    // With the diff, what somebody took for rubbish beside the files can be made again.
+    // With the diff, deleted temporary files can be recreated.
     let bytes = store.read(FIXUP_DIFF)?.filter(|bytes| Digest::of(bytes) == diff);
     let record = FixupRecord { path, purpose: diff, diff: bytes.as_deref(), files };
     lock.in_turn(|_| record.recover(project).map_err(file_system))
 }
 
 impl<'a> FixupRecord<'a> {
-    /// The record of applying this diff, which changes these files.
+    /// The journal of applying this diff, which changes these files.
     pub(super) fn of(
         project: &SpecProject,
         store: &SpecStore,
@@ -82,18 +83,18 @@ impl<'a> FixupRecord<'a> {
         Ok(Self { path, purpose, diff, files })
     }
 
-    /// Finishes or takes back what the record tells of, if there is one.
+    /// Completes or rolls back the journal, if there is one.
     pub(super) fn recover(&self, project: &SpecProject) -> Result<RecoveredEdit, TreeEditError> {
         let remade = |claim: &ClaimedEdit, old: Option<&[u8]>| self.remade(project, claim, old);
         self.with(project, |journal| recover_tree_edit_remaking(project.root(), journal, &remade))
     }
 
-    /// What the diff makes of a file.
+    /// The new content of a file according to the diff.
     fn remade(&self, project: &SpecProject, claim: &ClaimedEdit, old: Option<&[u8]>) -> Option<Vec<u8>> {
         let file = self.files.iter().find(|file| is_of(project, file, claim))?;
         let path: RepoPath = file.path.parse().ok()?;
         let before = old.map(|old| (path.clone(), old.to_vec())).into_iter().collect();
-        // A part of the canonical diff for each file, each with its first line.
+        // The canonical diff has one part per file, each with this first line.
         let head = b"diff --git ";
         let diff = self.diff?;
         let starts = diff.split_inclusive(|byte| *byte == b'\n').scan(0, |at, line| {
@@ -111,7 +112,7 @@ impl<'a> FixupRecord<'a> {
         apply(&Proposal::Diff(part.to_vec()), &before).ok()?.remove(&path)
     }
 
-    /// Does something with the record, which is believed only where it agrees.
+    /// Does something with the journal, which is trusted only where it agrees with the receipt.
     pub(super) fn with<T>(&self, project: &SpecProject, work: impl FnOnce(&EditJournal<'_>) -> T) -> T {
         let agrees = |claim: &EditClaim| self.agrees(project, claim);
         work(&EditJournal { path: &self.path, purpose: self.purpose, agrees: &agrees })
@@ -123,7 +124,8 @@ impl<'a> FixupRecord<'a> {
     }
 }
 
-/// Whether a record speaks of this file of the fixup, which may be named through a link inside of the project.
+/// Whether a journal entry is about this file of the fixup, which may be named through a link inside the
+/// project.
 fn is_of(project: &SpecProject, file: &FixedFile, edit: &ClaimedEdit) -> bool {
     let leads_there = || {
         let place = file.path.parse().ok().and_then(|path| real_place(project, &path).ok());
@@ -133,7 +135,7 @@ fn is_of(project: &SpecProject, file: &FixedFile, edit: &ClaimedEdit) -> bool {
         && (file.path == edit.path.as_str() || leads_there())
 }
 
-/// Where the record goes: one file for each spec of each project. Nowhere, where nobody said.
+/// The path of the journal: one file for each spec of each project. None without a configured directory.
 pub(super) fn place(project: &SpecProject, store: &SpecStore) -> Result<Option<PathBuf>, SpecError> {
     let Some(records) = store.records() else {
         return Ok(None);
@@ -142,15 +144,15 @@ pub(super) fn place(project: &SpecProject, store: &SpecStore) -> Result<Option<P
     Ok(Some(records.join(format!("{project}-{}.json", store.spec()))))
 }
 
-/// What is told of files that a killed process left half changed.
+/// The findings about files that a killed process left partly changed.
 pub(super) fn recovered(recovered: &RecoveredEdit) -> Vec<Finding> {
     let hint = match recovered.outcome {
         EditRecovery::Nothing => return Vec::new(),
         EditRecovery::Finished => {
-            "a process was killed while it applied the fixup; what it had begun is finished now"
+            "a process was killed while it applied the fixup; the application is now complete"
         }
         EditRecovery::TakenBack => {
-            "a process was killed while it applied the fixup; what it had begun was taken back first"
+            "a process was killed while it applied the fixup; the partial application was rolled back first"
         }
     };
     let finding = |path: &RepoPath| Finding::warning(Code::new("fixup-recovered"), path.as_str(), hint);
@@ -158,9 +160,10 @@ pub(super) fn recovered(recovered: &RecoveredEdit) -> Vec<Finding> {
     recovered.files.iter().filter(is_so).map(finding).chain(went_on(recovered)).collect()
 }
 
-/// What is told of those of the files that somebody went on with.
+/// The findings about those files that were changed afterwards.
 pub(super) fn went_on(recovered: &RecoveredEdit) -> impl Iterator<Item = Finding> {
-    let hint = "somebody changed it after a process was killed that applied the fixup; it stays as it is, so look whether that is well";
+    let hint =
+        "it was changed after a process that applied the fixup was killed; it is left as it is, so check it";
     recovered
         .went_on
         .iter()

@@ -1,4 +1,4 @@
-//! What a fixup changes, for people.
+//! Describes the changes of a fixup, for people.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use crucible_patch::{Change, parse};
 use super::places::real_place;
 use crate::project::SpecProject;
 
-/// The longest path that is shown, in characters.
+/// The most characters of a path that are shown.
 const LONGEST_PATH: usize = 200;
 
-/// What a fixup does to one file.
+/// The change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FixupChange {
-    /// The file's path in the project. Escaped for display by whoever prints it.
+    /// The file's path in the project. Escape it before display.
     pub path: String,
-    /// Whether it comes, stays or goes away.
+    /// The kind of change.
     pub kind: FixupChangeKind,
     /// Lines that come.
     pub added: u64,
@@ -24,14 +24,14 @@ pub struct FixupChange {
     pub removed: u64,
 }
 
-/// Whether a file comes, stays or goes away.
+/// The kind of change to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FixupChangeKind {
-    /// It is new.
+    /// The file is created.
     New,
-    /// It stays, with other content.
+    /// The content changes.
     Changed,
-    /// It goes away.
+    /// The file is deleted.
     Removed,
 }
 
@@ -47,11 +47,11 @@ impl FixupChangeKind {
     }
 }
 
-/// What a diff changes, file by file.
+/// Lists the changes of a diff, file by file.
 ///
 /// # Errors
 ///
-/// A verdict where it is no diff.
+/// A verdict if it is not a diff.
 pub fn fixup_changes(diff: &[u8]) -> Result<Vec<FixupChange>, Verdict> {
     let patch = parse(diff).map_err(|error| Verdict::new(vec![error.finding()]))?;
     let change = |file: &crucible_patch::FilePatch| FixupChange {
@@ -67,7 +67,7 @@ pub fn fixup_changes(diff: &[u8]) -> Result<Vec<FixupChange>, Verdict> {
     Ok(patch.files.iter().map(change).collect())
 }
 
-/// Which of these paths lead through a link inside of the project, and to which file.
+/// The paths that lead through a link inside the project, with their real files.
 #[must_use]
 pub fn fixup_links(project: &SpecProject, changes: &[FixupChange]) -> BTreeMap<String, RepoPath> {
     let led = |change: &FixupChange| {
@@ -78,11 +78,11 @@ pub fn fixup_links(project: &SpecProject, changes: &[FixupChange]) -> BTreeMap<S
     changes.iter().filter_map(led).collect()
 }
 
-/// The changes as a list in Markdown, one line for each file.
+/// The changes as a Markdown list, one line per file.
 #[must_use]
 pub fn describe_fixup(changes: &[FixupChange]) -> String {
     let line = |change: &FixupChange| {
-        // A path may hold what would end the quotation.
+        // A path may contain a character that would end the quotation.
         let path = short_line(&change.path, LONGEST_PATH).replace('`', "\u{2019}");
         let (added, removed) = (counted(change.added, "line"), counted(change.removed, "line"));
         format!("- `{path}`: {}, {added} added, {removed} removed\n", change.kind.as_str())

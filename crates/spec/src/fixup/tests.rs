@@ -1,4 +1,4 @@
-//! Fixups on real files: what is refused, what is applied, and that nothing else touches the project.
+//! Fixups on real files: refusals, applications, and that nothing else changes the project.
 
 #![expect(clippy::disallowed_methods, reason = "tests plant files and links")]
 
@@ -28,7 +28,7 @@ mod places;
 const LIB: &str = "pub fn add(a: u32, b: u32) -> u32 {\n    a - b\n}\n";
 const FIXED: &str = "pub fn add(a: u32, b: u32) -> u32 {\n    a + b\n}\n";
 
-/// A project of these files.
+/// A project with these files.
 struct Desk {
     dir: TempDir,
     home: TempDir,
@@ -54,12 +54,12 @@ impl Desk {
         SpecStore::new(&self.project(), "x".parse().unwrap()).with_records(self.records())
     }
 
-    /// Crucible's own directory for records.
+    /// The directory for journals in Crucible's own directory.
     fn records(&self) -> PathBuf {
         self.home.path().join("fixups")
     }
 
-    /// Where the record of a fixup lies while it is applied.
+    /// The journal of a fixup while it is applied.
     fn record(&self) -> PathBuf {
         let root = self.root().canonicalize().unwrap();
         self.records().join(format!("{}-x.json", Digest::of(root.to_str().unwrap().as_bytes())))
@@ -75,7 +75,7 @@ impl Desk {
         String::from_utf8(std::fs::read(self.root().join(path)).unwrap()).unwrap()
     }
 
-    /// The files that are there of these, links followed.
+    /// The existing files of these, with links followed.
     fn read(&self, paths: &[&str]) -> BTreeMap<RepoPath, Vec<u8>> {
         let read = |path: &&str| Some((path.parse().unwrap(), std::fs::read(self.root().join(path)).ok()?));
         paths.iter().filter_map(read).collect()
@@ -134,7 +134,7 @@ impl Desk {
     }
 }
 
-/// An answer of whole files.
+/// An answer with whole files.
 fn whole(changes: &[(&str, &str)]) -> Untrusted {
     let file = |(path, content): &(&str, &str)| format!("FILE: {path}\n````\n{content}````\n");
     Untrusted::new(changes.iter().map(file).collect::<String>())
@@ -179,7 +179,7 @@ fn every_edit_format_gives_the_same_canonical_diff() {
 }
 
 #[test]
-fn a_whole_file_that_lost_a_function_on_the_way_keeps_it_and_says_so() {
+fn dropped_function_is_restored_with_warning() {
     let twice = "\npub fn twice(a: u32) -> u32 {\n    add(a, a)\n}\n";
     let shown = files(&[("src/lib.rs", &format!("{LIB}{twice}"))]);
     let fixup =
@@ -190,7 +190,8 @@ fn a_whole_file_that_lost_a_function_on_the_way_keeps_it_and_says_so() {
     let [told] = fixup.verdict.findings() else { panic!("{:?}", fixup.verdict) };
     assert_eq!((told.code.as_str(), told.hint.contains("twice")), ("answer-spliced", true), "{told}");
     assert_eq!(fixup.files[0].after, Some(Digest::of(format!("{FIXED}{twice}").as_bytes())));
-    // In a file that cannot be read as definitions nothing is put back, and what is gone is told by the diff.
+    // In a file that cannot be parsed into definitions nothing is restored; the diff shows what is
+    // missing.
     let shown = files(&[("a.txt", "one\ntwo\n")]);
     let fixup =
         propose_fixup(&whole(&[("a.txt", "one\n")]), EditFormat::WholeFile, &shown, &policy()).unwrap();
@@ -198,7 +199,7 @@ fn a_whole_file_that_lost_a_function_on_the_way_keeps_it_and_says_so() {
 }
 
 #[test]
-fn what_lies_outside_of_a_fixups_reach_is_refused_by_the_patch_gate() {
+fn fixup_outside_policy_is_refused() {
     let shown = [
         ("tests/it.rs", "a\n"),
         ("Cargo.toml", "a\n"),
@@ -229,7 +230,7 @@ fn what_lies_outside_of_a_fixups_reach_is_refused_by_the_patch_gate() {
         let verdict = propose_fixup(&answer, EditFormat::WholeFile, &all, &policy()).unwrap_err();
         assert!(codes(&verdict).contains(&code), "{path}: {verdict:?}");
     }
-    // The user can name most of them. Crucible's own directory is nobody's to name, in no spelling.
+    // The user can name most of them. Crucible's own directory cannot be named in any spelling.
     for (path, lifted) in [
         ("tests/it.rs", true),
         ("Cargo.toml", true),
@@ -245,7 +246,7 @@ fn what_lies_outside_of_a_fixups_reach_is_refused_by_the_patch_gate() {
 }
 
 #[test]
-fn a_diff_of_the_models_own_smuggles_in_nothing_that_the_canonical_one_would_leave_out() {
+fn model_diff_is_judged_in_original_form() {
     let shown = files(&[("src/a.rs", "a\n"), ("src/b.rs", "b\n")]);
     let head = |path: &str| format!("diff --git a/{path} b/{path}\n");
     let edit = "--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-a\n+x\n";
@@ -269,7 +270,7 @@ fn a_diff_of_the_models_own_smuggles_in_nothing_that_the_canonical_one_would_lea
         let answer = Untrusted::new(diff.clone());
         let verdict = propose_fixup(&answer, EditFormat::UnifiedDiff, &shown, &policy()).unwrap_err();
         assert!(codes(&verdict).contains(&code), "{diff}: {verdict:?}");
-        // A fixup writes contents: naming the path brings in neither a link nor a mode.
+        // A fixup writes contents: naming the path allows neither a link nor a mode.
         if ["patch-mode-change", "patch-symlink"].contains(&code) {
             let named = naming(&["src/a.rs", "src/l.rs"]);
             let verdict = propose_fixup(&answer, EditFormat::UnifiedDiff, &shown, &named).unwrap_err();
@@ -279,7 +280,7 @@ fn a_diff_of_the_models_own_smuggles_in_nothing_that_the_canonical_one_would_lea
 }
 
 #[test]
-fn a_named_rename_copy_and_removal_become_what_they_are_file_by_file() {
+fn allowed_renames_become_plain_file_changes() {
     let shown = files(&[("src/a.rs", "a\n"), ("src/b.rs", "b\n")]);
     let named = naming(&["src/a.rs", "src/c.rs", "src/d.rs", "src/b.rs"]);
     let diff = "diff --git a/src/a.rs b/src/c.rs\nsimilarity index 100%\nrename from src/a.rs\nrename to src/c.rs\n\
@@ -292,7 +293,7 @@ fn a_named_rename_copy_and_removal_become_what_they_are_file_by_file() {
 }
 
 #[test]
-fn secrets_marks_of_them_and_empty_changes_are_no_fixup() {
+fn secrets_and_empty_changes_are_refused() {
     let token = made_up_token();
     let with_token = format!("let key = \"{token}\";\n");
     let marked = "let key = \"[secret:github-token]\";\n";
@@ -304,14 +305,14 @@ fn secrets_marks_of_them_and_empty_changes_are_no_fixup() {
             propose_fixup(&whole(&[("src/a.rs", content)]), EditFormat::WholeFile, &shown, &policy());
         assert_eq!(codes(&result.unwrap_err()), [code], "{content}");
     }
-    // A mark that the file had is its text.
+    // A mark that the file already had is ordinary text.
     let shown = files(&[("src/a.rs", marked)]);
     let kept = format!("{marked}// kept\n");
     propose_fixup(&whole(&[("src/a.rs", &kept)]), EditFormat::WholeFile, &shown, &policy()).unwrap();
 }
 
 #[test]
-fn the_fixup_that_waits_is_that_of_the_newest_real_success_with_its_very_diff() {
+fn pending_fixup_is_of_newest_real_success() {
     let desk = Desk::new(&[("a.rs", "a\n")]);
     let fixup = desk.pending(&[("a.rs", "b\n")], &policy());
     let at = "2024-12-01T10:00:00Z".parse().unwrap();
@@ -361,7 +362,7 @@ fn the_fixup_that_waits_is_that_of_the_newest_real_success_with_its_very_diff() 
     blocked(&state, "is gone");
 }
 
-/// A record as a process leaves it that was killed between the two files of the fixup, and what lies beside them.
+/// A journal of a process that was killed between the two files of the fixup, with its temporary files.
 fn killed(desk: &Desk, purpose: Digest, edits: &[(&str, Option<&str>, Option<&str>)]) -> String {
     let token = "0".repeat(32);
     let digest = |text: &Option<&str>| text.map(|text| Digest::of(text.as_bytes()));
@@ -381,7 +382,7 @@ fn killed(desk: &Desk, purpose: Digest, edits: &[(&str, Option<&str>, Option<&st
 }
 
 #[test]
-fn what_a_killed_process_left_is_settled_before_anybody_looks_at_the_files() {
+fn interrupted_application_is_recovered_first() {
     let desk = Desk::new(&[("a.rs", "a\n"), ("b.rs", "b\n")]);
     let fixup = desk.pending(&[("a.rs", "x\n"), ("b.rs", "y\n")], &policy());
     let edits = [("a.rs", Some("a\n"), Some("x\n")), ("b.rs", Some("b\n"), Some("y\n"))];
@@ -402,7 +403,7 @@ fn what_a_killed_process_left_is_settled_before_anybody_looks_at_the_files() {
 }
 
 #[test]
-fn a_record_that_comes_with_the_project_is_believed_in_nothing() {
+fn journal_in_project_is_ignored() {
     let desk = Desk::new(&[("a.rs", "a\n"), ("tests/it.rs", "t\n")]);
     let fixup = desk.pending(&[("a.rs", "x\n")], &policy());
     let evil = [(".github/workflows/evil.yml", None, Some("on: push\n")), ("tests/it.rs", Some("t\n"), None)];
@@ -419,7 +420,7 @@ fn a_record_that_comes_with_the_project_is_believed_in_nothing() {
 }
 
 #[test]
-fn a_record_of_other_files_or_of_another_fixup_is_refused_and_names_them() {
+fn journal_of_other_fixup_is_refused() {
     let (own, other) = (("a.rs", Some("a\n"), Some("x\n")), ("b.rs", Some("b\n"), Some("y\n")));
     for (is_of_the_diff, edits) in [
         (true, vec![own, other]),
@@ -453,7 +454,7 @@ fn a_record_of_other_files_or_of_another_fixup_is_refused_and_names_them() {
 }
 
 #[test]
-fn a_process_whose_lock_was_taken_by_force_changes_no_file() {
+fn lost_lock_changes_no_file() {
     let desk = Desk::new(&[("a.rs", "a\n")]);
     let fixup = desk.pending(&[("a.rs", "b\n")], &policy());
     let old = desk.store().lock("old", LockClaim::IfFree).unwrap();
@@ -466,7 +467,7 @@ fn a_process_whose_lock_was_taken_by_force_changes_no_file() {
 }
 
 #[test]
-fn a_fixup_is_applied_to_all_of_its_files_with_their_ends_of_line_and_modes() {
+fn applied_fixup_keeps_line_endings_and_modes() {
     let desk = Desk::new(&[("src/a.rs", "a\r\nb\r\n"), ("run.sh", "echo\nexit 1"), ("other.txt", "o")]);
     std::fs::set_permissions(desk.root().join("run.sh"), PermissionsExt::from_mode(0o755)).unwrap();
     let fixup = desk.pending(&[("src/a.rs", "a\nc\n"), ("run.sh", "echo\nexit 0\n")], &policy());
@@ -484,14 +485,14 @@ fn a_fixup_is_applied_to_all_of_its_files_with_their_ends_of_line_and_modes() {
     expected.insert("project/src/a.rs".to_owned(), "a\r\nc\r\n".to_owned());
     expected.insert("project/run.sh".to_owned(), "echo\nexit 0".to_owned());
     assert_eq!(desk.tree(), expected);
-    // Whoever was killed before the receipt was written applies it again, and nothing happens.
+    // If the process was killed before the receipt, applying again changes nothing.
     let again = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap();
     assert_eq!(again.files, applied.files);
     assert_eq!(desk.tree(), expected);
 }
 
 #[test]
-fn a_file_that_changed_since_blocks_all_and_says_what_to_do() {
+fn changed_file_blocks_whole_fixup() {
     let desk = Desk::new(&[("a.rs", "a\n"), ("b.rs", "b\n")]);
     let fixup = desk.pending(&[("a.rs", "x\n"), ("b.rs", "y\n")], &policy());
     desk.put("b.rs", "mine\n");
@@ -499,8 +500,8 @@ fn a_file_that_changed_since_blocks_all_and_says_what_to_do() {
     let error = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap_err().to_string();
     assert_eq!(
         error,
-        "the fixup cannot be applied: b.rs is not what the fixup was made for: it changed since; run `crucible resume x --phase \
-         fixup` for a new one; no file was changed by it"
+        "the fixup cannot be applied: b.rs has changed since the fixup was made; run `crucible resume x --phase \
+         fixup` for a new one; no file was changed"
     );
     assert_eq!(desk.tree(), before);
     std::fs::remove_file(desk.root().join("b.rs")).unwrap();
@@ -509,7 +510,7 @@ fn a_file_that_changed_since_blocks_all_and_says_what_to_do() {
 }
 
 #[test]
-fn a_diff_that_is_not_the_receipts_or_not_the_policys_is_not_applied() {
+fn mismatched_diff_is_not_applied() {
     let desk = Desk::new(&[("a.rs", "a\n"), ("b.rs", "b\n"), ("tests/it.rs", "t\n")]);
     let fixup = desk.pending(&[("a.rs", "x\n")], &policy());
     let other = desk.pending(&[("b.rs", "y\n")], &policy());
@@ -540,7 +541,7 @@ fn a_diff_that_is_not_the_receipts_or_not_the_policys_is_not_applied() {
 }
 
 #[test]
-fn links_are_refused_or_followed_to_what_may_be_changed() {
+fn links_follow_the_link_policy() {
     let desk = Desk::new(&[("src/real.rs", "a\n"), ("tests/it.rs", "a\n"), ("plain.rs", "p\n")]);
     symlink("src/real.rs", desk.root().join("link.rs")).unwrap();
     symlink("tests/it.rs", desk.root().join("innocent.rs")).unwrap();
@@ -594,7 +595,7 @@ fn a_description_stays_a_list_whatever_a_path_holds() {
     assert_eq!(text, "- `a\u{2019}b\\u{a}- **x**\\u{202e}`: new, 2 lines added, 0 lines removed\n");
 }
 
-/// Answers of every kind: noise, and edits of files that are there, are not there, or lie outside.
+/// Answers of every kind: noise, and edits of existing, missing and outside files.
 fn answers() -> impl Strategy<Value = (EditFormat, String)> {
     let path = prop_oneof![
         Just("src/a.rs"),
@@ -638,7 +639,8 @@ mod properties {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(expensive_cases()))]
 
-        /// Property 1 of the seed: whatever a model answers, only applying changes the project, and only the files of the diff.
+        /// Property 1 of the seed: for any answer, only applying changes the project, and only the files
+        /// of the diff.
         #[test]
         fn p1_no_answer_changes_a_file_and_applying_changes_only_those_of_the_diff((format, answer) in answers()) {
             let desk = Desk::new(&[

@@ -1,4 +1,4 @@
-//! Whether an application of fixups was begun and is not over, told without a change.
+//! Detects an unfinished application of fixups, without changing anything.
 
 use std::path::PathBuf;
 
@@ -14,25 +14,25 @@ use crate::id::SpecId;
 use crate::json_output::SpecStatus;
 use crate::store::SpecStore;
 
-/// How many files are named.
+/// The most files that are named.
 const NAMED: usize = 5;
 
-/// An application of fixups that was begun and is not over: of a living process, or of one that was killed.
+/// An unfinished application of fixups, by a running process or one that was killed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FixupUnderWay {
     spec: SpecId,
-    /// The record of it.
+    /// The path of its journal.
     pub record: PathBuf,
-    /// The files that the record names; none where it cannot be read.
+    /// The files in the journal; empty if it cannot be read.
     pub files: Vec<RepoPath>,
 }
 
-/// Looks for an application of fixups that is under way, as the record says that Crucible keeps of it. Nothing is changed; where the store does not know where
-/// records are kept, there is none.
+/// Looks for an unfinished application of fixups in Crucible's journal. Nothing is changed; if the store has no directory
+/// for journals, there is none.
 ///
 /// # Errors
 ///
-/// Fails when the file system refuses. A record that is none is one of something.
+/// File system errors. An invalid journal counts as an unfinished application.
 pub fn fixup_under_way(store: &SpecStore) -> Result<Option<FixupUnderWay>, SpecError> {
     let Some(record) = place(store.project(), store)? else { return Ok(None) };
     let files = match tree_edit_under_way(&record) {
@@ -45,21 +45,22 @@ pub fn fixup_under_way(store: &SpecStore) -> Result<Option<FixupUnderWay>, SpecE
 }
 
 impl FixupUnderWay {
-    /// What a gate says of it. It refuses: files may be changed, and may not.
+    /// The gate's finding about it. It refuses, because files may be partly changed.
     #[must_use]
     pub fn finding(&self) -> GateFinding {
         let hint = format!(
-            "An application of fixups was begun and is not over, so files may be half changed: {}. Where no process is at work on it, \
-             `crucible resume {} --phase fixup --apply-fixups` finishes it or takes it back.",
-            self.told().join(", "),
+            "Applying fixups started and has not finished, so files may be partly changed: {}. If no process \
+            is working on it, \
+             `crucible resume {} --phase fixup --apply-fixups` completes it or rolls it back.",
+            self.file_names().join(", "),
             self.spec
         );
         let finding = Finding::error(Code::new("fixup-under-way"), FIXUP_DIFF, hint);
         GateFinding { finding, file: FIXUP_DIFF.to_owned() }
     }
 
-    /// What is told of its files: the first few, or the record.
-    fn told(&self) -> Vec<String> {
+    /// The first few files, or the path of the journal.
+    fn file_names(&self) -> Vec<String> {
         let mut told: Vec<String> = self
             .files
             .iter()
@@ -71,18 +72,18 @@ impl FixupUnderWay {
             more => told.push(format!("and {} more", counted(more as u64, "file"))),
         }
         if self.files.is_empty() {
-            told.push(format!("as {} says, which cannot be read", self.record.display()));
+            told.push(format!("listed in {}, which cannot be read", self.record.display()));
         }
         told
     }
 }
 
 impl SpecStatus {
-    /// The same, with what is under way.
+    /// Adds the unfinished application to the status.
     #[must_use]
     pub fn with_under_way(mut self, under_way: Option<&FixupUnderWay>) -> Self {
         if let Some(under_way) = under_way {
-            self.fixup_under_way = under_way.told();
+            self.fixup_under_way = under_way.file_names();
             self.has_errors = true;
         }
         self

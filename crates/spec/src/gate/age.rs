@@ -1,11 +1,11 @@
-//! How old a phase may be: `90s`, `30m`, `12h`, `7d`, `2w`.
+//! Parses and formats ages of phases: `90s`, `30m`, `12h`, `7d`, `2w`.
 
 use std::time::Duration;
 
-/// The units there are, the largest first, with their seconds.
+/// The units with their seconds, the largest first.
 const UNITS: [(char, u64); 5] = [('w', 604_800), ('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
 
-/// The text is no age that a gate can ask for.
+/// An invalid age.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AgeError {
     /// It has no unit.
@@ -16,13 +16,13 @@ pub enum AgeError {
         /// The number.
         number: String,
     },
-    /// Nothing is as young.
-    #[error("no phase can be as young as nothing; ask for an age such as 90s, 30m, 12h, 7d or 2w")]
+    /// The age is zero, which no phase can meet.
+    #[error("an age of zero can never pass; use an age such as 90s, 30m, 12h, 7d or 2w")]
     Zero,
-    /// It cannot be counted.
-    #[error("the age is longer than time itself; ask for one such as 90s, 30m, 12h, 7d or 2w")]
+    /// The age overflows.
+    #[error("the age is too large; use one such as 90s, 30m, 12h, 7d or 2w")]
     TooLong,
-    /// It is no number with a unit.
+    /// It is not a number with a unit.
     #[error("not an age: {text:?}; it is a whole number with a unit, such as 90s, 30m, 12h, 7d or 2w")]
     Malformed {
         /// The text, shortened.
@@ -30,11 +30,11 @@ pub enum AgeError {
     },
 }
 
-/// Reads an age: a whole number and `s`, `m`, `h`, `d` or `w`.
+/// Parses an age: a whole number and `s`, `m`, `h`, `d` or `w`.
 ///
 /// # Errors
 ///
-/// Fails for a number without a unit, zero, what no number of milliseconds can say, and any other text.
+/// Fails for a number without a unit, for zero, for an overflow in milliseconds, and for any other text.
 pub fn parse_age(text: &str) -> Result<Duration, AgeError> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -57,7 +57,7 @@ pub fn parse_age(text: &str) -> Result<Duration, AgeError> {
     }
 }
 
-/// An age for people, in its two largest units that are not nothing: `3d 4h`, `59m`, `2w`, `1m 30s`.
+/// Formats an age in its two largest units that are not zero: `3d 4h`, `59m`, `2w`, `1m 30s`.
 #[must_use]
 pub fn age_words(age: Duration) -> String {
     let total = age.as_secs();
@@ -76,7 +76,7 @@ pub fn age_words(age: Duration) -> String {
     words.join(" ")
 }
 
-/// An age that is allowed, for people, as it is usually asked for: a single week as days.
+/// Formats an allowed age in the usual form: a single week as days.
 #[must_use]
 pub fn limit_words(limit: Duration) -> String {
     let days = limit.as_secs() / 86_400;

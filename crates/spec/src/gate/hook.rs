@@ -1,4 +1,4 @@
-//! What hooks mean to a gate: one that is set to `fail` and did not pass refuses, and is told like everything else that does.
+//! The gate's findings about hooks: a failed hook that is set to `fail` refuses.
 
 use crucible_model::{Code, Finding};
 
@@ -6,10 +6,11 @@ use super::GateFinding;
 use crate::hook::what_happened;
 use crate::receipt::{HookEnd, HookReceipt, OnFail};
 
-/// A hook that must not fail ran out of its time.
+/// The code for a required hook that timed out.
 pub(super) const TIMED_OUT: Code = Code::new("gate-hook-timed-out");
 
-/// What the hooks around a gate add to its findings: an error for each that is set to `fail` and failed, or took too long.
+/// The findings about the hooks around a gate: an error for each one that is set to `fail` and failed or
+/// timed out.
 #[must_use]
 pub fn gate_hook_findings(hooks: &[HookReceipt]) -> Vec<GateFinding> {
     let decisive = hooks.iter().filter(|hook| hook.on_fail == OnFail::Fail);
@@ -19,7 +20,8 @@ pub fn gate_hook_findings(hooks: &[HookReceipt]) -> Vec<GateFinding> {
             HookEnd::Passed => None,
             HookEnd::TimedOut => {
                 let hint = format!(
-                    "The {} hook took longer than hooks.{name}.timeout_s allows and was ended. Make it quicker, or allow it more.",
+                    "The {} hook took longer than hooks.{name}.timeout_s allows and was killed. Make it \
+                    faster, or raise the limit.",
                     hook.moment.as_str()
                 );
                 Some(Finding::error(TIMED_OUT, name, hint))

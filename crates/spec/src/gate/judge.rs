@@ -1,4 +1,4 @@
-//! What is weighed at a gate, one method for each question.
+//! The checks of a gate, one method each.
 
 use std::collections::HashMap;
 
@@ -18,10 +18,10 @@ use crate::project::IDEA;
 use crate::receipt::{FileRecord, FixupStage, PhaseEntry, PhaseStatus, ReceiptId, SpecReceipt};
 use crate::state::{FileState, PhaseState, SpecState};
 
-/// Milliseconds that a clock may have gone back between the beginning of a phase and its receipt.
+/// The milliseconds that a clock may have gone back between the beginning of a phase and its receipt.
 const CLOCK_STEP: i64 = 120_000;
 
-/// A judgement under way.
+/// A judgement in progress.
 pub(super) struct Judge<'a> {
     state: &'a SpecState,
     policy: &'a GatePolicy,
@@ -66,16 +66,16 @@ impl<'a> Judge<'a> {
         else {
             let hint = match known.map(|known| standing(self.state, known)) {
                 Some(Standing::Damaged) => {
-                    format!("Its newest receipt cannot be believed; {}.", self.run(phase))
+                    format!("Its newest receipt cannot be trusted; {}.", self.run(phase))
                 }
                 stands => {
                     let dry = stands == Some(Standing::DryRun);
                     let why = if dry {
-                        "It was only tried dry, which counts for nothing"
+                        "It has only had a dry run, which does not count"
                     } else {
                         "It has not run"
                     };
-                    // One before it may be missing, too: this runs whatever is not done.
+                    // An earlier phase may be missing as well: this command runs every unfinished one.
                     format!("{why}; run `crucible spec {} --through {phase}`.", self.state.spec)
                 }
             };
@@ -98,39 +98,39 @@ impl<'a> Judge<'a> {
         }
         if self.clock == ClockSource::System && receipt.emitted_at.is_some_and(|at| at > self.now) {
             let hint = format!(
-                "It says that it was written later than now: a clock is wrong. Where it is this machine's, set it right; where it \
-                was the one of whoever wrote it, {}.",
+                "Its time lies in the future, so a clock is wrong. If it is the clock of this machine, \
+                correct it; if it was the clock of the machine that wrote the receipt, {}.",
                 self.run(phase)
             );
             self.add(&file, Finding::error(Code::new("gate-receipt-from-future"), &file, hint));
         }
     }
 
-    /// The newest real receipt of the phase is none of a success: of a failure, or at odds with itself.
+    /// Reports a newest real receipt that is not a success: of a failure, or contradictory.
     fn no_success(&mut self, phase: PhaseId, receipt: &SpecReceipt) {
         let file = file_of(receipt);
         let failure = receipt.phase(phase.as_str()).and_then(|entry| entry.error.as_ref());
         let claims = claims_success(receipt, phase);
         let dry = receipt.claims_dry_run(receipt.phase(phase.as_str()));
         let (code, subject, hint) = if dry && !claims {
-            let hint = format!("It says that it is a dry run and tells of a real one; {}.", self.run(phase));
+            let hint = format!("It is marked as a dry run but records a real one; {}.", self.run(phase));
             (Code::new("gate-evidence-contradictory"), file.clone(), hint)
         } else if claims {
             let other = entries(receipt, phase).find_map(contradicts).unwrap_or("another end of the command");
-            let hint = format!("It claims a success and tells of {other}; {}.", self.run(phase));
+            let hint = format!("It claims success but records {other}; {}.", self.run(phase));
             (Code::new("gate-evidence-contradictory"), file.clone(), hint)
         } else {
             let why = failure.map(|failure| format!(" ({})", brief(&failure.class))).unwrap_or_default();
-            let hint = format!("The newest time that it ran, it failed{why}; {}.", self.run(phase));
+            let hint = format!("Its newest run failed{why}; {}.", self.run(phase));
             (Code::new("gate-phase-failed"), phase.as_str().to_owned(), hint)
         };
         self.add(&file, Finding::error(code, subject, hint));
     }
 
-    /// Whether the receipt says what a success has to say.
+    /// Checks that the receipt contains what a success must contain.
     fn evidence(&mut self, phase: PhaseId, receipt: &SpecReceipt, file: &str) {
         if receipt.spec_id != self.state.spec.as_str() {
-            let hint = "It is the receipt of another spec. Put the right one back from version control.";
+            let hint = "It is the receipt of another spec. Restore the right one from version control.";
             self.add(file, Finding::error(Code::new("gate-receipt-misplaced"), file, hint));
         }
         let names = |of: fn(&PhaseEntry) -> &[FileRecord], artifact: &str| {
@@ -138,7 +138,7 @@ impl<'a> Judge<'a> {
         };
         let definition = phases().into_iter().find(|definition| definition.id() == phase);
         let upstream = definition.map(PhaseDefinition::upstream).unwrap_or_default();
-        // What the first phase is made from is the idea, and nothing shows that it changed but its record.
+        // The input of the first phase is the idea, and only the receipt's record of it shows a change.
         let idea = (phase == PhaseId::Requirements).then(|| IDEA.to_owned());
         let mut made_from = upstream.iter().copied().map(artifact).chain(idea);
         let lacks = [
@@ -150,7 +150,7 @@ impl<'a> Judge<'a> {
             (!made_from.all(|before| names(|entry| &entry.inputs, &before)), "inputs"),
         ];
         let entry = receipt.phase(phase.as_str());
-        let asks = entry.is_none_or(asks_somebody);
+        let asks = entry.is_none_or(needs_model_call);
         let asked = entry.and_then(|entry| entry.llm.as_ref());
         let lacks = lacks.into_iter().chain([
             (receipt.emitted_at.is_none(), "emitted_at"),
@@ -162,24 +162,24 @@ impl<'a> Judge<'a> {
         let lacks: Vec<&str> = lacks.filter_map(|(lacks, field)| lacks.then_some(field)).collect();
         if !lacks.is_empty() {
             let hint = format!(
-                "It does not say: {}; so it proves no success. {}.",
+                "It lacks {}, so it does not prove success. {}.",
                 lacks.join(", "),
                 capital(&self.run(phase))
             );
             self.add(file, Finding::error(Code::new("gate-evidence-missing"), file, hint));
         }
         if let Some(odd) = instants(receipt, phase).err() {
-            let hint = format!("It cannot be that {odd}; {}.", self.run(phase));
+            let hint = format!("Its times contradict each other: {odd}; {}.", self.run(phase));
             self.add(file, Finding::error(Code::new("gate-evidence-contradictory"), file, hint));
         }
         let strategy = receipt.pipeline.map(|pipeline| pipeline.execution_strategy);
         if strategy.is_some_and(|strategy| strategy != ExecutionStrategy::Controlled) {
-            let hint = format!("A model acted through tools of its own; {}.", self.run(phase));
+            let hint = format!("A model used its own tools; {}.", self.run(phase));
             self.add(file, Finding::error(Code::new("gate-strategy-uncontrolled"), file, hint));
         }
     }
 
-    /// Whether what the receipt names is on the disk, and what it was made from is as it was.
+    /// Checks that the files named by the receipt are on disk, and that its inputs are unchanged.
     fn artifacts(&mut self, phase: PhaseId, known: &PhaseState, receipt: &SpecReceipt, file: &str) {
         let on_disk: HashMap<_, FileState> =
             known.outputs.iter().map(|tracked| (name(&tracked.record), tracked.found)).collect();
@@ -187,13 +187,13 @@ impl<'a> Judge<'a> {
             let (code, hint) = match on_disk.get(&name(record)) {
                 Some(FileState::Same) => continue,
                 Some(FileState::Differs) => {
-                    (Code::new("gate-artifact-differs"), "It is not what the phase wrote")
+                    (Code::new("gate-artifact-differs"), "It differs from what the phase wrote")
                 }
                 Some(FileState::Missing) | None => {
-                    (Code::new("gate-artifact-missing"), "The phase wrote it, and it is not there")
+                    (Code::new("gate-artifact-missing"), "The phase wrote it, but it is missing")
                 }
             };
-            let hint = format!("{hint}. Put it back from version control, or {}.", self.run(phase));
+            let hint = format!("{hint}. Restore it from version control, or {}.", self.run(phase));
             self.add(&record.path, Finding::error(code, &record.path, hint));
         }
         for input in known.inputs.iter().filter(|input| input.found != FileState::Same) {
@@ -206,25 +206,26 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether the last success of the phase that is asked for is young enough.
+    /// Checks the age of the required phase's last success.
     fn age(&mut self) {
         let phase = self.policy.min_phase;
         let Some(limit) = self.policy.max_phase_age else {
             if self.clock == ClockSource::Pinned {
-                let hint = "The gate's own clock is pinned, so it cannot tell a receipt that was written later than now; unset CRUCIBLE_CLOCK.";
+                let hint = "The gate's own clock is pinned, so it cannot detect a receipt from the future; \
+                unset CRUCIBLE_CLOCK.";
                 let code = Code::new("gate-clock-pinned");
                 self.add(&artifact(phase), Finding::warning(code, "CRUCIBLE_CLOCK", hint));
             }
             return;
         };
         if self.clock == ClockSource::Pinned {
-            let hint = "An age cannot be told under a pinned clock; unset CRUCIBLE_CLOCK.";
+            let hint = "An age cannot be computed with a pinned clock; unset CRUCIBLE_CLOCK.";
             self.add(
                 &artifact(phase),
                 Finding::error(Code::new("gate-clock-pinned"), "CRUCIBLE_CLOCK", hint),
             );
         }
-        // Without a success the phase is missing or failed, and that is said already.
+        // Without a success the phase is missing or failed, which is already reported.
         let Some(receipt) = self.state.phase(phase).and_then(newest_success) else { return };
         let file = file_of(receipt);
         if receipt.emitted_at.is_none() {
@@ -236,15 +237,17 @@ impl<'a> Judge<'a> {
             Ok(Some(oldest)) => oldest,
             Ok(None) => return,
             Err(_) => {
-                // Where it counts, what contradicts itself is told already; the receipt of a success before a failure tells no age either.
-                let hint = format!("Its instants contradict each other; {}.", self.run(phase));
+                // A contradiction in the newest receipt is already reported; for an older success there
+                // is no age either.
+                let hint = format!("Its times contradict each other; {}.", self.run(phase));
                 self.add(&file, Finding::error(Code::new("gate-phase-age-unknown"), phase.as_str(), hint));
                 return;
             }
         };
         if let Some(age) = age(at, self.now).filter(|age| *age > limit) {
             let (age, most) = (age_words(age), limit_words(limit));
-            let hint = format!("Its last success is {age} old, and {most} is allowed; {}.", self.run(phase));
+            let hint =
+                format!("Its last success is {age} old, but at most {most} is allowed; {}.", self.run(phase));
             self.add(&file, Finding::error(Code::new("gate-phase-too-old"), phase.as_str(), hint));
         }
     }
@@ -260,11 +263,12 @@ impl<'a> Judge<'a> {
         let stands = self.state.phase(PhaseId::Fixup).map(|known| standing(self.state, known));
         let hint = match stands {
             Some(Standing::Success) => format!(
-                "Changes are proposed and not applied: `crucible resume {} --phase fixup --apply-fixups`.",
+                "Proposed changes are not applied: `crucible resume {} --phase fixup --apply-fixups`.",
                 self.state.spec
             ),
             _ => format!(
-                "Changes are proposed and not applied, by a run that is not the newest or is out of date; {}.",
+                "Proposed changes are not applied, and the run that proposed them is not the newest or is out \
+                of date; {}.",
                 self.run(PhaseId::Fixup)
             ),
         };
@@ -275,7 +279,8 @@ impl<'a> Judge<'a> {
         self.add(&artifact(PhaseId::Fixup), finding);
     }
 
-    /// Whether what was applied is in the tree still. Files that were changed otherwise since then are nobody's business.
+    /// Checks that applied changes are still in the tree. Files that were changed otherwise since are
+    /// ignored.
     fn fixups_undone(&mut self) {
         let undone = &self.state.fixups_undone;
         let Some(first) = undone.first() else { return };
@@ -285,8 +290,8 @@ impl<'a> Judge<'a> {
             files => format!("{} and {} more", brief(first), files - 1),
         };
         let hint = format!(
-            "A fixup was applied to it, and it is again as it was before: the change was taken back, or never came along. Put it back from \
-             version control, or {}.",
+            "A fixup was applied to it, but it has its old content: the change was reverted or never copied \
+            here. Restore it from version control, or {}.",
             self.run(PhaseId::Fixup)
         );
         let finding = match self.policy.pending_fixups {
@@ -296,11 +301,12 @@ impl<'a> Judge<'a> {
         self.add(&artifact(PhaseId::Fixup), finding);
     }
 
-    /// Where receipts and answers come from, as far as that deserves a look.
+    /// Reports the origin of receipts and answers where it deserves attention.
     fn origins(&mut self) {
         for file in &self.state.not_from_here {
             let file = format!("receipts/{}", brief(file));
-            let hint = "The ledger of this machine, which knows the spec, did not see it written: it comes from another machine, or somebody made it up. Look at who committed it.";
+            let hint = "The ledger of this machine knows the spec but did not record this receipt: it comes \
+            from another machine, or it is forged. Check who committed it.";
             let finding = Finding::warning(Code::new("gate-receipt-not-from-here"), &file, hint);
             self.found.push(GateFinding { finding, file });
         }
@@ -311,12 +317,12 @@ impl<'a> Judge<'a> {
                 (
                     LLM_REPLAYED,
                     Code::new("gate-answers-recorded"),
-                    "Its answers come out of a recording, and no model was asked for them.",
+                    "Its answers come from a recording, not from a model call.",
                 ),
                 (
                     ANSWER_REUSED,
                     Code::new("gate-answers-reused"),
-                    "An answer of it was given to an earlier try that did not use it, and was not asked for again.",
+                    "It reused an answer that an earlier attempt received and did not use.",
                 ),
             ] {
                 let is_told = |entry: &PhaseEntry| entry.warnings.iter().any(|warning| warning.kind == kind);
@@ -334,35 +340,35 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// The receipt that an age is counted from. Failures do not make a phase younger.
+/// The receipt from which an age is counted. A failure does not make a phase younger.
 pub(super) fn newest_success(known: &PhaseState) -> Option<&SpecReceipt> {
     let real = known.newest_real.as_ref().filter(|receipt| tells_of_success(receipt, known.phase));
     real.or(known.last_success.as_ref())
 }
 
-/// Whether a success of this kind comes of a question. Only fixups have others: one that applies what was proposed, and one for which the review
-/// asks for no change.
-fn asks_somebody(entry: &PhaseEntry) -> bool {
+/// Whether a success of this kind needs a model call. Only the fixup phase has others: applying a
+/// proposal, and a review that requests no change.
+fn needs_model_call(entry: &PhaseEntry) -> bool {
     let stage = entry.fixups.as_ref().map(|fixups| fixups.stage);
     let asks_nobody = matches!(stage, Some(FixupStage::Applied | FixupStage::None));
     entry.phase_id != PhaseId::Fixup.as_str() || !asks_nobody
 }
 
-/// The oldest instant that a receipt tells of its phase, from which an age is counted.
+/// The oldest time in a receipt's phase, from which an age is counted.
 ///
 /// # Errors
 ///
-/// What cannot be, where the instants do not fit: the phase begins in the second that the id names, then ends, and then the receipt is written. A
-/// clock that was set right meanwhile may have gone back a little.
+/// A contradiction between the times: the phase begins in the second that the id gives, then ends, and then the receipt is written.
+/// A clock that was corrected in the meantime may have gone back a little.
 fn instants(receipt: &SpecReceipt, phase: PhaseId) -> Result<Option<Timestamp>, &'static str> {
     let id: Option<ReceiptId> = receipt.receipt_id.parse().ok();
-    let named = id.and_then(|id| id.began()).ok_or("its name tells of an instant that there is not")?;
+    let named = id.and_then(|id| id.began()).ok_or("its name contains an invalid time")?;
     let second = |at: Timestamp| at.unix_millis().div_euclid(1_000);
     let is_before = |one: Timestamp, other: Timestamp| one.unix_millis() + CLOCK_STEP < other.unix_millis();
     let mut oldest = named;
     for entry in entries(receipt, phase) {
         if entry.started_at.is_some_and(|started| second(started) != second(named)) {
-            return Err("the phase began in another second than the one that its name tells");
+            return Err("the phase did not begin in the second that its name gives");
         }
         if entry.finished_at.is_some_and(|finished| is_before(finished, named)) {
             return Err("the phase ended before it began");
@@ -384,7 +390,7 @@ fn entries(receipt: &SpecReceipt, phase: PhaseId) -> impl Iterator<Item = &Phase
     receipt.phases.iter().filter(move |entry| entry.phase_id == phase.as_str())
 }
 
-/// Whether a part of the receipt claims a success.
+/// Whether a part of the receipt claims success.
 fn claims_success(receipt: &SpecReceipt, phase: PhaseId) -> bool {
     let mut entries = entries(receipt, phase).peekable();
     entries.peek().is_none()
@@ -392,7 +398,7 @@ fn claims_success(receipt: &SpecReceipt, phase: PhaseId) -> bool {
         || receipt.exit_code == Some(0)
 }
 
-/// What makes two records the same.
+/// The fields that make two records equal.
 fn name(record: &FileRecord) -> (&str, Digest, u64) {
     (&record.path, record.sha256, record.bytes)
 }
@@ -405,7 +411,7 @@ fn artifact(phase: PhaseId) -> String {
     format!("artifacts/{}", phase.artifact())
 }
 
-/// What a receipt says, short enough for a sentence.
+/// A text of a receipt, shortened for a sentence.
 fn brief(text: &str) -> String {
     short_line(text, 200)
 }

@@ -1,10 +1,11 @@
-//! The gate: whether a spec may count as far enough (seed 002, *Gate Policy*).
+//! The gate: judges whether a spec has come far enough (seed 002, *Gate Policy*).
 //!
-//! [`judge_gate`] is a pure function of what is known of a spec, a policy and an instant: `judge` weighs the phases, `problem` names what is
-//! wrong with receipts, `hook` what hooks add, `report` is the document `gate-json.v1`, `age` reads how old a phase may be. What always holds: phases compare
-//! by their order; only the newest real receipt of a phase counts, and only a success whose artifacts are on the disk as it
-//! names them; a receipt that cannot be believed refuses, whatever its phase, and hides nothing else that is wrong; the default
-//! policy is [`GatePolicy::default`] and stands nowhere else.
+//! [`judge_gate`] is a pure function of the state of a spec, a policy and a time. `judge` checks the
+//! phases, `problem` describes problems of receipts, `hook` those of hooks, `report` is the document
+//! `gate-json.v1`, and `age` parses ages. Invariants: phases compare by their order. Only the newest real
+//! receipt of a phase counts, and only a success whose artifacts match the disk. A receipt that cannot be
+//! trusted refuses, whatever its phase, and hides no other finding. [`GatePolicy::default`] is the only
+//! place of the default policy.
 
 mod age;
 mod hook;
@@ -28,21 +29,21 @@ pub use hook::gate_hook_findings;
 pub use problem::problem_code;
 pub use report::{GATE_SCHEMA, GatePhase, GatePolicyReport, GateReport};
 
-/// What a gate asks for (seed 002, *Gate Policy*).
+/// The policy of a gate (seed 002, *Gate Policy*).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatePolicy {
-    /// The phase that must have succeeded, with all before it.
+    /// The phase that must have succeeded, with every phase before it.
     pub min_phase: PhaseId,
-    /// Whether fixups that are proposed and not applied refuse.
+    /// Whether pending fixups refuse.
     pub pending_fixups: OnPendingFixups,
-    /// How long ago the last success of `min_phase` may be; nothing: any time.
+    /// The maximum age of the last success of `min_phase`; none means any age.
     pub max_phase_age: Option<Duration>,
 }
 
-/// What pending fixups mean to a gate.
+/// How a gate treats pending fixups.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnPendingFixups {
-    /// They are told and let the spec pass.
+    /// Report them, and let the spec pass.
     #[default]
     Allow,
     /// They refuse.
@@ -56,24 +57,25 @@ impl Default for GatePolicy {
     }
 }
 
-/// A finding of the gate and the file that it is about.
+/// A finding of the gate, with its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateFinding {
-    /// What was found.
+    /// The finding.
     pub finding: Finding,
-    /// The file in the spec's directory (`artifacts/20-tasks.md`, `receipts/tasks-20241201-100000-0003.json`), as a receipt or a directory names
-    /// it: it need neither exist nor be a safe path. Empty where it is about none.
+    /// The file in the spec's directory (`artifacts/20-tasks.md`,
+    /// `receipts/tasks-20241201-100000-0003.json`), as a receipt or a directory names it. It need not
+    /// exist or be a safe path. Empty if the finding is about no file.
     pub file: String,
 }
 
-/// Judges a spec at this instant, which comes from a clock of this kind.
+/// Judges a spec at this time, which comes from a clock of this kind.
 #[must_use]
 pub fn judge_gate(state: &SpecState, policy: &GatePolicy, now: Timestamp, clock: ClockSource) -> Verdict {
     let findings = gate_findings(state, policy, now, clock);
     Verdict::new(findings.into_iter().map(|found| found.finding).collect())
 }
 
-/// What [`judge_gate`] finds, each with the file that it is about.
+/// The findings of [`judge_gate`], each with its file.
 #[must_use]
 pub fn gate_findings(
     state: &SpecState,

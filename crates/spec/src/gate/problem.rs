@@ -1,11 +1,11 @@
-//! What a problem with a receipt is called, and what can be done about it.
+//! The codes of receipt problems, and the advice for each.
 
 use crucible_model::{Code, short_line};
 
 use crate::id::SpecId;
 use crate::state::{ReceiptProblem, ReceiptProblemKind};
 
-/// The code of a problem with a receipt; status and gate name it alike.
+/// The code of a receipt problem, for status and gate.
 #[must_use]
 pub fn problem_code(kind: &ReceiptProblemKind) -> Code {
     match kind {
@@ -23,45 +23,47 @@ pub fn problem_code(kind: &ReceiptProblemKind) -> Code {
     }
 }
 
-/// What the reader can do about it.
+/// The advice to the reader.
 pub(super) fn advice(spec: &SpecId, problem: &ReceiptProblem) -> String {
     let advice = match &problem.kind {
         ReceiptProblemKind::Unreadable(why) => {
             return format!(
-                "It is no receipt ({why}). Put it back from version control, or run its phase again."
+                "It is not a receipt ({why}). Restore it from version control, or run its phase again."
             );
         }
-        ReceiptProblemKind::ForeignName => "Only receipts belong into this directory; move it elsewhere.",
+        ReceiptProblemKind::ForeignName => "Only receipts belong in this directory; move it elsewhere.",
         ReceiptProblemKind::NameDisagrees => {
-            "It tells of another spec, phase or place than its name does. Put the right one back from version control."
+            "Its spec, phase or sequence number does not match its name. Restore the right one from version control."
         }
         ReceiptProblemKind::DigestDiffers => {
-            "It was changed after it was written. Put it back from version control, or run its phase again."
+            "It was changed after it was written. Restore it from version control, or run its phase again."
         }
         ReceiptProblemKind::ChainBroken => {
-            "The receipts do not agree on what came before. Put them back from version control, or run the phase again."
+            "The receipts disagree about which one came before. Restore them from version control, or run the \
+            phase again."
         }
         ReceiptProblemKind::PlaceTaken { other } => {
             let phase = problem
                 .phase
                 .map_or_else(String::new, |phase| format!(": `crucible resume {spec} --phase {phase}`"));
             return format!(
-                "It has the same place as {}, as when two branches that each ran a phase were merged. Run its phase again{phase}.",
+                "It has the same sequence number as {}, which happens when two branches that each ran a phase \
+                are merged. Run its phase again{phase}.",
                 short_line(other, 100)
             );
         }
         ReceiptProblemKind::Gap { older } => {
             let phases: Vec<&str> = older.iter().map(|phase| phase.as_str()).collect();
             return format!(
-                "There are receipts before and after it, and what is missing may count. Put it back from version control, or run again, \
-                 in this order, with `crucible resume {spec} --phase PHASE`: {}.",
+                "There are receipts before and after it, and the missing one may count. Restore it from \
+                version control, or run these phases again, in this order, with `crucible resume {spec} --phase PHASE`: {}.",
                 phases.join(", ")
             );
         }
         ReceiptProblemKind::PromotionUnfinished => {
             return format!(
-                "A process was ended while it put the work of a phase in its place. All of it lies in staging/, and nothing is lost: \
-                 `crucible resume {spec}` finishes that and goes on; with --dry-run it finishes that and asks nobody."
+                "A process was killed while it moved the files of a phase into place. They are complete in staging/: \
+                 `crucible resume {spec}` finishes that and continues; with --dry-run it finishes that and calls no model."
             );
         }
         ReceiptProblemKind::PromotionForeign { replaces } => {
@@ -73,15 +75,17 @@ pub(super) fn advice(spec: &SpecId, problem: &ReceiptProblem) -> String {
                 more => format!("{named} and {} more", more - 3),
             };
             return format!(
-                "It lies in staging/ and would replace {replaces}; this machine did not begin it. It came with the project, or was made up: look \
-                 at it, then delete staging/. Nothing of it counts."
+                "It is in staging/ and would replace {replaces}, but this machine did not write it. It came \
+                with the project or is forged: inspect it, then delete staging/. It is ignored."
             );
         }
         ReceiptProblemKind::LedgerDiffers => {
-            "The ledger of this machine remembers another receipt of this name, or another one in this place. Put that one back from version control, or run the phase again."
+            "The ledger of this machine has recorded another receipt with this name or sequence number. \
+            Restore that one from version control, or run the phase again."
         }
         ReceiptProblemKind::LedgerKnowsNewer => {
-            "The ledger of this machine knows of a newer receipt than any here: a file was removed, or an older state was checked out. Put it back from version control, or run its phase again."
+            "The ledger of this machine has recorded a newer receipt than any here: a file was removed, or an \
+            older state was checked out. Restore it from version control, or run its phase again."
         }
     };
     advice.to_owned()

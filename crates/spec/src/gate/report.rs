@@ -1,7 +1,7 @@
 //! The document of a gate: `gate-json.v1`.
 //!
-//! What always holds: it has less than 8 KB. What does not fit is left out and counted, what refuses last of all; the verdict is that of all
-//! findings.
+//! Invariants: it has less than 8 KB. What does not fit is omitted and counted, refusing findings last.
+//! The verdict covers all findings.
 
 use std::cmp::Reverse;
 
@@ -20,85 +20,86 @@ use crate::state::SpecState;
 /// The schema of [`GateReport`].
 pub const GATE_SCHEMA: &str = "gate-json.v1";
 
-/// Bytes that the document has at most, printed with a field on each line.
+/// The size limit of the document in bytes, printed with one field per line.
 const MAX_BYTES: usize = 8_000;
-/// Bytes of them that hooks take at most.
+/// The bytes of it that hooks may take.
 const HOOK_BYTES: usize = 2_400;
-/// Characters of a subject at most.
+/// The most characters of a subject.
 const SUBJECT: usize = 200;
-/// Characters of a hint at most.
+/// The most characters of a hint.
 const HINT: usize = 300;
-/// Characters of an id or a name at most.
+/// The most characters of an id or a name.
 const NAME: usize = 80;
-/// Characters of what a hook printed at most.
+/// The most characters of a hook's output.
 const SAID: usize = 300;
 
-/// What was judged, by which policy, and what came out.
+/// The result of a judgement, with its policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GateReport {
     /// [`GATE_SCHEMA`].
     pub schema_version: String,
     /// Pass or fail.
     pub verdict: Outcome,
-    /// Why; those that refuse first of all have a place here.
+    /// The findings; those that refuse take precedence.
     pub findings: Vec<Finding>,
-    /// Findings beyond those.
+    /// The number of findings left out.
     #[serde(default, skip_serializing_if = "none")]
     pub findings_left_out: u64,
-    /// Which spec.
+    /// The id of the spec.
     pub spec_id: SpecId,
-    /// What was asked for.
+    /// The policy.
     pub policy: GatePolicyReport,
-    /// When it was judged.
+    /// The time of the judgement.
     pub judged_at: Timestamp,
-    /// Whether that instant is real.
+    /// Whether that time is real.
     pub clock: ClockSource,
     /// Every phase, in order.
     pub phases: Vec<GatePhase>,
-    /// Files that a fixup proposes to change and that are not changed yet.
+    /// Files that a pending fixup proposes to change.
     pub pending_fixups: u64,
     /// The hooks that ran around the judgement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookReceipt>,
-    /// Hooks beyond those.
+    /// The number of hooks left out.
     #[serde(default, skip_serializing_if = "none")]
     pub hooks_left_out: u64,
-    /// How the command ends.
+    /// The exit status of the command.
     #[serde(skip, default = "passed")]
     status: ExitStatus,
 }
 
-/// A [`GatePolicy`] as the document tells it.
+/// A [`GatePolicy`] in the document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatePolicyReport {
-    /// The phase that must have succeeded, with all before it.
+    /// The phase that must have succeeded, with every phase before it.
     pub min_phase: PhaseId,
-    /// How old its last success may be; null: any age.
+    /// The maximum age of its last success; null means any age.
     pub max_phase_age_seconds: Option<u64>,
     /// Whether pending fixups refuse.
     pub fail_on_pending_fixups: bool,
 }
 
-/// A phase at a gate.
+/// A phase in the gate's document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatePhase {
     /// Which phase.
     pub phase_id: PhaseId,
-    /// Whether the policy asks for it.
+    /// Whether the policy requires it.
     pub required: bool,
-    /// Where it stands, in the words of `status-json.v1`.
+    /// Its state, in the words of `status-json.v1`.
     pub status: Standing,
     /// The receipt of its last success.
     pub receipt_id: Option<String>,
-    /// When that was written.
+    /// The time of that receipt.
     pub succeeded_at: Option<Timestamp>,
-    /// Seconds since; null where it is not known, or still to come.
+    /// Seconds since then; null if unknown, or in the future.
     pub age_seconds: Option<u64>,
 }
 
 impl GateReport {
-    /// The document of a judgement: `findings` are those of [`gate_findings`](super::gate_findings) for the same values, with those of
-    /// [`gate_hook_findings`](super::gate_hook_findings) for the hooks that ran around it.
+    /// Creates the document of a judgement: `findings` are those of
+    /// [`gate_findings`](super::gate_findings) for the same values, and those of
+    /// [`gate_hook_findings`](super::gate_hook_findings) for the hooks around it.
     #[must_use]
     pub fn new(
         state: &SpecState,
@@ -143,14 +144,15 @@ impl GateReport {
         let hooks = hooks.iter().map(short_hook).collect();
         let failing_first = |hook: &HookReceipt| hook.end == HookEnd::Passed;
         (report.hooks, report.hooks_left_out) = fitting(hooks, HOOK_BYTES, failing_first);
-        // The two counts may still come to it.
+        // Leaves room for the two counts.
         let room = MAX_BYTES.saturating_sub(printed(&report) + 100);
         let findings = verdict.findings().iter().map(short_finding).collect();
         (report.findings, report.findings_left_out) = fitting(findings, room, |found| Reverse(found.level));
         report
     }
 
-    /// How the command ends (property 14): 0 where the policy is met, else 1; 10 where a hook ran out of time that must not fail.
+    /// The exit status of the command (property 14): 0 if the policy is met, else 1; 10 if a required
+    /// hook timed out.
     #[must_use]
     pub const fn exit_status(&self) -> ExitStatus {
         self.status
@@ -165,12 +167,14 @@ fn exit_status(verdict: &Verdict) -> ExitStatus {
     }
 }
 
-/// What fits into so many bytes, in the order in which it was, and how many do not. What ranks lowest has a place first.
+/// The items that fit into this many bytes, in their order, and the number of the others. Items with the
+/// lowest rank take precedence.
 fn fitting<T: Serialize, R: Ord>(items: Vec<T>, room: usize, rank: impl Fn(&T) -> R) -> (Vec<T>, u64) {
     let mut left = room;
     let mut places: Vec<usize> = (0..items.len()).collect();
     places.sort_by_key(|place| rank(&items[*place]));
-    // One that is too large ends it: nobody is to wonder why a later one is there and an earlier one is not.
+    // The first item that is too large ends the list, so that no later item appears without an earlier
+    // one.
     let fit = places
         .iter()
         .take_while(|place| match left.checked_sub(printed(&items[**place])) {
@@ -188,7 +192,7 @@ fn fitting<T: Serialize, R: Ord>(items: Vec<T>, room: usize, rank: impl Fn(&T) -
     (fitting, u64::try_from(out).unwrap_or(u64::MAX))
 }
 
-/// Bytes that a value takes in the document, where it stands at most two levels deep.
+/// The bytes of a value in the document, at most two levels deep.
 fn printed(value: &impl Serialize) -> usize {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     text.len() + 4 * text.lines().count() + 2
@@ -200,14 +204,14 @@ fn short_finding(found: &Finding) -> Finding {
 }
 
 fn short_hook(hook: &HookReceipt) -> HookReceipt {
-    // Its last words say most.
+    // The end of the output says most.
     let last = &hook.said[hook.said.ceil_char_boundary(hook.said.len().saturating_sub(SAID))..];
     let mut short = HookReceipt {
         name: short_line(&hook.name, NAME),
         said: short_line(last.trim(), SAID),
         ..hook.clone()
     };
-    // The walls are in the receipts of phases; here they are told while they can be told in few words.
+    // The sandbox is described in the receipts of phases; here only if the description is short.
     if printed(&short) > HOOK_BYTES / 2 {
         short.isolation = None;
     }
@@ -219,7 +223,7 @@ fn none(number: &u64) -> bool {
     *number == 0
 }
 
-/// A report that was read tells its verdict, and nobody ends with it.
+/// For a report that was parsed; no command ends with it.
 fn passed() -> ExitStatus {
     ExitStatus::Success
 }
@@ -274,7 +278,8 @@ mod tests {
         use super::*;
 
         proptest! {
-            /// Whatever was found and said, the document has less than 8 KB, its verdict is that of all findings, and what is left out is counted.
+            /// For any findings and texts, the document has less than 8 KB, its verdict covers all
+            /// findings, and omissions are counted.
             #[test]
             fn the_document_is_small_and_counts_what_it_leaves_out(
                 levels in proptest::collection::vec(0usize..3, 0..300),

@@ -1,4 +1,4 @@
-//! States of specs for tests, as the store gives them.
+//! States of specs for tests, as the store returns them.
 
 use crucible_model::{ClockSource, Digest, Timestamp};
 use serde_json::json;
@@ -7,12 +7,12 @@ use crate::phase_id::PhaseId;
 use crate::receipt::{FileRecord, PhaseStatus, RECEIPT_SCHEMA, ReceiptId, SpecReceipt};
 use crate::state::{FileState, PhaseState, SpecState, TrackedRecord};
 
-/// An instant that tests count from.
+/// The reference time of tests.
 pub(crate) fn noon() -> Timestamp {
     "2026-01-31T12:00:00Z".parse().unwrap()
 }
 
-/// The instant so many milliseconds later, or earlier.
+/// The time this many milliseconds later, or earlier.
 pub(crate) fn later(at: Timestamp, millis: i64) -> Timestamp {
     let millis = u64::try_from(at.unix_millis() + millis).unwrap();
     Timestamp::from_unix(std::time::Duration::from_millis(millis))
@@ -28,7 +28,7 @@ pub(crate) fn artifact(phase: PhaseId) -> FileRecord {
     record(&format!("artifacts/{}", phase.artifact()))
 }
 
-/// What a phase is made from: every artifact before it, or the idea.
+/// The inputs of a phase: every artifact before it, or the idea.
 pub(crate) fn inputs(phase: PhaseId) -> Vec<FileRecord> {
     let mut inputs = vec![record("context/idea.md")];
     inputs.extend(phase.up_to().filter(|before| *before != phase).map(artifact));
@@ -100,7 +100,7 @@ pub(crate) fn untouched(phase: PhaseId) -> PhaseState {
     }
 }
 
-/// A phase whose newest receipt is this success, with everything on the disk as it names it.
+/// A phase whose newest receipt is this success, with all its files unchanged on disk.
 pub(crate) fn done(phase: PhaseId, receipt: SpecReceipt) -> PhaseState {
     let tracked = |records: &[FileRecord]| -> Vec<TrackedRecord> {
         records
@@ -120,7 +120,7 @@ pub(crate) fn done(phase: PhaseId, receipt: SpecReceipt) -> PhaseState {
     }
 }
 
-/// A spec whose phases up to this one are done, each a minute after the one before, the last at `at`.
+/// A spec whose phases up to this one are done, a minute apart, the last at `at`.
 pub(crate) fn done_up_to(last: Option<PhaseId>, at: Timestamp) -> SpecState {
     let count = PhaseId::ALL.iter().filter(|phase| Some(**phase) <= last).count() as i64;
     let phases = PhaseId::ALL.into_iter().zip(1..).map(|(phase, place)| {

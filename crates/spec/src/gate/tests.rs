@@ -1,4 +1,4 @@
-//! The gate against a model of itself: states whose findings are known because of how they were made.
+//! The gate against a model: states whose findings are known by construction.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn judged(state: &SpecState, policy: &GatePolicy) -> Verdict {
     judge_gate(state, policy, noon(), ClockSource::System)
 }
 
-/// The codes of what was found, each behind its level, in no order.
+/// The codes of the findings, each with its level, unordered.
 fn codes(verdict: &Verdict) -> Vec<String> {
     let told = |finding: &Finding| match finding.level {
         Level::Error => finding.code.to_string(),
@@ -38,7 +38,7 @@ fn changed(mut state: SpecState, phase: PhaseId, change: impl FnOnce(&mut PhaseS
     state
 }
 
-/// Changes the receipt that counts, wherever it stands.
+/// Changes the receipt that counts, wherever it is.
 fn receipt_changed(known: &mut PhaseState, change: impl Fn(&mut SpecReceipt)) {
     for receipt in [&mut known.newest, &mut known.newest_real, &mut known.last_success].into_iter().flatten()
     {
@@ -87,13 +87,13 @@ fn nothing_dry_runs_and_failures_do_not_pass() {
     assert_eq!(codes(&every(dry)), ["gate-phase-missing"; 3]);
     assert!(every(dry).findings()[0].hint.contains("dry"), "the reason is told");
     assert_eq!(codes(&every(failed)), ["gate-phase-failed"; 3]);
-    // A state that speaks of no phase at all passes nowhere, either.
+    // A state without any phase does not pass either.
     let nothing = SpecState { phases: Vec::new(), ..empty };
     assert_eq!(codes(&judged(&nothing, &GatePolicy::default())), ["gate-phase-missing"; 3]);
 }
 
 #[test]
-fn a_failure_after_a_success_refuses_and_a_dry_run_after_it_does_not() {
+fn later_failure_refuses_later_dry_run_passes() {
     let fine = done_up_to(Some(PhaseId::Final), noon());
     let failed = changed(fine.clone(), PhaseId::Design, |known| {
         known.newest = Some(failure(PhaseId::Design, 9, noon()));
@@ -113,7 +113,7 @@ fn a_failure_after_a_success_refuses_and_a_dry_run_after_it_does_not() {
 }
 
 #[test]
-fn an_age_is_counted_from_the_last_success_and_its_limit_still_passes() {
+fn age_counts_from_last_success() {
     let limit = GatePolicy { max_phase_age: Some(DAY), ..GatePolicy::default() };
     let day = i64::try_from(DAY.as_millis()).unwrap();
     let at = |millis: i64| done_up_to(Some(PhaseId::Tasks), later(noon(), millis));
@@ -129,7 +129,7 @@ fn an_age_is_counted_from_the_last_success_and_its_limit_still_passes() {
         known.newest_real = known.newest.clone();
     });
     assert_eq!(codes(&judged(&old, &limit)), ["gate-phase-failed", "gate-phase-too-old"]);
-    // Only the phase that is asked for has an age: those before it may be older.
+    // Only the required phase has an age limit: those before it may be older.
     let earlier = changed(at(0), PhaseId::Requirements, |known| {
         let old = success(PhaseId::Requirements, 1, later(noon(), -30 * day));
         receipt_changed(known, |receipt| *receipt = old.clone());
@@ -142,14 +142,14 @@ fn an_age_is_counted_from_the_last_success_and_its_limit_still_passes() {
     assert_eq!(codes(&judged(&unknown, &GatePolicy::default())), ["gate-evidence-missing"]);
     let pinned = judge_gate(&at(0), &limit, noon(), ClockSource::Pinned);
     assert_eq!(codes(&pinned), ["gate-clock-pinned"], "a pinned clock tells no age");
-    // Without an age it still cannot tell what comes from the future, and says so.
+    // Without an age limit it still cannot detect receipts from the future, and says so.
     let ahead = judge_gate(&at(day), &GatePolicy::default(), noon(), ClockSource::Pinned);
     assert_eq!(codes(&ahead), ["(gate-clock-pinned)"], "a warning");
     assert!(ahead.passes() && !pinned.passes());
 }
 
 #[test]
-fn a_damaged_receipt_refuses_whatever_its_phase_and_hides_nothing_else() {
+fn damaged_receipt_of_any_phase_refuses() {
     let state = changed(done_up_to(Some(PhaseId::Final), noon()), PhaseId::Design, |known| {
         known.outputs[0].found = FileState::Differs;
     });
@@ -182,7 +182,7 @@ fn a_damaged_receipt_refuses_whatever_its_phase_and_hides_nothing_else() {
 }
 
 #[test]
-fn pending_fixups_are_told_and_refuse_only_where_they_are_to() {
+fn pending_fixups_refuse_only_if_required() {
     let state = changed(done_up_to(Some(PhaseId::Fixup), noon()), PhaseId::Fixup, |known| pending(known, 3));
     assert_eq!(codes(&judged(&state, &GatePolicy::default())), ["(gate-fixups-pending)"]);
     let strict = GatePolicy { pending_fixups: OnPendingFixups::Refuse, ..GatePolicy::default() };
@@ -191,7 +191,7 @@ fn pending_fixups_are_told_and_refuse_only_where_they_are_to() {
         (codes(&verdict), &*verdict.findings()[0].subject),
         (vec!["gate-fixups-pending".to_owned()], "3 files")
     );
-    // A newer failure of the phase does not make what is pending go away, and a claim without files counts, too.
+    // A newer failure of the phase does not clear a pending fixup, and a claim without files counts, too.
     let failed = changed(state, PhaseId::Fixup, |known| {
         known.newest = Some(failure(PhaseId::Fixup, 9, noon()));
         known.newest_real = known.newest.clone();
@@ -233,7 +233,7 @@ fn a_success_that_tells_of_a_failure_is_none() {
 }
 
 #[test]
-fn a_success_that_nobody_was_asked_for_is_none_but_of_fixups_that_ask_nobody() {
+fn success_without_call_is_refused_except_fixups() {
     let judge = |phase: PhaseId, change: &dyn Fn(&mut PhaseEntry)| {
         let state = changed(done_up_to(Some(PhaseId::Final), noon()), phase, |known| {
             receipt_changed(known, |receipt| change(&mut receipt.phases[0]));
@@ -298,7 +298,7 @@ fn instants_of_a_receipt_that_cannot_be_together_refuse() {
     for change in missing {
         assert_eq!(judge(change), ["gate-evidence-missing"]);
     }
-    // A phase takes its time, and a clock may have been set right a little meanwhile.
+    // A phase takes time, and a clock may have been corrected slightly in the meantime.
     let fine: [&dyn Fn(&mut SpecReceipt); 2] = [
         &|receipt| {
             receipt.phases[0].finished_at = Some(later(noon(), day));
@@ -312,7 +312,7 @@ fn instants_of_a_receipt_that_cannot_be_together_refuse() {
     for change in fine {
         assert_eq!(judge(change), [""; 0]);
     }
-    // The age is counted from the oldest of them: what was written late makes an old success no younger.
+    // The age is counted from the oldest time: a receipt that was written late makes no success younger.
     let state = changed(done_up_to(Some(PhaseId::Tasks), noon()), PhaseId::Tasks, |known| {
         receipt_changed(known, |receipt| receipt.emitted_at = Some(later(noon(), 2 * day)));
     });
@@ -322,7 +322,7 @@ fn instants_of_a_receipt_that_cannot_be_together_refuse() {
 }
 
 #[test]
-fn an_applied_fixup_that_is_not_in_the_tree_is_told_and_refuses_where_pending_ones_do() {
+fn undone_fixup_counts_as_pending() {
     let state = SpecState {
         fixups_undone: vec!["src/a.rs".to_owned(), "src/b.rs".to_owned()],
         ..done_up_to(Some(PhaseId::Tasks), noon())
@@ -362,7 +362,7 @@ fn only_fixups_that_can_be_applied_are_said_to_be() {
 }
 
 #[test]
-fn fixups_that_a_failure_says_are_applied_are_finished_and_not_pending() {
+fn fixups_applied_by_failure_are_not_pending() {
     let state = changed(done_up_to(Some(PhaseId::Fixup), noon()), PhaseId::Fixup, |known| {
         pending(known, 1);
         let mut failed = failure(PhaseId::Fixup, 9, noon());
@@ -379,7 +379,7 @@ fn fixups_that_a_failure_says_are_applied_are_finished_and_not_pending() {
     assert!(hint.contains("crucible resume export-data --phase fixup --apply-fixups"), "{hint}");
 }
 
-/// What befalls a phase.
+/// A modification of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Fine,
@@ -438,7 +438,7 @@ impl Fate {
         Self::OfOtherSpec,
     ];
 
-    /// The phase that this befell; `at` is when it ran.
+    /// The phase with this modification; `at` is when it ran.
     fn befall(self, phase: PhaseId, place: u64, at: Timestamp) -> PhaseState {
         let mut receipt = success(phase, place, at);
         let mut entry = receipt.phases.remove(0);
@@ -487,7 +487,7 @@ impl Fate {
         known
     }
 
-    /// What a gate that asks for the phase has to say of it.
+    /// The code that a gate which requires the phase reports.
     fn code(self) -> Option<&'static str> {
         match self {
             Self::Fine | Self::DryRunAfter => None,
@@ -513,7 +513,7 @@ impl Fate {
         }
     }
 
-    /// Whether there is a success whose age counts, and which says when it was.
+    /// Whether there is a success with a known age.
     fn has_age(self) -> bool {
         !matches!(self, Self::NeverRan | Self::OnlyDry | Self::OnlyFailed)
     }
@@ -527,8 +527,9 @@ mod properties {
     use super::*;
 
     proptest! {
-        /// Property 14, the verdict: a spec passes exactly when nothing befell a phase that is asked for, no receipt is damaged, and age
-        /// and fixups are as the policy wants them; each thing that is wrong is told under its own code, once.
+        /// Property 14, the verdict: a spec passes exactly if no required phase was modified, no receipt
+        /// is damaged, and age and fixups meet the policy. Each problem is reported once under its own
+        /// code.
         #[test]
         fn p14_the_verdict_is_what_the_state_was_made_for(
             fates in proptest::collection::vec(fate(), 6),
@@ -561,7 +562,7 @@ mod properties {
             let fate_of = |phase: PhaseId| fates[PhaseId::ALL.iter().position(|other| *other == phase).unwrap()];
             let mut expected: Vec<String> =
                 asked.up_to().filter_map(|phase| fate_of(phase).code()).map(str::to_owned).collect();
-            // An output that is named and was not written is missing as well.
+            // A recorded output that was not written is missing as well.
             expected.extend(damaged.map(|_| "gate-receipt-edited".to_owned()));
             let too_old = limit_minutes.is_some_and(|most| minutes_old > i64::try_from(most).unwrap());
             if too_old && fate_of(asked).has_age() {

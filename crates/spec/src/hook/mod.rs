@@ -1,12 +1,14 @@
-//! Hooks: commands of the configuration that run before and after phases and gates.
+//! Hooks: configured commands that run before and after phases and gates.
 //!
-//! A [`Hook`] runs in the project's directory ([`run_hooks`]) with a clean environment, a few `CRUCIBLE_` variables and one JSON
-//! object ([`HOOK_SCHEMA`]) on standard input. What its end means ([`weigh_hooks`]) is a pure function of the receipts.
+//! A [`Hook`] runs in the project's directory ([`run_hooks`]) with a clean environment, a few `CRUCIBLE_`
+//! variables and one JSON object ([`HOOK_SCHEMA`]) on standard input. [`weigh_hooks`] derives the
+//! consequence from the receipts, as a pure function.
 //!
-//! What always holds: behind its walls a hook reaches no network and writes only in the project, and there neither to `.git` and
-//! `.crucible` at its top, nor to `workspace.yaml`, nor to what the caller names besides, so that it can forge no receipt; it is not
-//! started where `.crucible` or its specs hold a link; nothing that it started outlives it; what it printed is redacted and cut
-//! before anybody keeps it. It may change every other file of the project, also one that something runs later, and make a new repository.
+//! Invariants: in its sandbox a hook reaches no network and writes only in the project. It cannot write
+//! to `.git` and `.crucible` at its top, `workspace.yaml`, and paths that the caller names, so it cannot
+//! forge a receipt. It is not started if `.crucible` or its specs contain a link. None of its child
+//! processes outlives it. Its output is redacted and cut before it is stored. A hook may change every
+//! other file of the project, including files that are executed later, and may create a repository.
 
 mod run;
 mod subject;
@@ -25,29 +27,29 @@ use crate::receipt::{HookMoment, OnFail};
 /// A command that runs before or after phases or gates (seed 002, properties 15 and 16).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
-    /// Its name in the configuration; hooks of one moment run in the order of their names.
+    /// The name in the configuration; hooks of one moment run in the order of their names.
     pub name: String,
     /// When it runs.
     pub moment: HookMoment,
-    /// Of which phases; none: of all.
+    /// The phases; empty means all.
     pub phases: Vec<PhaseId>,
-    /// The program and its arguments; no shell. A program with a `/` is relative to the project.
+    /// The program and its arguments, without a shell. A program with a `/` is relative to the project.
     pub command: Vec<String>,
-    /// What its failure means.
+    /// The consequence of a failure.
     pub on_fail: OnFail,
-    /// How long it may run before it is ended.
+    /// The time limit.
     pub timeout: Duration,
-    /// Whether there are walls around it.
+    /// Whether it runs in a sandbox.
     pub walls: HookWalls,
 }
 
-/// Whether there are walls around a hook.
+/// Whether a hook runs in a sandbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HookWalls {
-    /// As strong as the configuration wants the sandbox.
+    /// As strong as the configuration requires.
     #[default]
     Standing,
-    /// None: its user said so.
+    /// No sandbox, by the user's choice.
     Off,
 }
 
@@ -63,7 +65,7 @@ impl HookMoment {
     /// Every moment.
     pub const ALL: [Self; 4] = [Self::PrePhase, Self::PostPhase, Self::PreGate, Self::PostGate];
 
-    /// Its name, as settings and hooks read it.
+    /// The name, as in settings and hook input.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Starting hooks, one after the other, and what is kept of each.
+//! Runs hooks one after the other, and records the result of each.
 
 use std::ffi::OsString;
 use std::io;
@@ -16,49 +16,50 @@ use super::{Hook, HookSubject, HookWalls};
 use crate::project::CRUCIBLE;
 use crate::receipt::{HookEnd, HookMoment, HookReceipt, OnFail};
 
-/// Bytes of a stream that are looked at for the receipt.
+/// The bytes of a stream that are read for the receipt.
 const KEPT: ByteLimit = ByteLimit(4 << 10);
-/// Bytes of what a hook printed that its receipt keeps.
+/// The bytes of a hook's output in its receipt.
 const SAID: usize = 1_000;
-/// A hook that prints more than this on one stream is ended.
+/// The output limit of one stream, above which the hook is killed.
 const RUNAWAY: ByteLimit = ByteLimit(64 << 20);
-/// How long a hook that is told to end may take for it.
+/// The grace period of a hook that is told to end.
 const GRACE: Duration = Duration::from_secs(2);
-/// What in the project a hook never changes: both decide what is run or believed later.
+/// Directories of the project that a hook never changes: both affect what is executed or trusted later.
 const READ_ONLY: [&str; 2] = [".git", CRUCIBLE];
-/// Where the specs lie in it.
+/// The directory of the specs in it.
 const SPECS: &str = "specs";
-/// How deep below it their files lie: `specs/ID/receipts/` and what is in there.
+/// The depth of spec files below it: `specs/ID/receipts/` and its content.
 const SPEC_DEPTH: usize = 3;
-/// How many entries of `.crucible` are looked at, as of the rest of the project.
+/// The most entries of `.crucible` that are examined, as for the rest of the project.
 const MOST_ENTRIES: usize = 300_000;
-/// What it does not change where it is there: which specs there are.
+/// The file that a hook does not change if it exists: the list of specs.
 const REGISTRY: &str = "workspace.yaml";
 
-/// Where hooks run.
+/// The environment in which hooks run.
 #[derive(Debug)]
 pub struct HookPlace<'a> {
-    /// Starts them.
+    /// Starts the hooks.
     pub sandbox: &'a Sandbox,
-    /// The project's directory: where they work, and all that they may write to.
+    /// The project's directory: their working directory, and all that they may write to.
     pub project: &'a Path,
     /// Their environment, without `HOME`.
     pub env: Vec<(OsString, OsString)>,
-    /// The user's home directory, for hooks without walls; others get an empty one.
+    /// The user's home directory, for hooks without a sandbox; others get an empty one.
     pub home: Option<PathBuf>,
-    /// How strong the walls have to be.
+    /// The required strength of the sandbox.
     pub strength: Strength,
-    /// What they must not see, on top of what nobody may see.
+    /// Additional paths to hide from them.
     pub masked: Vec<PathBuf>,
-    /// What they must not change, on top of `.git`, `.crucible` and `workspace.yaml` of the project; or why that cannot be told, and then
-    /// no hook is started that would need walls.
+    /// Additional paths that hooks must not change, besides `.git`, `.crucible` and `workspace.yaml` of the
+    /// project; or why these are unknown, in which case no sandboxed hook is started.
     pub read_only: Result<Vec<PathBuf>, String>,
 }
 
-/// Runs the hooks of this moment and phase in the order of their names, and gives a receipt for each that was tried. After one
-/// that failed and is set to `fail` no other runs. [`weigh_hooks`](super::weigh_hooks) says what the ends mean.
+/// Runs the hooks of this moment and phase in the order of their names, and returns a receipt for each
+/// that was tried. After a failed hook that is set to `fail`, no other hook runs.
+/// [`weigh_hooks`](super::weigh_hooks) derives the consequence.
 ///
-/// Dropping the future ends the running hook and everything it started.
+/// Dropping the future ends the running hook and its child processes.
 pub async fn run_hooks(
     hooks: &[Hook],
     moment: HookMoment,
@@ -68,7 +69,8 @@ pub async fn run_hooks(
     let mut due: Vec<&Hook> = hooks.iter().filter(|hook| hook.runs_at(moment, subject.phase)).collect();
     due.sort_by(|one, other| one.name.cmp(&other.name));
     let mut receipts = Vec::with_capacity(due.len());
-    // Once for all of them: behind its walls no hook changes what is believed, and without them nothing is kept from it.
+    // Checked once for all of them: a sandboxed hook cannot change these files, and other hooks are not
+    // protected from.
     let believed = due.iter().any(|hook| hook.walls == HookWalls::Standing).then(|| believed(place));
     let believed = believed.unwrap_or(Ok(()));
     for hook in due {
@@ -121,7 +123,7 @@ async fn run_hook(
         Ok(completed) => finished(base, completed),
         Err(error) => {
             let end = match error {
-                // It did run, and what is left of it cannot be ended.
+                // It did run, and its remaining processes cannot be ended.
                 SandboxError::Survivors { .. } => HookEnd::Failed,
                 _ => HookEnd::NotStarted,
             };
@@ -131,16 +133,17 @@ async fn run_hook(
     }
 }
 
-/// In few words: the receipt is no place for a search path.
+/// A short error: a receipt is no place for a search path.
 fn explain(program: &str, error: &SandboxError) -> String {
     match error {
         SandboxError::NotFound { .. } => {
-            format!("program {program:?} was not found; install it, or name one of the project with a `/`")
+            format!("program {program:?} was not found; install it, or name a file of the project with a `/`")
         }
         SandboxError::NotExecutable { problem, .. } => format!("{program:?} cannot be run: {problem}"),
         SandboxError::Exec { source, .. } => {
             format!(
-                "{program:?} could not be started: {source}; see that it and its interpreter are not hidden from it"
+                "{program:?} could not be started: {source}; check that the sandbox hides neither it nor its \
+                interpreter"
             )
         }
         other => other.to_string(),
@@ -160,25 +163,26 @@ fn environment(hook: &Hook, subject: &HookSubject, place: &HookPlace<'_>) -> Vec
     env
 }
 
-/// Whether what is believed in `.crucible` is what stands there, and no link to somewhere else; or why it is not.
+/// Checks that the trusted files in `.crucible` are not links, and says why not.
 fn believed(place: &HookPlace<'_>) -> Result<(), String> {
     if place.strength == Strength::Off {
         return Ok(());
     }
     let own = place.project.join(CRUCIBLE);
     let found = Search { left: MOST_ENTRIES }.link_in(&own, 0);
-    match found.map_err(|why| format!("{CRUCIBLE} cannot be searched: {why}"))? {
+    match found.map_err(|why| format!("cannot search {CRUCIBLE}: {why}"))? {
         None => Ok(()),
         Some(link) => {
             let link = link.strip_prefix(place.project).unwrap_or(&link).display();
             Err(format!(
-                "{link} is a symbolic link, and what it leads to could be changed in place of receipts and artifacts; put the directory or file itself there"
+                "{link} is a symbolic link, and a hook could change its target in place of receipts and \
+                artifacts; replace the link by the directory or file itself"
             ))
         }
     }
 }
 
-/// The walls of a hook, or why they cannot be built.
+/// The sandbox profile of a hook, or why there is none.
 fn profile(hook: &Hook, place: &HookPlace<'_>, believed: &Result<(), String>) -> Result<Profile, String> {
     let strength = match hook.walls {
         HookWalls::Standing => place.strength,
@@ -191,7 +195,7 @@ fn profile(hook: &Hook, place: &HookPlace<'_>, believed: &Result<(), String>) ->
             read_only(place.project, others)
         }
         (Strength::Required | Strength::BestEffort, Err(why)) => {
-            return Err(format!("what it must not change in this repository cannot be told: {why}"));
+            return Err(format!("cannot determine what it must not change in this repository: {why}"));
         }
     };
     Ok(Profile {
@@ -205,18 +209,19 @@ fn profile(hook: &Hook, place: &HookPlace<'_>, believed: &Result<(), String>) ->
     })
 }
 
-/// A search that comes to an end.
+/// A search with a limit.
 struct Search {
-    /// How many entries may still be looked at.
+    /// The number of entries that may still be examined.
     left: usize,
 }
 
 impl Search {
-    /// A link among what is believed in `.crucible`: at its top, at the top of `specs`, and in each spec.
+    /// Finds a link among the trusted files in `.crucible`: at its top, at the top of `specs`, and in
+    /// each spec.
     fn link_in(&mut self, directory: &Path, depth: usize) -> io::Result<Option<PathBuf>> {
         let entries = match directory.read_dir() {
             Ok(entries) => entries,
-            // Where it is no directory, or a link itself, whoever mounts it says so.
+            // If it is not a directory, or is a link itself, mounting it reports that.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return Ok(None);
             }
@@ -226,15 +231,16 @@ impl Search {
             let entry = entry?;
             self.left = self.left.checked_sub(1).ok_or_else(|| {
                 io::Error::other(format!(
-                    "there are more than {MOST_ENTRIES} entries, and a link may be among them; move specs that are done out of \
-                     {CRUCIBLE}/{SPECS}, or run the hook without walls (hooks.NAME.sandbox = \"off\" in your own configuration)"
+                    "there are more than {MOST_ENTRIES} entries, too many to search for links; move finished \
+                    specs out of \
+                     {CRUCIBLE}/{SPECS}, or run the hook without a sandbox (hooks.NAME.sandbox = \"off\" in your own configuration)"
                 ))
             })?;
             let kind = entry.file_type()?;
             if kind.is_symlink() {
                 return Ok(Some(entry.path()));
             }
-            // Only specs are believed; beside them may lie whole work trees.
+            // Only specs are trusted; beside them there may be whole work trees.
             let is_believed = depth > 0 || entry.file_name() == SPECS;
             if kind.is_dir()
                 && is_believed
@@ -249,8 +255,8 @@ impl Search {
 }
 
 fn read_only(project: &Path, others: &[PathBuf]) -> Vec<PathBuf> {
-    // With a final `/` what is not there becomes an empty directory for the time, which is no repository to git. An empty registry
-    // would be a broken one to everybody else, so it is not made.
+    // With a final `/` a missing path becomes an empty directory for the run, which git does not take for
+    // a repository. An empty registry would be invalid for other readers, so it is not created.
     let own = READ_ONLY.iter().map(|name| project.join(name).join(""));
     let registry = Some(project.join(REGISTRY)).filter(|file| file.symlink_metadata().is_ok());
     own.chain(registry).chain(others.iter().cloned()).collect()
@@ -267,9 +273,9 @@ fn finished(base: HookReceipt, completed: Completed) -> HookReceipt {
         End::Signalled(signal) => (HookEnd::Failed, None, Some(format!("ended by signal {signal}"))),
         End::Forbidden => (HookEnd::Failed, None, Some(format!("ended by signal {FORBIDDEN_SIGNAL}"))),
         End::TimedOut => (HookEnd::TimedOut, None, None),
-        End::OutputLimit => (HookEnd::Failed, None, Some("ended because it printed without end".to_owned())),
+        End::OutputLimit => (HookEnd::Failed, None, Some("killed because it printed too much".to_owned())),
         End::DiskLimit => {
-            (HookEnd::Failed, None, Some("ended because it wrote too much to the disk".to_owned()))
+            (HookEnd::Failed, None, Some("killed because it wrote too much to the disk".to_owned()))
         }
     };
     let printed = [&completed.stdout, &completed.stderr].map(|stream| stream.text().trim().to_owned());
@@ -288,7 +294,7 @@ fn finished(base: HookReceipt, completed: Completed) -> HookReceipt {
     }
 }
 
-/// The end of a text, cut where a character begins.
+/// The end of a text, cut at a character boundary.
 fn tail(text: &str) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(SAID))..]
 }
@@ -309,7 +315,7 @@ mod tests {
     use crate::phase_id::PhaseId;
     use crate::receipt::PhaseStatus;
 
-    /// A project, and a sandbox without walls: those are tried where the program is whole.
+    /// A project, and a sandbox without isolation; isolation is tested with the whole program.
     struct Bench {
         project: tempfile::TempDir,
         env: Environment,
@@ -361,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_works_in_the_project_and_is_told_what_it_runs_for() {
+    fn hook_runs_in_project_with_input() {
         let bench = Bench::new();
         let done = bench.one(
             "cat > told; echo \"$CRUCIBLE_SPEC_ID $CRUCIBLE_PHASE $CRUCIBLE_HOOK $CRUCIBLE_HOOK_NAME $HOME\"; \
@@ -388,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn hooks_run_in_the_order_of_their_names_until_one_fails_that_must_not() {
+    fn hooks_run_in_name_order_until_failure() {
         let bench = Bench::new();
         let mut other_phase = hook("a-other", "echo bad >> order");
         other_phase.phases = vec![PhaseId::Tasks];
@@ -446,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_that_a_signal_ends_or_that_does_not_read_has_an_end_too() {
+    fn killed_or_unread_hook_has_end() {
         let bench = Bench::new();
         let killed = bench.one("echo before; kill -9 $$");
         assert_eq!((killed.end, killed.exit_code), (HookEnd::Failed, None));
@@ -471,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_4_kib_of_a_stream_are_looked_at_and_the_last_1000_bytes_are_kept() {
+    fn hook_output_keeps_last_1000_bytes() {
         let bench = Bench::new();
         let padded = |spaces: usize| bench.one(&format!("printf 'x%{spaces}s' ''")).said;
         let kept = usize::try_from(KEPT.0).unwrap();
@@ -480,23 +486,23 @@ mod tests {
         let text = |bytes: usize| format!("a{}", "b".repeat(bytes - 1));
         assert_eq!(tail(&text(SAID)), text(SAID));
         assert_eq!(tail(&text(SAID + 1)), "b".repeat(SAID));
-        // Two bytes each: it is cut where a character begins.
+        // Two bytes each: cut at a character boundary.
         assert_eq!(tail(&"ä".repeat(SAID / 2 + 1)), "ä".repeat(SAID / 2));
         assert_eq!(tail(&format!("{}z", "ä".repeat(SAID / 2))), format!("{}z", "ä".repeat(SAID / 2 - 1)));
     }
 
     #[test]
-    fn a_hook_that_prints_64_mib_goes_on_and_one_that_prints_more_is_ended() {
+    fn hook_over_output_limit_is_killed() {
         let bench = Bench::new();
         let prints = |bytes: u64| bench.one(&format!("head -c {bytes} /dev/zero | tr '\\0' ' '"));
         assert_eq!(prints(RUNAWAY.0).end, HookEnd::Passed);
         let ended = prints(RUNAWAY.0 + (1 << 20));
         assert_eq!((ended.end, ended.exit_code), (HookEnd::Failed, None));
-        assert_eq!(ended.said, "ended because it printed without end");
+        assert_eq!(ended.said, "killed because it printed too much");
     }
 
     #[test]
-    fn a_hook_whose_time_is_over_is_told_so_and_has_a_moment_to_end_well() {
+    fn timed_out_hook_gets_grace_period() {
         let bench = Bench::new();
         let mut polite = hook("polite", "trap 'echo saved; exit 0' TERM; echo ready; sleep 300 & wait");
         polite.timeout = Duration::from_secs(1);
@@ -510,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_found_as_deep_as_receipts_lie_and_no_deeper() {
+    fn link_search_depth_covers_receipts() {
         let dir = tempfile::tempdir().unwrap();
         let own = dir.path().join(CRUCIBLE);
         let search = || Search { left: MOST_ENTRIES }.link_in(&own, 0).unwrap();
@@ -542,10 +548,7 @@ mod tests {
         // `specs`, `a` and its files.
         assert_eq!(Search { left: 9 }.link_in(&own, 0).unwrap(), None);
         let why = Search { left: 8 }.link_in(&own, 0).unwrap_err().to_string();
-        assert!(
-            why.contains("more than 300000 entries") && why.contains("move specs that are done"),
-            "{why}"
-        );
+        assert!(why.contains("more than 300000 entries") && why.contains("move finished specs"), "{why}");
     }
 
     #[test]
@@ -573,7 +576,8 @@ mod tests {
         proptest! {
             #![proptest_config(ProptestConfig::with_cases(expensive_cases()))]
 
-            /// Property 15 with real processes: whatever the exit code, the work goes on or fails as `on_fail` says.
+            /// Property 15 with real processes: for any exit code, the work continues or fails as
+            /// `on_fail` says.
             #[test]
             fn p15_the_exit_codes_of_real_hooks_are_weighed_by_on_fail(code in 0_i32..256, fail in any::<bool>()) {
                 thread_local!(static BENCH: Bench = Bench::new());
@@ -595,7 +599,8 @@ mod tests {
                 }
             }
 
-            /// Property 16: a hook that takes longer than its time is ended and handled by `on_fail`; one that does not is not.
+            /// Property 16: a hook that exceeds its time limit is killed and handled by `on_fail`; others
+            /// are not.
             #[test]
             fn p16_a_hook_is_ended_when_its_time_is_over(
                 hangs in any::<bool>(), millis in 20_u64..60, stubborn in any::<bool>(), fail in any::<bool>()

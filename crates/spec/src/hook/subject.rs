@@ -1,4 +1,4 @@
-//! What a hook is told: the variables and the JSON object on its standard input.
+//! The input of a hook: its variables, and the JSON object on its standard input.
 
 use crucible_model::Outcome;
 use serde::Serialize;
@@ -8,35 +8,35 @@ use crate::phase_id::PhaseId;
 use crate::project::CRUCIBLE;
 use crate::receipt::{FileRecord, HookMoment, PhaseStatus};
 
-/// The schema of what a hook reads (`docs/schemas/crucible-hook-v1.schema.json`).
+/// The schema name of a hook's input (`docs/schemas/crucible-hook-v1.schema.json`).
 pub const HOOK_SCHEMA: &str = "crucible-hook-v1";
 
-/// What a hook runs before or after.
+/// The phase or gate around which a hook runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookSubject {
     /// The spec.
     pub spec: SpecId,
-    /// The phase; of a gate: the phase that it asks for.
+    /// The phase; for a gate, the phase that it requires.
     pub phase: PhaseId,
-    /// How the phase ended; nothing before it, and at gates.
+    /// How the phase ended; absent before it, and at gates.
     pub status: Option<PhaseStatus>,
-    /// The artifact of the phase, by its path in the spec's directory: the draft that is about to be promoted. Nothing where
-    /// there is none. The hook is told its path in the project.
+    /// The artifact of the phase, by its path in the spec's directory: the draft to be promoted, if there
+    /// is one. The hook gets its path in the project.
     pub artifact: Option<FileRecord>,
-    /// The receipt of the phase; nothing where its id is not known yet.
+    /// The receipt of the phase; absent while its id is unknown.
     pub receipt_id: Option<String>,
-    /// What the gate said; nothing before it, and at phases.
+    /// The gate's verdict; absent before it, and at phases.
     pub verdict: Option<Outcome>,
 }
 
 impl HookSubject {
-    /// A phase or gate of which nothing is known yet.
+    /// Creates the subject of a phase or gate that has not run yet.
     #[must_use]
     pub fn before(spec: SpecId, phase: PhaseId) -> Self {
         Self { spec, phase, status: None, artifact: None, receipt_id: None, verdict: None }
     }
 
-    /// The object on the standard input of the hook of this name, one line with its end.
+    /// The object on the standard input of this hook, as one line.
     pub(super) fn document(&self, name: &str, moment: HookMoment) -> Vec<u8> {
         let told = HookDocument {
             schema_version: HOOK_SCHEMA,
@@ -52,13 +52,13 @@ impl HookSubject {
             receipt_id: self.receipt_id.as_deref(),
             verdict: self.verdict,
         };
-        // Of texts and numbers alone, so it has a form.
+        // It consists of texts and numbers, so serialisation cannot fail.
         let mut line = serde_json::to_vec(&told).unwrap_or_default();
         line.push(b'\n');
         line
     }
 
-    /// The variables of a hook, besides those that every program needs.
+    /// The variables of a hook, in addition to those that every program needs.
     pub(super) fn variables(&self, name: &str, moment: HookMoment) -> [(&'static str, String); 4] {
         [
             ("CRUCIBLE_SPEC_ID", self.spec.to_string()),

@@ -1,4 +1,4 @@
-//! What the ends of hooks mean, as a pure function of their receipts.
+//! Derives the consequence of hook results, as a pure function of their receipts.
 
 use crucible_llm::ReceiptWarning;
 
@@ -6,20 +6,20 @@ use super::Hook;
 use crate::error::SpecError;
 use crate::receipt::{HookEnd, HookReceipt, OnFail};
 
-/// The kind of the warning that a failed hook leaves in a receipt.
+/// The kind of the warning about a failed hook.
 const WARNING: &str = "hook_failed";
 
-/// What the ends of hooks mean for the phase or the gate.
+/// The consequence of hook results for the phase or the gate.
 #[derive(Debug)]
 pub enum HookConsequence {
-    /// The work goes on, with a warning for each hook that failed.
+    /// The work continues, with a warning for each failed hook.
     GoOn(Vec<ReceiptWarning>),
     /// The phase or the gate fails: [`SpecError::Hook`] or [`SpecError::HookTimedOut`].
     Fail(SpecError),
 }
 
-/// Weighs the receipts of hooks: the first that failed and is set to `fail` decides; others that failed are warnings. A hook that
-/// ran out of its time or could not be started has failed.
+/// Evaluates the receipts of hooks: the first failed hook that is set to `fail` decides; other failures
+/// are warnings. A hook that timed out or could not be started has failed.
 #[must_use]
 pub fn weigh_hooks(hooks: &[Hook], receipts: &[HookReceipt]) -> HookConsequence {
     let mut warnings = Vec::new();
@@ -49,11 +49,11 @@ pub fn weigh_hooks(hooks: &[Hook], receipts: &[HookReceipt]) -> HookConsequence 
     HookConsequence::GoOn(warnings)
 }
 
-/// What became of a hook that failed, with the end of what it said.
+/// Describes a failed hook, with the end of its output.
 pub(crate) fn what_happened(receipt: &HookReceipt, seconds: u64) -> String {
     let end = match (receipt.end, receipt.exit_code) {
         (HookEnd::Passed, _) => "passed".to_owned(),
-        (HookEnd::TimedOut, _) => format!("took longer than {seconds} s and was ended"),
+        (HookEnd::TimedOut, _) => format!("took longer than {seconds} s and was killed"),
         (HookEnd::NotStarted, _) => "could not be started".to_owned(),
         (HookEnd::Failed, Some(code)) => format!("ended with exit code {code}"),
         (HookEnd::Failed, None) => "was ended".to_owned(),
@@ -117,7 +117,7 @@ mod tests {
         use super::*;
 
         proptest! {
-            /// Property 15: a failed hook stops the work exactly where it is set to `fail`, else it is a warning.
+            /// Property 15: a failed hook that is set to `fail` stops the work; another one is a warning.
             #[test]
             fn p15_failed_hooks_warn_or_fail_as_they_are_set(
                 ends in proptest::collection::vec((0_usize..4, any::<bool>(), 1_i32..256), 0..6)

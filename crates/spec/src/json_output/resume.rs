@@ -1,8 +1,8 @@
-//! What a phase is given and what comes next: `resume-json.v1` (seed 002, *Claude Code JSON Surfaces*;
+//! The inputs of a phase and the next step: `resume-json.v1` (seed 002, *Claude Code JSON Surfaces*;
 //! `docs/schemas/resume-json.v1.schema.json`).
 //!
-//! The fields of the seed come first; all others are optional to whoever reads them. What always holds: artifacts are named, never
-//! quoted, and so it has less than 8 KB.
+//! The fields of the seed come first; readers may ignore all others. Invariant: artifacts are named,
+//! never quoted, so the document has less than 8 KB.
 
 use std::collections::BTreeMap;
 
@@ -20,47 +20,47 @@ use crate::receipt::PacketReceipt;
 /// The schema of [`ResumeOverview`].
 pub const RESUME_SCHEMA: &str = "resume-json.v1";
 
-/// A phase before or after it ran, and what comes next.
+/// A phase before or after it ran, and the next step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumeOverview {
     /// [`RESUME_SCHEMA`].
     pub schema_version: String,
-    /// Which spec.
+    /// The id of the spec.
     pub spec_id: SpecId,
-    /// The phase that the command is about: the first that it ran, or would run.
+    /// The phase of the command: the first one that it ran, or would run.
     pub phase: PhaseId,
-    /// What the phase is made from and that is there: `requirements_artifact` and its like with the name of a file in `artifacts/`,
-    /// and `idea` with its path in the spec's directory.
+    /// The existing inputs of the phase: `requirements_artifact` and the like with a file name in
+    /// `artifacts/`, and `idea` with its path in the spec's directory.
     pub current_inputs: BTreeMap<String, String>,
-    /// What comes next, in one sentence.
+    /// The next step, in one sentence.
     pub next_steps: String,
-    /// The same for programs; absent where nothing is left to do.
+    /// The next step for programs; absent if nothing is left to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<NextStep>,
     /// The phases that this command ran, in order.
     #[serde(default)]
     pub ran: Vec<PhaseId>,
-    /// Whether nobody was asked.
+    /// Whether no model was called.
     #[serde(default)]
     pub dry_run: bool,
-    /// How large the packet of a dry run is.
+    /// The size of a dry run's packet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packet: Option<PacketReceipt>,
     /// Every phase, in order.
     #[serde(default)]
     pub phases: Vec<PhaseOverview>,
-    /// Files that a fixup proposes to change and that are not changed yet.
+    /// Files that a pending fixup proposes to change.
     #[serde(default)]
     pub pending_fixups: u64,
-    /// How the work was done.
+    /// The configuration of the command.
     pub config_summary: ConfigSummary,
-    /// When the newest receipt of the phase was written.
+    /// The time of the phase's newest receipt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<Timestamp>,
 }
 
 impl ResumeOverview {
-    /// Of a phase of a spec that stands so, after these phases ran.
+    /// Creates the document for a phase of a spec with this status, after these phases ran.
     #[must_use]
     pub fn new(status: SpecStatus, phase: PhaseId, config_summary: ConfigSummary, ran: Vec<PhaseId>) -> Self {
         let next_steps = status.next.as_ref().map_or_else(|| DONE.to_owned(), in_words);
@@ -85,7 +85,7 @@ impl ResumeOverview {
         }
     }
 
-    /// The same, of a spec whose idea is kept: the first phase is made from it.
+    /// Adds the stored idea, which is the input of the first phase.
     #[must_use]
     pub fn with_idea(mut self) -> Self {
         if self.phase == PhaseId::Requirements {
@@ -94,7 +94,7 @@ impl ResumeOverview {
         self
     }
 
-    /// The same, of a command that asked nobody: what comes next is the phase itself, in earnest.
+    /// Marks a dry run: the next step is a real run of the same phase.
     #[must_use]
     pub fn of_a_dry_run(self, packet: Option<PacketReceipt>) -> Self {
         let phase = self.phase;
@@ -103,10 +103,10 @@ impl ResumeOverview {
     }
 }
 
-/// What is said where nothing is left to do.
-const DONE: &str = "All phases are done; let a gate judge them";
+/// The text if nothing is left to do.
+const DONE: &str = "All phases are done; run a gate";
 
-/// What a phase is made from and that is there.
+/// The existing inputs of a phase.
 fn current_inputs(status: &SpecStatus, phase: PhaseId) -> BTreeMap<String, String> {
     let is_there = |wanted: PhaseId| {
         let standing = status.phase_statuses.iter().find(|known| known.phase_id == wanted);
@@ -116,30 +116,30 @@ fn current_inputs(status: &SpecStatus, phase: PhaseId) -> BTreeMap<String, Strin
     artifacts.map(|before| (format!("{before}_artifact"), before.artifact().to_owned())).collect()
 }
 
-/// What comes next, in one sentence.
+/// The next step, in one sentence.
 fn in_words(next: &NextStep) -> String {
     let phase = next.phase_id;
     let run = |why: &str| format!("Run the {phase} phase {}{why}", purpose(phase));
     match next.reason {
         StepReason::NotRun => run(""),
         StepReason::Failed => run("; its last run failed"),
-        StepReason::Stale => run(" again; what it was made from has changed"),
-        StepReason::Changed => run(" again; its artifact is not what it wrote"),
-        StepReason::Damaged => run(" again; a receipt of it cannot be believed"),
+        StepReason::Stale => run(" again; its inputs have changed"),
+        StepReason::Changed => run(" again; its artifact was changed"),
+        StepReason::Damaged => run(" again; a receipt of it cannot be trusted"),
         StepReason::FixupsPending => {
             "Look at the proposed fixups and apply them with --apply-fixups".to_owned()
         }
         StepReason::FixupsApplied => {
-            "Finish the fixups, whose files are changed already, with --apply-fixups; nobody is asked"
+            "Finish the fixups, whose files are already changed, with --apply-fixups; no model is called"
                 .to_owned()
         }
         StepReason::Problem => {
-            format!("Run `{}`: receipts are not as they should be, and a gate refuses", next.command)
+            format!("Run `{}`: receipts are invalid, and a gate refuses", next.command)
         }
     }
 }
 
-/// What a phase is for.
+/// The purpose of a phase.
 fn purpose(phase: PhaseId) -> &'static str {
     match phase {
         PhaseId::Requirements => "to say what is wanted",
@@ -211,7 +211,8 @@ mod tests {
         use super::*;
 
         proptest! {
-            /// Properties 11 and 12: whatever receipts say, both documents have their version, follow their schemas and stay below 8 KB.
+            /// Properties 11 and 12: for any receipts, both documents have their version, follow their
+            /// schemas and stay below 8 KB.
             #[test]
             fn p11_p12_both_documents_are_small_and_valid_whatever_receipts_say(
                 texts in prop::collection::vec(prop_oneof![any::<String>(), "[\"\\\\\u{1b}\u{202e}ä🛑 ]{0,3000}"], 4),

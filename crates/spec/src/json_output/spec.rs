@@ -1,7 +1,8 @@
-//! What `crucible spec` did: `spec-json.v1` (seed 002, *Claude Code JSON Surfaces*; `docs/schemas/spec-json.v1.schema.json`).
+//! The result of `crucible spec`: `spec-json.v1` (seed 002, *Claude Code JSON Surfaces*;
+//! `docs/schemas/spec-json.v1.schema.json`).
 //!
-//! The fields of the seed come first; all others are optional to whoever reads them. What always holds: no text of an artifact, a packet or
-//! an idea is in it, each text of a receipt is cut to a length, and so it has less than 8 KB.
+//! The fields of the seed come first; readers may ignore all others. Invariant: it contains no text of an
+//! artifact, a packet or an idea, and each text of a receipt is cut, so it has less than 8 KB.
 
 use crucible_llm::ExecutionStrategy;
 use crucible_model::Timestamp;
@@ -14,7 +15,7 @@ use crate::phase_id::PhaseId;
 /// The schema of [`SpecOverview`].
 pub const SPEC_SCHEMA: &str = "spec-json.v1";
 
-/// How long the name of a provider is.
+/// The most characters of a provider's name.
 const NAME: usize = 32;
 
 /// A spec after a command has worked on it.
@@ -22,69 +23,70 @@ const NAME: usize = 32;
 pub struct SpecOverview {
     /// [`SPEC_SCHEMA`].
     pub schema_version: String,
-    /// Which spec.
+    /// The id of the spec.
     pub spec_id: SpecId,
     /// Every phase, in order.
     pub phases: Vec<PhaseOverview>,
-    /// How the work was done.
+    /// The configuration of the command.
     pub config_summary: ConfigSummary,
     /// The phases that this command ran, in order.
     #[serde(default)]
     pub ran: Vec<PhaseId>,
-    /// Whether nobody was asked.
+    /// Whether no model was called.
     #[serde(default)]
     pub dry_run: bool,
-    /// Files that a fixup proposes to change and that are not changed yet.
+    /// Files that a pending fixup proposes to change.
     #[serde(default)]
     pub pending_fixups: u64,
-    /// What comes next; absent where nothing is left to do.
+    /// The next step; absent if nothing is left to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<NextStep>,
 }
 
-/// Where a phase stands.
+/// The state of a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseOverview {
     /// Which phase.
     pub phase_id: PhaseId,
-    /// `completed`, or as `status-json.v1` says it: `failed`, `stale`, `changed`, `damaged`, `dry_run`, `not_run`.
+    /// `completed`, or a word of `status-json.v1`: `failed`, `stale`, `changed`, `damaged`, `dry_run`,
+    /// `not_run`.
     pub status: String,
-    /// When its newest receipt was written; null where it has none.
+    /// The time of its newest receipt; null if there is none.
     pub last_run: Option<Timestamp>,
-    /// The artifact, by its path in the spec's directory, where it is completed or stale.
+    /// The artifact, by its path in the spec's directory, if the phase is completed or stale.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<String>,
-    /// That receipt.
+    /// The id of that receipt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt_id: Option<String>,
-    /// Which model answered.
+    /// The model that answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_used: Option<String>,
-    /// Tokens of the question.
+    /// Input tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_input: Option<u64>,
-    /// Tokens of the answer.
+    /// Output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_output: Option<u64>,
     /// Millionths of a US dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micro_dollars: Option<u64>,
-    /// How many warnings the receipt holds.
+    /// The number of warnings in the receipt.
     #[serde(default)]
     pub warnings: u64,
 }
 
-/// How a command works.
+/// The configuration of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigSummary {
-    /// Who may act on what a model says.
+    /// Who may act on a model's answer.
     pub execution_strategy: ExecutionStrategy,
-    /// Who is asked; empty where nobody is configured.
+    /// The provider; empty if none is configured.
     pub provider: String,
 }
 
 impl ConfigSummary {
-    /// Of this provider, under the one strategy there is.
+    /// Creates a summary for this provider, with the one supported strategy.
     #[must_use]
     pub fn of(provider: &str) -> Self {
         Self { execution_strategy: ExecutionStrategy::Controlled, provider: brief(provider, NAME) }
@@ -92,7 +94,7 @@ impl ConfigSummary {
 }
 
 impl SpecOverview {
-    /// Of a spec that stands so, after these phases ran.
+    /// Creates the document for a spec with this status, after these phases ran.
     #[must_use]
     pub fn new(status: SpecStatus, config_summary: ConfigSummary, ran: Vec<PhaseId>) -> Self {
         Self {
@@ -107,7 +109,7 @@ impl SpecOverview {
         }
     }
 
-    /// The same, of a command that asked nobody.
+    /// Marks a dry run.
     #[must_use]
     pub fn of_a_dry_run(self) -> Self {
         Self { dry_run: true, ..self }

@@ -1,9 +1,10 @@
-//! Where a spec stands: `status-json.v1` (seed 002, *Claude Code JSON Surfaces*; `docs/schemas/status-json.v1.schema.json`).
+//! The status of a spec: `status-json.v1` (seed 002, *Claude Code JSON Surfaces*;
+//! `docs/schemas/status-json.v1.schema.json`).
 //!
-//! [`spec_status`] is a pure function of what is known of a spec and an instant. The fields of the seed come first; all others are
-//! optional to whoever reads them. What always holds: the document has less than 8 KB, whatever the artifacts are and whatever a
-//! receipt says, since each text of a receipt is cut to a length and each list to a number, with a count of what was left out; a
-//! phase whose newest receipt cannot be believed is never told as done.
+//! [`spec_status`] is a pure function of the state of a spec and a time. The fields of the seed come
+//! first; readers may ignore all others. Invariants: the document has less than 8 KB for any artifacts
+//! and receipts. Each text of a receipt is cut, and each list is limited and states the number of omitted
+//! items. A phase whose newest receipt cannot be trusted is never shown as done.
 
 use crucible_llm::{CostBasis, ReceiptWarning};
 use crucible_model::{ClockSource, Code, Timestamp, short_line, single_spaced};
@@ -20,95 +21,96 @@ use crate::state::{FileState, PhaseState, ReceiptProblem, ReceiptProblemKind, Sp
 /// The schema of [`SpecStatus`].
 pub const STATUS_SCHEMA: &str = "status-json.v1";
 
-/// What is said of a success under a pinned clock.
+/// The note about a success under a pinned clock.
 const PINNED: &str = "it was written under a pinned clock (CRUCIBLE_CLOCK): the gate refuses it";
 
-/// How many problems are told one by one.
+/// The most problems that are listed.
 const MOST_PROBLEMS: usize = 4;
 
-/// Where a spec stands.
+/// The status of a spec.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpecStatus {
     /// [`STATUS_SCHEMA`].
     pub schema_version: String,
-    /// Which spec.
+    /// The id of the spec.
     pub spec_id: SpecId,
     /// Every phase, in order.
     pub phase_statuses: Vec<PhaseStanding>,
-    /// Files that a fixup proposes to change and that are not changed yet.
+    /// Files that a pending fixup proposes to change.
     pub pending_fixups: u64,
-    /// What is told of an application of fixups that was begun and is not over, if one was: its files, the first few.
+    /// The first few files of an unfinished application of fixups, if there is one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fixup_under_way: Vec<String>,
-    /// Whether a phase failed, an artifact is not what its receipt says, or a receipt cannot be believed.
+    /// Whether a phase failed, an artifact differs from its receipt, or a receipt cannot be trusted.
     pub has_errors: bool,
-    /// What is wrong with receipts, the first few.
+    /// The first few problems of receipts.
     #[serde(default)]
     pub problems: Vec<StatusProblem>,
-    /// Problems beyond those.
+    /// The number of problems left out.
     #[serde(default)]
     pub problems_left_out: u64,
-    /// How many receipts there are.
+    /// The number of receipts.
     #[serde(default)]
     pub receipts: u64,
-    /// Tokens of the questions, summed over the receipts in `phase_statuses`; absent where none says any.
+    /// Input tokens, summed over the receipts in `phase_statuses`; absent if none states any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_input: Option<u64>,
-    /// Tokens of the answers, in the same way.
+    /// Output tokens, in the same way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_output: Option<u64>,
-    /// Millionths of a US dollar, in the same way.
+    /// Cost in millionths of a US dollar, in the same way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micro_dollars: Option<u64>,
-    /// When the newest of all receipts was written.
+    /// The time of the newest receipt of all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest: Option<Timestamp>,
-    /// What comes next; absent where nothing is left to do.
+    /// The next step; absent if nothing is left to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<NextStep>,
 }
 
-/// Where a phase stands.
+/// The status of a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseStanding {
     /// Which phase.
     pub phase_id: PhaseId,
-    /// Where it stands.
+    /// The state.
     pub status: Standing,
-    /// The receipt that says so: the newest real one, where there is none the newest dry run. The fields below are of it; where fixups were
-    /// applied, who was asked, tokens and cost are those of the question before.
+    /// The receipt that determines it: the newest real one, or else the newest dry run. The fields below
+    /// belong to it; for applied fixups, provider, model, tokens and cost are those of the preceding
+    /// model call.
     pub receipt_id: Option<String>,
-    /// When it was written.
+    /// The time of that receipt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emitted_at: Option<Timestamp>,
-    /// Seconds since; absent where it was written later than now.
+    /// Seconds since then; absent if that is in the future.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age_seconds: Option<u64>,
-    /// When the phase last succeeded.
+    /// The time of the phase's last success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_success_at: Option<Timestamp>,
-    /// Who was asked.
+    /// The provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// Which model answered.
+    /// The model that answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_used: Option<String>,
-    /// Tokens of the question.
+    /// Input tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_input: Option<u64>,
-    /// Tokens of the answer.
+    /// Output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_output: Option<u64>,
-    /// Millionths of a US dollar.
+    /// Cost in millionths of a US dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micro_dollars: Option<u64>,
-    /// Who says what it cost.
+    /// The basis of the cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_basis: Option<CostBasis>,
-    /// How many warnings the receipt holds.
+    /// The number of warnings in the receipt.
     #[serde(default)]
     pub warnings: u64,
-    /// The first of them.
+    /// The first warning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_warning: Option<String>,
     /// Why it failed.
@@ -116,28 +118,28 @@ pub struct PhaseStanding {
     pub error: Option<String>,
 }
 
-/// The word for where a phase stands.
+/// The state of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// Its newest real receipt is a success, and what it names is on the disk.
+    /// Its newest real receipt is a success, and the files match it.
     Success,
-    /// Its newest real receipt is of a failure.
+    /// Its newest real receipt is a failure.
     Failed,
-    /// It succeeded, and an artifact that it was made from has changed since.
+    /// It succeeded, but one of its input artifacts has changed since.
     Stale,
-    /// It succeeded, and its own artifact has been changed or removed since.
+    /// It succeeded, but its own artifact has been changed or deleted since.
     Changed,
-    /// A receipt of it cannot be believed.
+    /// One of its receipts cannot be trusted.
     Damaged,
-    /// It was tried dry and never in earnest.
+    /// It has only had a dry run.
     DryRun,
     /// It has no receipt.
     NotRun,
 }
 
 impl Standing {
-    /// The word as the JSON documents write it.
+    /// The word in JSON documents.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -151,30 +153,30 @@ impl Standing {
         }
     }
 
-    /// Whether something went wrong, rather than not having happened yet.
+    /// Whether something went wrong, as opposed to not having happened yet.
     #[must_use]
     pub const fn is_error(self) -> bool {
         matches!(self, Self::Failed | Self::Changed | Self::Damaged)
     }
 }
 
-/// Something that is wrong with a receipt.
+/// A problem of a receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusProblem {
-    /// What, by the code that the gate gives it; `docs/codes/gate.md` has a heading for each.
+    /// The code of the gate for it; `docs/codes/gate.md` has a heading for each.
     pub code: Code,
-    /// Which file in `receipts/`.
+    /// The file in `receipts/`.
     pub file: String,
 }
 
-/// What comes next.
+/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NextStep {
-    /// The phase that it is about.
+    /// The phase.
     pub phase_id: PhaseId,
-    /// Why this.
+    /// The reason for the step.
     pub reason: StepReason,
-    /// The command to type.
+    /// The command to run.
     pub command: String,
 }
 
@@ -182,25 +184,27 @@ pub struct NextStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepReason {
-    /// The phase has not run in earnest.
+    /// The phase has had no real run.
     NotRun,
-    /// It failed.
+    /// The phase failed.
     Failed,
-    /// What it was made from has changed.
+    /// Its inputs have changed.
     Stale,
     /// Its artifact has changed.
     Changed,
-    /// Its receipt cannot be believed.
+    /// Its receipt cannot be trusted.
     Damaged,
-    /// Its fixups wait to be applied.
+    /// Its fixups are pending.
     FixupsPending,
-    /// Its fixups are applied, and their receipt is of a failure: applied again, they get the receipt of a success.
+    /// Its fixups are applied, but their receipt records a failure: applying them again gives the receipt
+    /// of a success.
     FixupsApplied,
-    /// Receipts are not as they should be: one that is missing may have been a newer one of the phase, or something else refuses at a gate.
+    /// Receipts are invalid: a missing one may have been a newer one of the phase, or a gate refuses for
+    /// another reason.
     Problem,
 }
 
-/// Where a spec stands at this instant.
+/// The status of a spec at this time.
 #[must_use]
 pub fn spec_status(state: &SpecState, now: Timestamp) -> SpecStatus {
     let phase_statuses: Vec<PhaseStanding> =
@@ -234,8 +238,8 @@ pub fn spec_status(state: &SpecState, now: Timestamp) -> SpecStatus {
     }
 }
 
-/// Files that the newest real success of the phase `fixup` proposes to change and that are not changed yet. One that claims to be
-/// pending without naming a file counts as one; none is where a later failure tells that they are changed.
+/// The number of files that the newest real success of the phase `fixup` proposes to change. A pending
+/// fixup without files counts as one. It is zero if a later failure records that they are changed.
 #[must_use]
 pub fn pending_fixups(state: &SpecState) -> u64 {
     if applied_fixups(state).is_some() {
@@ -251,18 +255,19 @@ pub fn pending_fixups(state: &SpecState) -> u64 {
         .sum()
 }
 
-/// The fixups that the newest real receipt of their phase says are applied, however it ended otherwise.
+/// The fixups that the newest real receipt of their phase records as applied, even if it failed
+/// otherwise.
 pub(crate) fn applied_fixups(state: &SpecState) -> Option<&FixupReceipt> {
     let newest = state.phase(PhaseId::Fixup)?.newest_real.as_ref()?;
     let fixups = newest.phase(PhaseId::Fixup.as_str())?.fixups.as_ref();
     fixups.filter(|fixups| fixups.stage == FixupStage::Applied)
 }
 
-/// The command that makes a phase anew.
+/// The command that runs a phase again.
 pub(crate) fn rerun(state: &SpecState, phase: PhaseId) -> String {
     let spec = &state.spec;
     if phase == PhaseId::Requirements && !state.has_idea {
-        // Only this one takes the idea from whoever has it.
+        // Only this command reads a new idea.
         format!("crucible spec {spec}")
     } else if phase == PhaseId::Fixup && is_applied_without_success(state) {
         format!("crucible resume {spec} --phase {phase} --apply-fixups")
@@ -271,8 +276,8 @@ pub(crate) fn rerun(state: &SpecState, phase: PhaseId) -> String {
     }
 }
 
-/// Whether fixups are applied and told of by a failure alone, from which `--apply-fixups` can go on: a model would be asked about files that
-/// are changed already.
+/// Whether only a failed receipt records the applied fixups. Then `--apply-fixups` continues, because a
+/// model would be asked about files that are already changed.
 fn is_applied_without_success(state: &SpecState) -> bool {
     let Some(known) = state.phase(PhaseId::Fixup).filter(|_| applied_fixups(state).is_some()) else {
         return false;
@@ -283,7 +288,8 @@ fn is_applied_without_success(state: &SpecState) -> bool {
         && files.all(|file| file.found == FileState::Same)
 }
 
-/// Whether this receipt tells of a real success of the phase: every entry of the phase says so, and so does the exit code.
+/// Whether this receipt records a real success of the phase: in every entry of the phase and in the exit
+/// code.
 pub(crate) fn tells_of_success(receipt: &SpecReceipt, phase: PhaseId) -> bool {
     let mut entries = receipt.phases.iter().filter(|entry| entry.phase_id == phase.as_str()).peekable();
     let some = entries.peek().is_some();
@@ -293,7 +299,7 @@ pub(crate) fn tells_of_success(receipt: &SpecReceipt, phase: PhaseId) -> bool {
     some && !receipt.dry_run && exit_agrees && entries.all(is_success)
 }
 
-/// What else an entry says that no success can say, where it says any such thing.
+/// Anything else in an entry that contradicts a success.
 pub(crate) fn contradicts(entry: &PhaseEntry) -> Option<&'static str> {
     let decisive = |hook: &HookReceipt| hook.on_fail == OnFail::Fail && hook.end != HookEnd::Passed;
     let llm = entry.llm.as_ref();
@@ -309,19 +315,19 @@ pub(crate) fn contradicts(entry: &PhaseEntry) -> Option<&'static str> {
     } else if llm.is_some_and(|llm| llm.budget_exhausted == Some(true)) {
         Some("an exhausted budget")
     } else if llm.is_some() && entry.attempts == 0 && !entry.warnings.iter().any(is_reused) {
-        Some("an answer that nobody was asked for")
+        Some("an answer without a model call")
     } else {
         None
     }
 }
 
-/// The kind of a warning: the answer was paid for by an earlier try, so nothing was sent for it.
+/// The kind of a warning: an earlier attempt paid for the answer, so nothing was sent for it.
 pub(crate) const ANSWER_REUSED: &str = "answer_reused";
 
-/// The kind of a warning: the answer comes out of a recording.
+/// The kind of a warning: the answer comes from a recording.
 pub(crate) const LLM_REPLAYED: &str = "llm_replayed";
 
-/// The word for a phase of this spec.
+/// The state of a phase of this spec.
 pub(crate) fn standing(state: &SpecState, phase: &PhaseState) -> Standing {
     let damaged = |problem: &ReceiptProblemKind| {
         !matches!(
@@ -352,7 +358,7 @@ fn phase_standing(phase: &PhaseState, status: Standing, now: Timestamp) -> Phase
     let llm = entry.and_then(|entry| entry.llm.as_ref()).or(asked.and_then(|asked| asked.llm.as_ref()));
     let cost = llm.and_then(|llm| llm.cost.as_ref());
     let emitted_at = receipt.and_then(|receipt| receipt.emitted_at);
-    // A success that no gate takes must not look like any other.
+    // A success that every gate refuses must look different from others.
     let is_pinned = phase
         .newest_real
         .as_ref()
@@ -381,7 +387,7 @@ fn phase_standing(phase: &PhaseState, status: Standing, now: Timestamp) -> Phase
     }
 }
 
-/// How long ago this was; nothing where it is still to come.
+/// The age of this time; none if it is in the future.
 pub(crate) fn age(at: Timestamp, now: Timestamp) -> Option<std::time::Duration> {
     let millis = now.unix_millis().checked_sub(at.unix_millis())?;
     u64::try_from(millis).ok().map(std::time::Duration::from_millis)
@@ -403,7 +409,8 @@ fn next_step(state: &SpecState, phases: &[PhaseStanding], pending: u64) -> Optio
     };
     let run = phases.iter().find_map(|phase| Some((phase.phase_id, reason(phase)?)));
     match run {
-        // What comes before the fixups has to be sound before they are applied, and they come before what follows.
+        // Phases before the fixup must be done before it is applied; the fixup comes before the phases
+        // after it.
         Some((phase, reason)) if pending == 0 || phase <= PhaseId::Fixup => {
             Some(NextStep { phase_id: phase, reason, command: rerun(state, phase) })
         }
@@ -412,12 +419,12 @@ fn next_step(state: &SpecState, phases: &[PhaseStanding], pending: u64) -> Optio
             reason: StepReason::FixupsPending,
             command: format!("crucible resume {spec} --phase fixup --apply-fixups"),
         }),
-        // Every phase is done, and a gate refuses all the same.
+        // Every phase is done, but a gate still refuses.
         _ if !state.problems.is_empty() => {
             let is_unfinished =
                 |problem: &ReceiptProblem| problem.kind == ReceiptProblemKind::PromotionUnfinished;
             let command = match state.problems.iter().all(is_unfinished) && state.has_idea {
-                // It asks nobody where all is done, and finishes what is not.
+                // It calls no model if all is done, and completes what is not.
                 true => format!("crucible spec {spec}"),
                 false => format!("crucible gate {spec}"),
             };
@@ -427,7 +434,7 @@ fn next_step(state: &SpecState, phases: &[PhaseStanding], pending: u64) -> Optio
     }
 }
 
-/// Whether a receipt of the phase that is not there may be newer than the one that says that it is done.
+/// Whether a missing receipt of the phase may be newer than the one that marks it as done.
 fn is_doubtful(state: &SpecState, phase: PhaseId) -> bool {
     state.problems.iter().any(|problem| match &problem.kind {
         ReceiptProblemKind::Gap { older } => older.contains(&phase),
@@ -436,7 +443,7 @@ fn is_doubtful(state: &SpecState, phase: PhaseId) -> bool {
     })
 }
 
-/// A text of a receipt on one line, in at most `longest` bytes as JSON writes it; what is cut ends in `…`.
+/// A text of a receipt on one line, in at most `longest` bytes of JSON; a cut text ends in `…`.
 pub(crate) fn brief(text: &str, longest: usize) -> String {
     let line = short_line(&single_spaced(text), longest);
     let cost = |c: char| if matches!(c, '"' | '\\') { 2 } else { c.len_utf8() };
@@ -520,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn pending_fixups_come_before_what_follows_and_after_what_is_unsound() {
+    fn next_step_orders_pending_fixups() {
         let mut state = done_up_to(Some(PhaseId::Fixup), noon());
         let file = |path: &str| FixedFile { path: path.to_owned(), before: None, after: None };
         let fixup =
@@ -539,14 +546,14 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_whose_receipt_cannot_be_believed_is_never_done() {
+    fn phase_with_untrusted_receipt_is_never_done() {
         let mut state = done_up_to(Some(PhaseId::Final), noon());
         let problem = |kind, phase| ReceiptProblem { file: "x.json".to_owned(), phase, kind };
         state.problems.push(problem(ReceiptProblemKind::DigestDiffers, Some(PhaseId::Tasks)));
         let status = spec_status(&state, noon());
         assert_eq!(words(&status)[2], "damaged");
         assert_eq!((status.has_errors, next(&status)), (true, "crucible resume export-data --phase tasks"));
-        // What is wrong with the order alone says nothing of a phase, and is an error all the same.
+        // An invalid order alone says nothing about a phase, but is still an error.
         state.problems = vec![problem(ReceiptProblemKind::Gap { older: vec![PhaseId::Design] }, None)];
         let status = spec_status(&state, noon());
         assert_eq!((words(&status)[2], status.has_errors), ("success", true));
@@ -554,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn while_a_gate_refuses_for_a_problem_something_is_left_to_do() {
+    fn refusing_problem_leaves_a_next_step() {
         let problem = |kind, phase| ReceiptProblem { file: "x.json".to_owned(), phase, kind };
         for (kind, phase, command) in [
             (
@@ -576,7 +583,7 @@ mod tests {
             assert_eq!(next(&status), command, "{kind:?}");
             assert_eq!(status.next.map(|next| next.reason), Some(StepReason::Problem), "{kind:?}");
         }
-        // What has not run yet and comes first is done first.
+        // An earlier phase that has not run comes first.
         let mut state = done_up_to(Some(PhaseId::Tasks), noon());
         state.problems.push(problem(ReceiptProblemKind::ForeignName, None));
         assert_eq!(next(&spec_status(&state, noon())), "crucible resume export-data --phase review");
@@ -585,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn fixups_that_a_failure_says_are_applied_wait_no_more_and_are_finished_without_a_model() {
+    fn fixups_applied_by_failure_finish_without_model() {
         let mut state = done_up_to(Some(PhaseId::Fixup), noon());
         let fixup = |stage| {
             let file = FixedFile { path: "a".to_owned(), before: None, after: None };
@@ -602,7 +609,7 @@ mod tests {
         assert_eq!((status.pending_fixups, words(&status)[4]), (0, "failed"));
         assert_eq!(next(&status), "crucible resume export-data --phase fixup --apply-fixups");
         assert_eq!(status.next.unwrap().reason, StepReason::FixupsApplied);
-        // Nothing can be gone on from where the diff is another one.
+        // With another diff it is impossible to continue.
         state.phases[4].outputs[0].found = FileState::Differs;
         let status = spec_status(&state, noon());
         assert_eq!((status.pending_fixups, next(&status)), (0, "crucible resume export-data --phase fixup"));
@@ -621,7 +628,7 @@ mod tests {
         assert_eq!(brief("exactly 10", 10), "exactly 10");
     }
 
-    /// Texts that are long, empty, or full of what JSON and terminals take badly.
+    /// Texts that are long, empty, or full of characters that JSON and terminals handle badly.
     fn text() -> impl Strategy<Value = String> {
         prop_oneof![
             any::<String>(),
@@ -647,7 +654,8 @@ mod tests {
         use super::*;
 
         proptest! {
-            /// Properties 11 and 12: whatever receipts say, the document has its version, follows its schema and stays below 8 KB.
+            /// Properties 11 and 12: for any receipts, the document has its version, follows its schema
+            /// and stays below 8 KB.
             #[test]
             fn p11_p12_the_document_is_small_and_valid_whatever_receipts_say(
                 texts in proptest::collection::vec(text(), 8),

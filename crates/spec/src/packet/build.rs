@@ -1,7 +1,7 @@
-//! Candidates to packet: order, limits, secrets.
+//! Builds a packet from candidates: order, limits, secrets.
 //!
-//! In this order, so that nothing is decided by chance: sorted, names looked through, sizes compared, texts looked through. What is
-//! found first in the packet's own order is what is told.
+//! The steps are fixed, so the result is deterministic: sort, scan names, check sizes, scan texts. The
+//! first problem in packet order is reported.
 
 use std::collections::HashSet;
 
@@ -17,12 +17,12 @@ use crate::error::SpecError;
 /// The schema of the manifest.
 const SCHEMA: &str = "crucible-packet-v1";
 
-/// The rule that a file breaks by its name alone.
+/// The rule that a file name alone breaks.
 pub(crate) const SECRET_FILE: &str = "secret-file";
 
-/// Puts a packet together from candidates: idea and artifacts first, then what the phase wrote the last time, then named files, then
-/// selected ones, each group sorted by name (artifacts by phase). All but the selected ones have to fit; of the selected ones each is taken while there is room.
-/// A text that is given twice is taken once, and a file that is named and selected is a named one.
+/// Builds a packet from candidates: idea and artifacts first, then the phase's last document, then named files, then selected ones,
+/// each group sorted by name (artifacts by phase). Everything except selected files must fit; selected files are added while there
+/// is room. A repeated text is included once, and a file that is both named and selected counts as named.
 ///
 /// # Errors
 ///
@@ -32,12 +32,12 @@ pub fn build_packet(candidates: Vec<PacketEntry>, limits: PacketLimits) -> Resul
     build_packet_with(candidates, Selection::default(), limits)
 }
 
-/// The same with files of the project, as [`select_files`](crate::select_files) found them: what it could not show is named in the
-/// manifest.
+/// Builds a packet that also contains project files from [`select_files`](crate::select_files); files that could not be shown
+/// are listed in the manifest.
 ///
 /// # Errors
 ///
-/// As [`build_packet`]; [`SpecError::PacketOverLimit`] also for named files that were not read, as they cannot fit.
+/// As [`build_packet`]; [`SpecError::PacketOverLimit`] also for named files that were not read because they cannot fit.
 pub fn build_packet_with(
     fixed: Vec<PacketEntry>,
     selection: Selection,
@@ -74,7 +74,7 @@ pub fn build_packet_with(
             }
         }
     }
-    // A link that was named is followed, even where a pattern that finds it, too, does not.
+    // A named link is followed, even if a pattern that also matches it does not follow it.
     let files = taken.iter().filter(|entry| is_file(entry.kind));
     let shown: HashSet<&str> = files.map(|entry| entry.name.as_str()).collect();
     passed_over.retain(|file| !shown.contains(file.name.as_str()));
@@ -101,7 +101,7 @@ pub fn build_packet_with(
     Ok(Packet { entries: taken, manifest })
 }
 
-/// The candidates in the packet's order, each once.
+/// The candidates in packet order, without duplicates.
 fn in_order(fixed: Vec<PacketEntry>, selected: Vec<PacketEntry>) -> Result<Vec<PacketEntry>, SpecError> {
     let mut candidates = fixed;
     candidates.extend(selected);
@@ -128,7 +128,8 @@ fn in_order(fixed: Vec<PacketEntry>, selected: Vec<PacketEntry>) -> Result<Vec<P
     Ok(candidates)
 }
 
-/// A name is shown to the model, too, and that of a file which was not read to whoever reads the manifest.
+/// Checks a name, which the model also sees; the name of a file that was not read is shown to readers of
+/// the manifest.
 fn check_name(kind: EntryKind, name: &str) -> Result<(), SpecError> {
     let secret =
         |rule: &str| SpecError::SecretInPacket { entry: shown(name), rule: rule.to_owned(), line: 0 };
@@ -146,7 +147,7 @@ fn check_text(entry: &PacketEntry) -> Result<(), SpecError> {
     if text.contains('\0') {
         return Err(SpecError::Source {
             source_name: shown(&entry.name),
-            why: "it holds a NUL byte, which no text does; leave it out".to_owned(),
+            why: "it contains a NUL byte, so it is not text; leave it out".to_owned(),
         });
     }
     match Scanner::builtin().scan(text.as_bytes()).first() {
@@ -163,7 +164,7 @@ fn is_file(kind: EntryKind) -> bool {
     matches!(kind, EntryKind::Named | EntryKind::Selected)
 }
 
-/// A name for a message: without what is a secret in it, on one line.
+/// A name for a message: redacted and on one line.
 pub(super) fn shown(name: &str) -> String {
     short_line(&Scanner::builtin().redact(name).text, LONGEST_NAME)
 }

@@ -1,11 +1,13 @@
-//! What a model may see in a phase: the idea, the artifacts of earlier phases, and files of the project.
+//! The packet of a phase: what a model may see. It contains the idea, earlier artifacts and project
+//! files.
 //!
-//! Candidates become a [`Packet`] in one pure step (`build`): sorted, each text once, within the limits, free of secrets. What the
-//! project's files are is asked in `source`, which hands over a [`Selection`]. The packet's sizes are its [`PacketManifest`], and what a
-//! receipt says of it is made from that alone (`record`).
+//! One pure step (`build`) turns candidates into a [`Packet`]: sorted, without duplicates, within the
+//! limits, without secrets. The module `source` finds the project files and returns a [`Selection`]. The
+//! [`PacketManifest`] lists the sizes, and a receipt's summary is derived from it alone (`record`).
 //!
-//! What always holds: the same candidates make the same packet, whatever their order; a packet is within its limits and holds no secret, or
-//! there is none, before anybody is asked; what was selected and is not in it is named with the reason.
+//! Invariants: the same candidates give the same packet, in any order. A packet that exceeds its limits
+//! or contains a secret is never built, so nothing is sent. Every selected file that is not in the packet
+//! is listed with the reason.
 
 mod build;
 mod record;
@@ -20,10 +22,10 @@ use crate::phase_id::PhaseId;
 pub(crate) use build::SECRET_FILE;
 pub use build::{build_packet, build_packet_with};
 
-/// How many characters of a name a message shows.
+/// The most characters of a name in a message.
 const LONGEST_NAME: usize = 200;
 
-/// How large a packet may be.
+/// The size limits of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PacketLimits {
     /// Bytes of all entries.
@@ -38,10 +40,10 @@ impl Default for PacketLimits {
     }
 }
 
-/// What a model may see. Only what is free of secrets and within the limits becomes one.
+/// A packet. Only content without secrets and within the limits becomes one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Packet {
-    /// The entries, in the order in which they are shown.
+    /// The entries, in display order.
     pub entries: Vec<PacketEntry>,
     /// Their sizes, and what was left out.
     pub manifest: PacketManifest,
@@ -50,7 +52,7 @@ pub struct Packet {
 /// One text of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacketEntry {
-    /// What it is.
+    /// The kind of entry.
     pub kind: EntryKind,
     /// Its name in the prompt: `idea`, `requirements`, or the path in the project.
     pub name: String,
@@ -58,38 +60,39 @@ pub struct PacketEntry {
     pub content: Untrusted,
 }
 
-/// What an entry of a packet is.
+/// The kind of a packet entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
-    /// What was asked for.
+    /// The idea.
     Idea,
     /// The artifact of an earlier phase.
     Artifact(PhaseId),
-    /// What the phase itself wrote the last time, where it goes on from that.
+    /// The last document of the phase itself, if the phase continues from it.
     Previous(PhaseId),
-    /// A file of the project that has to be there: one that was named.
+    /// A named project file, which is required.
     Named,
-    /// A file of the project that a selector found, taken while there is room.
+    /// A selected project file, included while there is room.
     Selected,
 }
 
-/// The sizes of a packet; written beside it as `context/<receipt id>.packet.json`, also where the packet is too large.
+/// The sizes of a packet; written as `context/<receipt id>.packet.json`, even if the packet is too
+/// large.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PacketManifest {
     /// `crucible-packet-v1`.
     pub schema_version: String,
     /// The limits.
     pub limits: PacketLimits,
-    /// Bytes of what is in it, or would have to be.
+    /// Bytes of the content, or of what would have to be in it.
     pub bytes: u64,
-    /// Lines of the same.
+    /// Lines of the same content.
     pub lines: u64,
-    /// What is in it, in order.
+    /// The entries, in order.
     pub entries: Vec<PacketRow>,
-    /// What was selected and left out for want of room.
+    /// Selected files that did not fit.
     pub left_out: Vec<PacketRow>,
-    /// What was selected and is not shown for another reason.
+    /// Selected files that are not shown for another reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passed_over: Vec<PassedOver>,
 }
@@ -97,26 +100,26 @@ pub struct PacketManifest {
 /// The size of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PacketRow {
-    /// What it is.
+    /// The kind of entry.
     pub kind: EntryKind,
     /// Its name.
     pub name: String,
     /// Its bytes.
     pub bytes: u64,
-    /// Its lines; a last line without an end counts. Of a named file or an idea that is too large those in its first 16 MiB; 0 for a
-    /// selected file that was not read.
+    /// Its lines; an unterminated last line counts. For a named file or an idea that is too large, the
+    /// lines of its first 16 MiB; 0 for a selected file that was not read.
     pub lines: u64,
-    /// The SHA-256 of its bytes; absent for a file that was not read, because it has more bytes than there was room for.
+    /// The SHA-256 of its bytes; absent for a file that was not read because it did not fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Digest>,
 }
 
-/// A file that was selected and is not shown, for another reason than its size.
+/// A selected file that is not shown for a reason other than its size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassedOver {
     /// Its path.
     pub name: String,
-    /// Why it is not shown.
+    /// The reason.
     pub why: PassedOverReason,
 }
 
@@ -124,31 +127,31 @@ pub struct PassedOver {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PassedOverReason {
-    /// Its name says that it holds secrets; it was not read.
+    /// Its name suggests that it contains secrets; it was not read.
     SecretName,
-    /// It is not UTF-8, or holds a NUL byte.
+    /// It is not UTF-8, or contains a NUL byte.
     NotText,
-    /// There is nothing in it.
+    /// It is empty.
     Empty,
-    /// It leads to a place outside of the project, or into `.git` or `.crucible`.
+    /// It leads out of the project, or into `.git` or `.crucible`.
     OutsideProject,
-    /// It is no regular file, or its path is no path that can be shown.
+    /// It is not a regular file, or its path cannot be shown.
     NotAFile,
-    /// The operating system refused: what it said.
+    /// The operating system's error.
     Unreadable(String),
 }
 
-/// The files of a project that a packet may show.
+/// The project files for a packet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Their texts: [`EntryKind::Named`] and [`EntryKind::Selected`].
     pub entries: Vec<PacketEntry>,
-    /// Files that have to be shown and were not read, as there is no room for them, and sources of an idea that is too large: there is
-    /// no packet then.
+    /// Required files that were not read because they do not fit, and sources of an idea that is too
+    /// large: then there is no packet.
     pub unread: Vec<PacketRow>,
-    /// Files that were selected and left out for want of room.
+    /// Selected files that did not fit.
     pub left_out: Vec<PacketRow>,
-    /// Files that were selected and are not shown for another reason.
+    /// Selected files that are not shown for another reason.
     pub passed_over: Vec<PassedOver>,
 }
 
@@ -157,13 +160,13 @@ impl fmt::Display for PassedOver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is not shown: ", short_line(&self.name, LONGEST_NAME))?;
         match &self.why {
-            PassedOverReason::SecretName => f.write_str("its name says that it holds secrets"),
-            PassedOverReason::NotText => f.write_str("it is no UTF-8 text"),
+            PassedOverReason::SecretName => f.write_str("its name suggests that it contains secrets"),
+            PassedOverReason::NotText => f.write_str("it is not UTF-8 text"),
             PassedOverReason::Empty => f.write_str("it is empty"),
             PassedOverReason::OutsideProject => {
-                f.write_str("it leads out of the project, or to what a model never sees")
+                f.write_str("it leads out of the project, or to files that are never shown to a model")
             }
-            PassedOverReason::NotAFile => f.write_str("it is no regular file with a plain name"),
+            PassedOverReason::NotAFile => f.write_str("it is not a regular file with a plain name"),
             PassedOverReason::Unreadable(said) => {
                 write!(f, "it cannot be read ({})", short_line(said, LONGEST_NAME))
             }
@@ -172,7 +175,8 @@ impl fmt::Display for PassedOver {
 }
 
 impl PacketEntry {
-    /// Where its text stands, for a message: a file of the spec's directory or of the project, free of secrets.
+    /// The location of its text, for a message: a redacted path in the spec's directory or in the
+    /// project.
     pub(crate) fn place(&self) -> String {
         match self.kind {
             EntryKind::Artifact(phase) | EntryKind::Previous(phase) => {
@@ -197,12 +201,12 @@ impl PacketRow {
     }
 }
 
-/// The lines of a text; a last line without an end counts.
+/// The number of lines; an unterminated last line counts.
 pub(crate) fn lines_of(text: &str) -> u64 {
     lines_of_bytes(text.as_bytes())
 }
 
-/// The same of bytes.
+/// The number of lines of bytes.
 pub(crate) fn lines_of_bytes(bytes: &[u8]) -> u64 {
     let ends = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
     ends + u64::from(bytes.last().is_some_and(|last| *last != b'\n'))
@@ -212,7 +216,7 @@ pub(crate) fn lines_of_bytes(bytes: &[u8]) -> u64 {
 pub(crate) const COUNTED: ByteLimit = ByteLimit(16 << 20);
 
 impl PacketLimits {
-    /// What is left of them beside these entries; nothing where they fill it.
+    /// The room that is left besides these entries; zero if they exceed it.
     #[must_use]
     pub fn beside(self, entries: &[PacketEntry]) -> Self {
         entries.iter().map(|entry| entry.content.as_str()).fold(self, |room, text| Self {
@@ -223,13 +227,13 @@ impl PacketLimits {
 }
 
 impl Packet {
-    /// The text of the entry of this kind, where there is one.
+    /// The text of the entry of this kind, if there is one.
     #[must_use]
     pub fn text_of(&self, kind: EntryKind) -> Option<&Untrusted> {
         self.entries.iter().find(|entry| entry.kind == kind).map(|entry| &entry.content)
     }
 
-    /// Every file of the project that is shown, named or selected.
+    /// All project files in the packet, named or selected.
     pub fn files(&self) -> impl Iterator<Item = &PacketEntry> {
         self.entries.iter().filter(|entry| matches!(entry.kind, EntryKind::Named | EntryKind::Selected))
     }

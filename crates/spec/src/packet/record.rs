@@ -1,4 +1,4 @@
-//! What is kept of a packet: its manifest as a file, and what a receipt says of it.
+//! Records a packet: its manifest as a file, and its summary for a receipt.
 
 use crucible_model::{CanonicalError, Digest, to_canonical_json};
 
@@ -11,12 +11,12 @@ impl PacketManifest {
     ///
     /// # Errors
     ///
-    /// Never for a manifest that [`build_packet`](crate::build_packet) made; a number over 2^53 has no canonical form.
+    /// Never for a manifest from [`build_packet`](crate::build_packet); a number over 2^53 has no canonical form.
     pub fn to_json(&self) -> Result<Vec<u8>, CanonicalError> {
         to_canonical_json(self)
     }
 
-    /// What a receipt says of the packet as a whole.
+    /// The summary of the packet for a receipt.
     ///
     /// # Errors
     ///
@@ -31,20 +31,22 @@ impl PacketManifest {
         })
     }
 
-    /// What the model was given, as receipts name it: the idea as `context/idea.md`, an artifact by its path in the spec's
-    /// directory, what the phase wrote the last time by its name behind `previous/`, a file of the project by its path behind `project/`.
+    /// The inputs as receipts name them: the idea as `context/idea.md`, an artifact by its path in the
+    /// spec's directory, the phase's last document by its name after `previous/`, a project file by its
+    /// path after `project/`.
     #[must_use]
     pub fn inputs(&self) -> Vec<FileRecord> {
         self.entries.iter().filter_map(input).collect()
     }
 }
 
-/// The record of an entry; none of a file that was not read.
+/// The record of an entry; none for a file that was not read.
 fn input(row: &PacketRow) -> Option<FileRecord> {
     let path = match row.kind {
         EntryKind::Idea => IDEA.to_owned(),
         EntryKind::Artifact(phase) => format!("artifacts/{}", phase.artifact()),
-        // Its place is where the phase writes: what is there later is another text, and no staleness.
+        // The phase itself writes to its real path, so a later difference there would not mean that the
+        // input is stale.
         EntryKind::Previous(phase) => format!("previous/{}", phase.artifact()),
         EntryKind::Named | EntryKind::Selected => format!("project/{}", row.name),
     };

@@ -1,4 +1,4 @@
-//! The design: how the requirements are to be met.
+//! The design phase: how to meet the requirements.
 
 use crucible_llm::Message;
 use crucible_model::{PromptBuilder, Untrusted, Verdict};

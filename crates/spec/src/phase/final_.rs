@@ -1,4 +1,4 @@
-//! The end: a short summary by the model, and the table of what serves what, which code writes.
+//! The final phase: a short summary by the model, and the traceability table, which code writes.
 
 use crucible_llm::Message;
 use crucible_model::{PromptBuilder, Untrusted, Verdict};
@@ -17,7 +17,7 @@ pub(super) struct FinalPhase;
 const FORM: Form =
     Form { phase: PhaseId::Final, max_lines: 60, max_bytes: 8 << 10, max_entries: usize::MAX, begins: never };
 
-/// The sections that a final document has, besides the one that code writes.
+/// The sections of a final document, apart from the one that code writes.
 const FINAL_SECTIONS: [&str; 2] = ["Summary", "Open points"];
 
 impl PhaseDefinition for FinalPhase {

@@ -1,7 +1,7 @@
-//! The fixup: changes to the files of the project that the review names.
+//! The fixup phase: changes to the project files that the review names.
 //!
-//! The answer is a proposal in the backend's edit format. Nothing here reads it as edits: that, and the gate, is the work of
-//! the module `fixup`. The document is our own report of what was asked.
+//! The answer is a proposal in the backend's edit format. The module `fixup` parses and judges it, not
+//! this one. The document is our own report of the proposal.
 
 use crucible_llm::{Message, ReceiptWarning};
 use crucible_model::{CodeFence, EditFormat, PromptBuilder, PromptText, Untrusted, Verdict, says_nothing};
@@ -38,10 +38,10 @@ impl PhaseDefinition for FixupPhase {
         };
         let others = input.packet.entries.iter().filter(|entry| !is_apart(entry));
         let prompt = entries(PromptBuilder::new().ours("For reading only:\n"), others);
-        // The files to change stand right before the question: small models copy what they read last.
+        // The files to change come directly before the request: small models copy what they read last.
         let prompt = correction(prompt, input).ours("\nThe files to change, as they are now:\n");
         let prompt = entries(prompt, work.files.iter().copied());
-        let findings: Vec<_> = work.shown.iter().map(|(name, remark)| told(*name, remark)).collect();
+        let findings: Vec<_> = work.shown.iter().map(|(name, remark)| finding_line(*name, remark)).collect();
         let names: Vec<_> = work.files.iter().map(|file| format!("FILE: {}", file.name)).collect();
         let prompt = prompt
             .ours("\nThe findings of the review about these files:\n")
@@ -72,7 +72,7 @@ impl PhaseDefinition for FixupPhase {
         if says_nothing(text) {
             return Err(Fault::Empty.alone("the answer"));
         }
-        // A reader of edits would take the one code block of a design for the one file to change.
+        // A parser of edits would take the only code block of a design for the only file to change.
         if begins_as(text).is_some_and(|phase| phase != PhaseId::Fixup) {
             return Err(Fault::WrongPhase.alone(text.trim_start().lines().next().unwrap_or_default()));
         }
@@ -90,13 +90,13 @@ impl PhaseDefinition for FixupPhase {
     }
 }
 
-/// What a fixup works on.
+/// The work of a fixup.
 struct Work<'a> {
     /// The findings about files that are shown, with their ids.
     shown: Vec<(u32, Remark)>,
-    /// Those about files that are not.
+    /// The findings about files that are not shown.
     unseen: Vec<(u32, Remark)>,
-    /// The files that findings name and that are shown, in the packet's order.
+    /// The files with findings that are shown, in packet order.
     files: Vec<&'a PacketEntry>,
 }
 
@@ -125,14 +125,14 @@ impl<'a> Work<'a> {
         if !self.shown.is_empty() {
             text.push_str("\n## Findings about files of the project\n\n");
             for (number, remark) in &self.shown {
-                text.push_str(&format!("- {}\n", told(*number, remark)));
+                text.push_str(&format!("- {}\n", finding_line(*number, remark)));
             }
         }
         let mut warnings: Vec<_> = more.into_iter().collect();
         if !self.unseen.is_empty() {
             text.push_str("\n## Findings about files that were not shown\n\n");
             for (number, remark) in &self.unseen {
-                text.push_str(&format!("- {}\n", told(*number, remark)));
+                text.push_str(&format!("- {}\n", finding_line(*number, remark)));
             }
             let count = crucible_model::counted(self.unseen.len() as u64, "finding");
             warnings.push(warning(
@@ -147,7 +147,7 @@ impl<'a> Work<'a> {
 }
 
 /// A finding on one line.
-fn told(number: u32, remark: &Remark) -> String {
+fn finding_line(number: u32, remark: &Remark) -> String {
     let target = match &remark.target {
         Target::File(path) => path.as_str(),
         Target::Artifact(name) | Target::Unknown(name) => name,
@@ -155,7 +155,7 @@ fn told(number: u32, remark: &Remark) -> String {
     format!("F-{number:03} [{}] `{target}`: {}", remark.severity, remark.text)
 }
 
-/// Whether a line can belong to a change of files.
+/// Whether a line can be part of a change to files.
 fn begins_edit(line: &str) -> bool {
     let bare = line.trim_start_matches(['#', '*', ' ', '`', '>']);
     let starts = ["FILE:", "File:", "file:", "<<<<<<<", "diff --git", "--- a/"];

@@ -1,7 +1,7 @@
-//! The phases: what each asks, and how its answer is read.
+//! The phases: their prompts, and the parsers of their answers.
 //!
-//! A phase is a [`PhaseDefinition`] in a file of its own, listed in [`phases`]. Its prompt and its reading are pure functions of
-//! [`PhaseInput`]; the runtime around them is `engine`.
+//! A phase is a [`PhaseDefinition`] in its own file, listed in [`phases`]. Its prompt and its parser are
+//! pure functions of [`PhaseInput`]; the runtime around them is `engine`.
 
 mod design;
 mod final_;
@@ -23,63 +23,63 @@ use crate::phase_id::PhaseId;
 
 /// A phase.
 pub trait PhaseDefinition: Send + Sync {
-    /// Which one.
+    /// The id of the phase.
     fn id(&self) -> PhaseId;
 
-    /// The earlier phases whose artifacts it is made from, in order.
+    /// The earlier phases whose artifacts it reads, in order.
     fn upstream(&self) -> &'static [PhaseId];
 
-    /// What becomes of the artifact that it wrote the last time.
+    /// How the phase uses its last artifact.
     fn last_artifact(&self) -> LastArtifact {
         LastArtifact::Unseen
     }
 
-    /// The question to the model; nothing where there is none to ask, and [`PhaseDefinition::without_model`] gives the document. Deterministic: no clock, no
-    /// absolute path, nothing random.
+    /// The prompt; none if no model is needed, and then [`PhaseDefinition::without_model`] returns the
+    /// document. Deterministic: no clock, no absolute path, no randomness.
     fn messages(&self, input: &PhaseInput<'_>) -> Option<Vec<Message>>;
 
-    /// The document where nobody has to be asked: a fixup of a review that asks for no change.
+    /// The document if no model is needed: a fixup of a review that requests no change.
     fn without_model(&self, input: &PhaseInput<'_>) -> Option<PhaseDocument> {
         let _ = input;
         None
     }
 
-    /// Reads an answer.
+    /// Parses an answer.
     ///
     /// # Errors
     ///
-    /// A verdict that says what is wrong with it, in words that the model can be corrected with.
+    /// A verdict whose findings can be sent to the model as a correction.
     fn read(&self, answer: &Untrusted, input: &PhaseInput<'_>) -> Result<PhaseDocument, Verdict>;
 }
 
-/// What becomes of the artifact that a phase wrote the last time.
+/// How a phase uses its last artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastArtifact {
-    /// It has to be shown: its ids live there.
+    /// It must be shown, because it contains the ids.
     Needed,
-    /// It is shown where it can be.
+    /// It is shown if possible.
     Shown,
-    /// The phase begins anew.
+    /// The phase starts over without it.
     Unseen,
 }
 
-/// What a phase works with.
+/// The input of a phase.
 #[derive(Debug)]
 pub struct PhaseInput<'a> {
     /// The spec.
     pub spec: &'a SpecId,
-    /// What the model may see.
+    /// The content that the model may see.
     pub packet: &'a Packet,
-    /// How a fixup is written.
+    /// The edit format of a fixup.
     pub edit_format: EditFormat,
-    /// The highest id of a requirement that is known to have been given; 0 where none is.
+    /// The highest requirement id known to have been assigned; 0 if none.
     pub highest_requirement: u32,
-    /// The answer that was refused, where this is a correction.
+    /// The refused answer, if this is a correction.
     pub correction: Option<CorrectionBrief<'a>>,
 }
 
 impl<'a> PhaseInput<'a> {
-    /// What the phase wrote the last time, where it goes on from that.
+    /// The last document of the phase, if the phase continues from it.
     #[must_use]
     pub fn previous(&self) -> Option<&'a Untrusted> {
         let entry = self.packet.entries.iter().find(|entry| matches!(entry.kind, EntryKind::Previous(_)));
@@ -87,23 +87,24 @@ impl<'a> PhaseInput<'a> {
     }
 }
 
-/// What was wrong with an answer.
+/// A refused answer, and why it was refused.
 #[derive(Debug, Clone, Copy)]
 pub struct CorrectionBrief<'a> {
     /// The answer.
     pub answer: &'a Untrusted,
-    /// What was wrong with it.
+    /// The findings about it.
     pub verdict: &'a Verdict,
 }
 
-/// What a phase makes of an answer.
+/// The result of parsing an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhaseDocument {
-    /// The artifact's text, with LF line ends and a final newline.
+    /// The artifact's text, with LF line endings and a final newline.
     pub text: String,
-    /// What deserves a look.
+    /// Warnings for the receipt.
     pub warnings: Vec<ReceiptWarning>,
-    /// Of the phase `fixup` alone: the answer that proposes changes to files, to be read by `fixup`. Nothing where there is nothing to change.
+    /// For the phase `fixup` only: the answer that proposes file changes, to be parsed by `fixup`. Absent
+    /// if there is nothing to change.
     pub proposal: Option<Untrusted>,
 }
 
@@ -120,18 +121,18 @@ pub fn phases() -> [&'static dyn PhaseDefinition; 6] {
     ]
 }
 
-/// The artifact of a phase, where the packet shows it.
+/// The artifact of a phase, if it is in the packet.
 fn artifact<'a>(input: &PhaseInput<'a>, phase: PhaseId) -> Option<&'a Untrusted> {
     input.packet.text_of(EntryKind::Artifact(phase))
 }
 
-/// The ids of the requirements, where the packet shows requirements that have some.
+/// The ids of the requirements, if the packet contains any.
 fn requirements_of(input: &PhaseInput<'_>) -> Option<BTreeSet<u32>> {
     let text = artifact(input, PhaseId::Requirements)?;
     Some(Requirements::of_artifact(text.as_str()).ids()).filter(|ids| !ids.is_empty())
 }
 
-/// The document of a text that is not too long.
+/// The document with this text, if it is not too long.
 fn of_text(
     text: String,
     entries: usize,
@@ -144,7 +145,7 @@ fn of_text(
     }
 }
 
-/// Of documents that begin with a heading alone.
+/// For documents that can begin only with a heading.
 fn never(_: &str) -> bool {
     false
 }

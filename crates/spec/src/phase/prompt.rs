@@ -1,7 +1,8 @@
-//! What the questions of all phases have in common: the material, the correction, and the words that ask for the document alone.
+//! The common parts of all phase prompts: the material, the correction, and the instruction to answer
+//! with the document only.
 //!
-//! A question is one system message, which holds the rules and the form, and one user message, which holds the material and
-//! ends with what is wanted: small models do what they read last. Everything from outside is fenced.
+//! A prompt has one system message with the rules and the form, and one user message with the material,
+//! which ends with the request: small models do what they read last. All foreign text is fenced.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +13,12 @@ use super::{CorrectionBrief, PhaseInput};
 use crate::document::{Fault, Form, RequirementId};
 use crate::packet::{EntryKind, PacketEntry};
 
-/// Bytes of a refused answer that are shown again.
+/// The bytes of a refused answer that are shown again.
 const SHOWN_ANSWER: usize = 12 << 10;
-/// Findings that are told in a correction.
+/// The most findings in a correction.
 const SHOWN_FINDINGS: usize = 20;
 
-/// The rules that every phase begins with, after a sentence that says what is written.
+/// The rules at the beginning of every prompt, after a sentence that names the document.
 pub(super) const DOCUMENT_ALONE: &str = "\
 A program reads your answer and keeps it as a file; nobody talks with you.\n\
 Rules:\n\
@@ -25,10 +26,11 @@ Rules:\n\
 - Where something is not known, choose the simplest reading and write it down.\n\
 - Write no other headings than those of the form. Never write a line twice.\n";
 
-/// Stands before the example. Small models copy an example's form more surely than they follow a description.
+/// Precedes the example. Small models copy the form of an example more reliably than they follow a
+/// description.
 pub(super) const THE_FORM: &str = "The form, filled in for another project:\n\n";
 
-/// The same where only changes are wanted.
+/// The rules if only changes are requested.
 pub(super) const CHANGES_ALONE: &str = "\
 A program reads your answer and changes the document with it; nobody talks with you.\n\
 Rules:\n\
@@ -36,24 +38,24 @@ Rules:\n\
 - Where something is not known, choose the simplest reading and write it down.\n\
 - Write no other headings than those of the forms. Never write a line twice.\n";
 
-/// The conversation.
+/// Assembles the conversation.
 pub(super) fn conversation(system: PromptText, user: PromptBuilder) -> Option<Vec<Message>> {
     Some(vec![Message::system(system), Message::user(user.build())])
 }
 
-/// The rule about how much may be written.
+/// The rule about the length of the answer.
 pub(super) fn limits(prompt: PromptBuilder, form: &Form) -> PromptBuilder {
     let (lines, kib) = (form.max_lines as u64, (form.max_bytes >> 10) as u64);
     prompt.ours("- At most ").number(lines).ours(" lines and ").number(kib).ours(" KiB. Short is better.\n")
 }
 
-/// The beginning of a user message: everything that the packet shows, in its order, but for what the phase wrote the last time.
+/// The beginning of a user message: all entries of the packet in order, except the phase's last document.
 pub(super) fn material(input: &PhaseInput<'_>) -> PromptBuilder {
     let material = input.packet.entries.iter().filter(|entry| !matches!(entry.kind, EntryKind::Previous(_)));
     entries(PromptBuilder::new().ours("The material:\n"), material)
 }
 
-/// Shows entries of a packet.
+/// Shows entries of the packet.
 pub(super) fn entries<'a>(
     prompt: PromptBuilder,
     entries: impl IntoIterator<Item = &'a PacketEntry>,
@@ -61,7 +63,7 @@ pub(super) fn entries<'a>(
     entries.into_iter().fold(prompt, |prompt, entry| prompt.untrusted(&entry.name, &entry.content))
 }
 
-/// Shows what the phase wrote the last time.
+/// Shows the phase's last document.
 pub(super) fn last_time(prompt: PromptBuilder, input: &PhaseInput<'_>) -> PromptBuilder {
     match input.previous() {
         Some(previous) => prompt
@@ -71,13 +73,13 @@ pub(super) fn last_time(prompt: PromptBuilder, input: &PhaseInput<'_>) -> Prompt
     }
 }
 
-/// Shows an answer that was refused, and why. The hints of our own findings are instructions; what they are about, and
-/// findings of others, are material.
+/// Shows a refused answer and the reasons. Hints of our own findings are instructions; their subjects,
+/// and the findings of others, are material.
 pub(super) fn correction(prompt: PromptBuilder, input: &PhaseInput<'_>) -> PromptBuilder {
     let Some(CorrectionBrief { answer, verdict }) = input.correction else { return prompt };
     let text = answer.as_str();
     let too_long = |code: &Code| *code == Fault::TooLong.code() || code.as_str() == "spec-answer-cut-off";
-    // Small models copy what they see: of an answer that was too long they would copy the length.
+    // Small models copy what they see: from an answer that was too long they would copy the length.
     let shown = if verdict.findings().iter().any(|finding| too_long(&finding.code)) {
         ""
     } else {
@@ -116,7 +118,7 @@ pub(super) fn correction(prompt: PromptBuilder, input: &PhaseInput<'_>) -> Promp
     prompt.ours("- Correct what was found, and keep what was right.\n")
 }
 
-/// Says which ids the requirements have, one by one: small models take more over from an example.
+/// Lists the requirement ids one by one: small models otherwise take ids from the example.
 pub(super) fn known_ids(prompt: PromptBuilder, input: &PhaseInput<'_>) -> PromptBuilder {
     let Some(ids) = super::requirements_of(input) else { return prompt };
     let ids: Vec<_> = ids.into_iter().map(|id| RequirementId(id).to_string()).collect();

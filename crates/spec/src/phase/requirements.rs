@@ -1,4 +1,4 @@
-//! Requirements: from the idea to statements with checks, and from a new idea to what changes in them.
+//! The requirements phase: statements with checks from an idea, and changes to them from a new idea.
 
 use crucible_llm::Message;
 use crucible_model::{PromptBuilder, PromptText, Untrusted, Verdict};
@@ -19,7 +19,7 @@ const FORM: Form = Form {
     begins: never,
 };
 
-/// A requirement of another project, behind its id.
+/// A requirement of another project, without its id.
 const ONE: &str = ": Lamps follow the hours\n\nThe lamps are on from six to twenty o'clock.\n\n\
                    - At five past six every lamp is on.\n- At five past twenty every lamp is off.\n";
 const OTHER: &str = ": The hand switch wins\n\nA lamp that was switched by hand stays so for one hour.\n\n\
@@ -74,7 +74,7 @@ impl PhaseDefinition for RequirementsPhase {
             None => document.render(),
         };
         match measured(&text, document.blocks.len(), &FORM) {
-            // Who changes nothing has not made it too long.
+            // An answer without changes did not make the document too long.
             Some(_) if answer.as_str().lines().any(is_no_changes) && earlier.as_ref() == Some(&document) => {}
             Some(finding) => return Err(Verdict::new(vec![finding])),
             None => {}
@@ -83,7 +83,7 @@ impl PhaseDefinition for RequirementsPhase {
     }
 }
 
-/// The requirements of the last time, where there are any.
+/// The last requirements, if there are any.
 fn earlier(input: &PhaseInput<'_>) -> Option<Requirements> {
     let document = Requirements::of_artifact(input.previous()?.as_str());
     (!document.blocks.is_empty()).then_some(document)

@@ -1,4 +1,4 @@
-//! The review: what is wrong with the documents, and with the files of the project that are shown.
+//! The review phase: problems in the documents and in the project files that are shown.
 
 use crucible_llm::Message;
 use crucible_model::{PromptBuilder, Untrusted, Verdict};

@@ -1,4 +1,4 @@
-//! The tasks: the steps to take, each for requirements.
+//! The tasks phase: the steps of the work, each for some requirements.
 
 use crucible_llm::Message;
 use crucible_model::{PromptBuilder, Untrusted, Verdict};

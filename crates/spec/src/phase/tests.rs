@@ -1,4 +1,4 @@
-//! Every phase: its questions word for word, and what it makes of answers.
+//! Every phase: its prompts word for word, and the parsing of answers.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ const FINAL: &str =
 const FILE: &str = "fn export() {}\n";
 const EDIT: &str = "FILE: src/export.rs\n```rust\nfn export() { quote() }\n```\n";
 
-/// What a phase is asked with in these tests.
+/// The input of a phase in these tests.
 struct Case {
     phase: PhaseId,
     spec: SpecId,
@@ -59,7 +59,7 @@ impl Case {
         self.packet.entries.push(PacketEntry { kind: EntryKind::Selected, name: name.to_owned(), content });
     }
 
-    /// Sets what the phase wrote the last time.
+    /// Sets the phase's last document.
     fn go_on_from(&mut self, text: Option<&str>) {
         let kind = EntryKind::Previous(self.phase);
         self.packet.entries.retain(|entry| entry.kind != kind);
@@ -87,7 +87,7 @@ impl Case {
         definition(self.phase).read(&Untrusted::new(answer), &self.input(None))
     }
 
-    /// The question, both messages, without the banner and with the markers of fences shortened.
+    /// The prompt, both messages, without the banner and with shortened fence markers.
     fn question(&self, correction: Option<(&str, &Verdict)>) -> String {
         let answer = Untrusted::new(correction.map_or("", |(answer, _)| answer));
         let brief = correction.map(|(_, verdict)| CorrectionBrief { answer: &answer, verdict });
@@ -131,7 +131,7 @@ fn code(result: Result<PhaseDocument, Verdict>) -> String {
     result.expect_err("a document").findings()[0].code.to_string()
 }
 
-/// An answer that each phase takes.
+/// A valid answer for each phase.
 fn good(phase: PhaseId) -> &'static str {
     [REQUIREMENTS, DESIGN, TASKS, REVIEW, EDIT, FINAL][phase as usize]
 }
@@ -153,7 +153,7 @@ fn the_phases_stand_in_their_order_and_are_made_from_earlier_ones() {
 }
 
 #[test]
-fn a_good_answer_is_written_as_it_is_and_asking_again_changes_nothing() {
+fn valid_answer_round_trips() {
     for phase in PhaseId::ALL {
         let case = prepared(phase);
         let document = case.read(good(phase)).unwrap_or_else(|verdict| panic!("{phase}: {verdict:?}"));
@@ -174,7 +174,7 @@ fn a_good_answer_is_written_as_it_is_and_asking_again_changes_nothing() {
 }
 
 #[test]
-fn no_phase_takes_the_document_of_another_or_something_that_is_none() {
+fn wrong_documents_are_refused() {
     for phase in PhaseId::ALL {
         let case = prepared(phase);
         for other in
@@ -262,7 +262,7 @@ fn a_rerun_keeps_requirements_byte_for_byte_and_may_stay_too_long() {
 }
 
 #[test]
-fn a_fixup_asks_nobody_where_the_review_names_no_file_that_is_shown() {
+fn fixup_without_shown_files_needs_no_model() {
     for (review, named) in [
         ("# Review: x\n\n## Findings\n\n- none\n", false),
         ("# Review: x\n\n## Findings\n\n- F-001 [major] design: Thin.\n", false),
@@ -397,7 +397,7 @@ fn an_answer_that_was_too_long_is_not_shown_to_be_copied() {
     assert!(!question.contains("- the same line") && question.contains("2000 lines, at most 200"));
 }
 
-/// The lines of a question that stand in no fence.
+/// The lines of a prompt outside of fences.
 fn outside(question: &str) -> Vec<&str> {
     let mut inside = false;
     let mut lines = Vec::new();

@@ -1,14 +1,14 @@
-//! A receipt as bytes: sealed when it is written, checked when it is read.
+//! The bytes of a receipt: sealed when written, verified when read.
 //!
-//! Written: canonical JSON (RFC 8785) and one final newline. Its `digest` is the SHA-256 of the canonical JSON of the whole object
-//! without that field. Read: any spelling of the same JSON. The digest is taken over the JSON as it was read, so it covers fields
-//! that a newer Crucible wrote and this one does not know.
+//! Written: canonical JSON (RFC 8785) and one final newline. Its `digest` is the SHA-256 of the canonical
+//! JSON of the whole object without that field. Read: any spelling of the same JSON. The digest covers
+//! the JSON as read, including fields of a newer Crucible that this version does not know.
 //!
-//! A receipt that somebody else wrote may hold a secret in any of its texts; what is read is told and copied, so it is redacted here, once and
-//! for all who read receipts. The digest is that of the bytes as they are.
+//! A receipt from elsewhere may contain a secret in any of its texts. Receipts are shown and copied, so
+//! they are redacted here, once for all readers. The digest is that of the original bytes.
 //!
-//! What always holds: a receipt of `receipt.v1` without its digest, or with another, is not taken for a receipt. Only one of before
-//! the schema had a name may be without.
+//! Invariant: a receipt with the schema `receipt.v1` but without a matching digest is refused. Only a
+//! receipt from before the schema had a name may have none.
 
 use crucible_model::{CanonicalError, Digest, Finding, UniqueJson, short_line, to_canonical_json};
 use crucible_secrets::Scanner;
@@ -21,30 +21,30 @@ use crate::id::SpecId;
 /// The largest receipt, in bytes.
 pub(crate) const MAX_RECEIPT_BYTES: u64 = 1 << 20;
 
-/// Above this, two whole numbers can have one canonical form.
+/// Above this, two whole numbers can have the same canonical form.
 const EXACT: u64 = 1 << 53;
 
-/// A receipt that was read.
+/// A parsed receipt.
 #[derive(Debug, Clone)]
 pub(crate) struct ReadReceipt {
     pub(crate) receipt: SpecReceipt,
-    /// The digest of what was read, whether it states one or not.
+    /// The digest of the parsed content, whether the receipt states it or not.
     pub(crate) digest: Digest,
 }
 
-/// Why bytes are no receipt, or not the one that they should be.
+/// Why bytes are not a valid receipt, or not the expected one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ReceiptFault {
-    /// They are no receipt.
+    /// They are not a receipt.
     Unreadable(String),
-    /// They are another one.
+    /// They are another receipt.
     NameDisagrees,
-    /// Its digest is not that of its content.
+    /// Its digest does not match its content.
     DigestDiffers,
 }
 
 impl ReadReceipt {
-    /// Reads the receipt that should be this one of this spec.
+    /// Parses the receipt with this id of this spec.
     pub(crate) fn of(bytes: &[u8], spec: &SpecId, id: &ReceiptId) -> Result<Self, ReceiptFault> {
         let read = Self::parse(bytes)?;
         let receipt = &read.receipt;
@@ -61,7 +61,7 @@ impl ReadReceipt {
         Ok(read)
     }
 
-    /// Reads a receipt of this spec whose place is not known from elsewhere: it has to state all of itself.
+    /// Parses a receipt of this spec whose id is not known from elsewhere: it must state all of its own.
     pub(crate) fn staged(bytes: &[u8], spec: &SpecId) -> Option<(ReceiptId, Self)> {
         let read = Self::parse(bytes).ok()?;
         let id: ReceiptId = read.receipt.receipt_id.parse().ok()?;
@@ -71,7 +71,7 @@ impl ReadReceipt {
         whole.then_some((id, read))
     }
 
-    /// The bytes that this receipt was read from, as they may be copied: where a secret is in them, what was read in their place.
+    /// The bytes of this receipt for copying: redacted if they contain a secret.
     pub(crate) fn told(&self, bytes: Vec<u8>) -> Vec<u8> {
         if is_free_of_secrets(&bytes) {
             return bytes;
@@ -84,7 +84,7 @@ impl ReadReceipt {
         let UniqueJson(mut value) =
             serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
         if !value.is_object() {
-            return Err(unreadable("it is no JSON object".to_owned()));
+            return Err(unreadable("it is not a JSON object".to_owned()));
         }
         if !is_exact(&value) {
             return Err(unreadable("a whole number in it is too large".to_owned()));
@@ -92,14 +92,16 @@ impl ReadReceipt {
         let receipt = SpecReceipt::deserialize(&value).map_err(|error| unreadable(error.to_string()))?;
         let named = receipt.schema_version == RECEIPT_SCHEMA;
         if !named && !receipt.schema_version.is_empty() {
-            let why =
-                format!("its schema is {:?}, this program reads {RECEIPT_SCHEMA}", receipt.schema_version);
+            let why = format!(
+                "its schema is {:?}, but this version reads {RECEIPT_SCHEMA}",
+                receipt.schema_version
+            );
             return Err(unreadable(why));
         }
         let mut phases: Vec<&str> = receipt.phases.iter().map(|phase| phase.phase_id.as_str()).collect();
         phases.sort_unstable();
         if phases.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(unreadable("it tells of a phase twice".to_owned()));
+            return Err(unreadable("it contains a phase twice".to_owned()));
         }
         if let Value::Object(fields) = &mut value {
             fields.remove("digest");
@@ -131,8 +133,9 @@ impl SpecReceipt {
         Ok((self, digest, bytes))
     }
 
-    /// Whether somebody was asked, or would have been had the phase not failed before that. What says that it is a dry run and tells of a real one
-    /// is real, so that it hides no failure; it is no success either.
+    /// Whether a model was called, or would have been if the phase had not failed earlier. A receipt that
+    /// is marked as a dry run but records a real one is real, so that it hides no failure. It is not a
+    /// success either.
     pub(crate) fn is_real(&self, id: &ReceiptId) -> bool {
         let entry = self.phase(id.phase().as_str());
         !self.claims_dry_run(entry) || self.belies_dry_run(entry)
@@ -143,24 +146,24 @@ impl SpecReceipt {
         self.dry_run || entry.is_some_and(|entry| entry.status == PhaseStatus::DryRun)
     }
 
-    /// Whether a part of it says what no dry run can: that somebody was asked, that something was written, or another end of the phase.
+    /// Whether a part of it contradicts a dry run: a model call, an output, or another end of the phase.
     fn belies_dry_run(&self, entry: Option<&PhaseEntry>) -> bool {
         let Some(entry) = entry else { return false };
-        // Receipts of before the schema have no word of their own for it beside the status.
+        // Receipts from before the schema have only the status for it.
         let is_named = self.schema_version == RECEIPT_SCHEMA;
         let agrees = entry.status == PhaseStatus::DryRun && (self.dry_run || !is_named);
         let failed = self.exit_code.is_some_and(|code| code != 0) && entry.error.is_none();
         !agrees || failed || entry.attempts > 0 || entry.llm.is_some() || !entry.outputs.is_empty()
     }
 
-    /// Whether it tells of a success that is no dry run.
+    /// Whether it records a success that is not a dry run.
     pub(crate) fn is_real_success(&self, id: &ReceiptId) -> bool {
         let status = self.phase(id.phase().as_str()).map(|phase| phase.status);
         !self.dry_run && status == Some(PhaseStatus::Success)
     }
 }
 
-/// Findings as a newer Crucible may write them: fields that this one does not know are passed over.
+/// Parses findings of a newer Crucible: unknown fields are ignored.
 pub(super) fn loose_findings<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Finding>, D::Error> {
     #[derive(Deserialize)]
     struct Loose {
@@ -174,12 +177,13 @@ pub(super) fn loose_findings<'de, D: Deserializer<'de>>(deserializer: D) -> Resu
     Ok(loose.into_iter().map(strict).collect())
 }
 
-/// Whether no text of this JSON can hold a secret. An escape can hide what a rule looks for, so that each text has to be looked through.
+/// Whether no text of this JSON can contain a secret. Escapes can hide what a rule looks for, so each
+/// text must be scanned.
 fn is_free_of_secrets(json: &[u8]) -> bool {
     !json.windows(2).any(|pair| pair == b"\\u") && Scanner::builtin().scan(json).is_empty()
 }
 
-/// Takes the secrets out of every text.
+/// Redacts every text.
 fn redact(value: &mut Value) {
     match value {
         Value::String(text) => {
@@ -193,7 +197,7 @@ fn redact(value: &mut Value) {
     }
 }
 
-/// Whether every whole number in it has a canonical form of its own.
+/// Whether every whole number has a unique canonical form.
 fn is_exact(value: &Value) -> bool {
     match value {
         Value::Number(number) => {
@@ -247,10 +251,10 @@ mod tests {
         assert!(self::read(&least, id).is_ok());
     }
 
-    /// Seed 002: all fields of `llm` are optional, and so are `llm`, `warnings` and `pipeline` themselves; fields that a reader does not
-    /// know may stand anywhere.
+    /// Seed 002: all fields of `llm` are optional, and so are `llm`, `warnings` and `pipeline`
+    /// themselves; unknown fields may appear anywhere.
     #[test]
-    fn each_extension_may_be_missing_and_an_unknown_field_may_stand_anywhere() {
+    fn extensions_are_optional_unknown_fields_allowed() {
         let id = "requirements-20241201-100000-0001";
         let old: Value = serde_json::from_str(OLD).unwrap();
         let fits = |value: &Value, what: &str| {
@@ -285,7 +289,7 @@ mod tests {
         }
     }
 
-    /// A reader that knows the fields of the seed alone reads what is written now.
+    /// A reader that knows only the fields of the seed can read current receipts.
     #[test]
     fn an_older_reader_reads_a_receipt_of_now() {
         #[derive(serde::Deserialize)]
@@ -328,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receipt_of_a_later_version_is_read_and_its_digest_covers_what_we_do_not_know() {
+    fn newer_receipt_digest_covers_unknown_fields() {
         let id = "design-20280101-120000-0007";
         let later = read(LATER, id).unwrap();
         assert_eq!(later.receipt.phase("design").unwrap().findings[0].code.as_str(), "spec-new");
@@ -341,7 +345,7 @@ mod tests {
             assert_ne!(edited, LATER);
             assert_eq!(read(&edited, id).unwrap_err(), ReceiptFault::DigestDiffers, "{to}");
         }
-        // Only one of before the schema may not know its place.
+        // Only a receipt from before the schema may lack its sequence number.
         let mut nowhere: Value = serde_json::from_str(LATER).unwrap();
         nowhere["sequence"] = 0.into();
         nowhere.as_object_mut().unwrap().remove("digest");
@@ -356,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_a_receipt_of_somebody_else_is_never_told_and_its_digest_is_of_the_bytes_as_they_are() {
+    fn foreign_receipt_secret_is_redacted() {
         let secret = format!("gh{}_{}", 'p', "16C7e42F292c6912E7710c838347Ae178B4a");
         let id = "design-20280101-120000-0007";
         let mut value: Value = serde_json::from_str(LATER).unwrap();
@@ -368,7 +372,7 @@ mod tests {
         let digest = Digest::of_canonical(&value).unwrap();
         value["digest"] = serde_json::to_value(digest).unwrap();
         let plain = value.to_string();
-        // The same JSON with the secret spelled in escapes.
+        // The same JSON with the secret written in escapes.
         let spelled = plain.replace("ghp_", "gh\\u0070_");
         assert_ne!(spelled, plain);
         for text in [plain, spelled] {
@@ -473,7 +477,7 @@ mod tests {
         )
     }
 
-    /// Changes the leaf at this place, counted over all of them.
+    /// Changes the leaf with this index, counted over all of them.
     fn change_leaf(value: &mut Value, place: &mut usize) -> bool {
         match value {
             Value::Object(fields) => fields.values_mut().any(|value| change_leaf(value, place)),
@@ -498,9 +502,9 @@ mod tests {
         use super::*;
 
         proptest! {
-            /// Property 2 of seed 002, where it is decided: no receipt is without its strategy.
+            /// Property 2 of seed 002: no receipt is without its strategy.
             #[test]
-            fn every_receipt_states_its_strategy_and_is_read_as_it_was_written(receipt in any_receipt()) {
+            fn receipt_round_trips_with_strategy(receipt in any_receipt()) {
                 let id: ReceiptId = receipt.receipt_id.parse().unwrap();
                 let (sealed, digest, bytes) = receipt.sealed().unwrap();
                 let value: Value = serde_json::from_slice(&bytes).unwrap();

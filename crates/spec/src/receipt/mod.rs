@@ -1,9 +1,10 @@
-//! What a phase leaves behind: one receipt for each time it ran.
+//! Receipts: one for each run of a phase.
 //!
-//! A receipt is canonical JSON with the schema `receipt.v1` (`docs/schemas/receipt.v1.schema.json`), shaped as in seed 002,
-//! *Receipt Extensions*. Every field that the seed does not have is optional: old receipts are read with defaults, and
-//! fields that a newer Crucible wrote are passed over. `digest` is the SHA-256 of the receipt's canonical JSON without that field, so that an
-//! edit by hand shows; `previous` chains the receipts of a spec; the ledger holds the digest of each.
+//! A receipt is canonical JSON with the schema `receipt.v1` (`docs/schemas/receipt.v1.schema.json`), as
+//! described in seed 002, *Receipt Extensions*. Every field that is not in the seed is optional: old
+//! receipts are read with defaults, and unknown fields of a newer Crucible are ignored. `digest` is the
+//! SHA-256 of the receipt's canonical JSON without that field, so that manual edits are detected;
+//! `previous` chains the receipts of a spec. The ledger records the digest of each.
 
 mod form;
 mod name;
@@ -24,29 +25,29 @@ pub const RECEIPT_SCHEMA: &str = "receipt.v1";
 /// One run of one phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SpecReceipt {
-    /// [`RECEIPT_SCHEMA`]; empty in receipts of before the schema had a name.
+    /// [`RECEIPT_SCHEMA`]; empty in receipts from before the schema had a name.
     #[serde(default)]
     pub schema_version: String,
-    /// Its id, which is also the name of its file without `.json`.
+    /// Its id, which is also its file name without `.json`.
     pub receipt_id: String,
     /// The spec.
     pub spec_id: String,
-    /// Its place among the receipts of the spec, from 1 on, without gaps; 0 where it is not known.
+    /// Its sequence number among the receipts of the spec, from 1 without gaps; 0 if unknown.
     #[serde(default)]
     pub sequence: u64,
-    /// When it was written.
+    /// The time of writing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emitted_at: Option<Timestamp>,
-    /// Whether that instant is real.
+    /// Whether that time is real.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockSource>,
-    /// Whether nobody was asked: it then proves nothing.
+    /// Whether no model was called; then it proves nothing.
     #[serde(default)]
     pub dry_run: bool,
-    /// The exit code of the command, as far as this phase decides it.
+    /// The exit code of the command, as far as this phase determines it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<u8>,
-    /// What ran; we write one entry.
+    /// The phases that ran; Crucible writes one entry.
     #[serde(default)]
     pub phases: Vec<PhaseEntry>,
     /// How the work was done; absent only in receipts of other programs, which then prove nothing.
@@ -55,13 +56,13 @@ pub struct SpecReceipt {
     /// The receipt before this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<ReceiptLink>,
-    /// The newest receipt before this one of the same phase that is no dry run; filled in when it is promoted.
+    /// The newest earlier receipt of the same phase that is not a dry run; set when it is promoted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_real: Option<ReceiptLink>,
-    /// The newest receipt before this one that tells of a real success of the same phase.
+    /// The newest earlier receipt that records a real success of the same phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_success: Option<ReceiptLink>,
-    /// The Crucible that wrote it.
+    /// The version of Crucible that wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crucible_version: Option<String>,
     /// The SHA-256 of its canonical JSON without this field.
@@ -78,42 +79,42 @@ pub struct ReceiptLink {
     pub digest: Digest,
 }
 
-/// What a phase did.
+/// The run of a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PhaseEntry {
-    /// Which phase; a name that this version does not know is kept.
+    /// The name of the phase; a name that this version does not know is kept.
     pub phase_id: String,
     /// How it ended.
     pub status: PhaseStatus,
-    /// When it began.
+    /// The time of its beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// The time of its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
-    /// The call that the phase ends with; absent where nobody was asked.
+    /// The last model call of the phase; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub llm: Option<LlmReceipt>,
-    /// Attempts that were sent to a model, retries and corrections included.
+    /// Attempts that were sent to a model, including retries and corrections.
     #[serde(default)]
     pub attempts: u64,
     /// What deserves a look.
     #[serde(default)]
     pub warnings: Vec<ReceiptWarning>,
-    /// What the model was given, by path and digest: artifacts by their path in the spec's directory, files of the project by theirs behind
-    /// `project/`.
+    /// The model's inputs, by path and digest: artifacts by their path in the spec's directory, project
+    /// files by theirs after `project/`.
     #[serde(default)]
     pub inputs: Vec<FileRecord>,
     /// The packet as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packet: Option<PacketReceipt>,
-    /// Of the phase `requirements`: the highest id of a requirement that was ever given, so that none comes back.
+    /// For the phase `requirements`: the highest requirement id ever assigned, so that none is reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub highest_requirement: Option<u32>,
-    /// What it wrote, by its path in the spec's directory (`artifacts/10-design.md`).
+    /// The outputs, by path in the spec's directory (`artifacts/10-design.md`).
     #[serde(default)]
     pub outputs: Vec<FileRecord>,
-    /// Of the phase `fixup`: what it proposes or changed.
+    /// For the phase `fixup`: the proposed or applied changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fixups: Option<FixupReceipt>,
     /// The hooks that ran before and after it.
@@ -122,7 +123,7 @@ pub struct PhaseEntry {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<PhaseFailure>,
-    /// What was found wrong with the model's answers, also with those that were corrected.
+    /// The findings about the model's answers, including those that were corrected.
     #[serde(default, deserialize_with = "form::loose_findings")]
     pub findings: Vec<Finding>,
 }
@@ -133,9 +134,9 @@ pub struct PhaseEntry {
 pub enum PhaseStatus {
     /// Its artifact was promoted.
     Success,
-    /// It was not.
+    /// Its artifact was not promoted.
     Failed,
-    /// Nobody was asked.
+    /// No model was called.
     DryRun,
 }
 
@@ -150,7 +151,7 @@ pub struct FileRecord {
     pub bytes: u64,
 }
 
-/// What went into a packet.
+/// The summary of a packet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PacketReceipt {
     /// The SHA-256 of the packet's manifest, as canonical JSON.
@@ -159,19 +160,19 @@ pub struct PacketReceipt {
     pub bytes: u64,
     /// Lines of all entries.
     pub lines: u64,
-    /// Entries.
+    /// The number of entries.
     pub entries: u64,
-    /// Files that were selected and left out for want of room.
+    /// Selected files that did not fit.
     #[serde(default)]
     pub left_out: u64,
 }
 
-/// What a fixup is about.
+/// The changes of a fixup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FixupReceipt {
-    /// Where it stands.
+    /// Its stage.
     pub stage: FixupStage,
-    /// The canonical diff; absent where nothing is to be changed.
+    /// The canonical diff; absent if there is nothing to change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<FileRecord>,
     /// The files that it changes.
@@ -179,27 +180,27 @@ pub struct FixupReceipt {
     pub files: Vec<FixedFile>,
 }
 
-/// Where a fixup stands.
+/// The stage of a fixup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FixupStage {
     /// There is nothing to change.
     None,
-    /// It is proposed, and the project's files are as they were.
+    /// It is proposed, and the project's files are unchanged.
     Pending,
     /// It is applied.
     Applied,
 }
 
-/// A file of the project before and after a fixup.
+/// A project file before and after a fixup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FixedFile {
     /// Its path in the project.
     pub path: String,
-    /// The SHA-256 before; absent where it did not exist.
+    /// The SHA-256 before; absent if the file did not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Digest>,
-    /// The SHA-256 afterwards; absent where it is removed.
+    /// The SHA-256 afterwards; absent if the file is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Digest>,
 }
@@ -213,17 +214,17 @@ pub struct HookReceipt {
     pub moment: HookMoment,
     /// How it ended.
     pub end: HookEnd,
-    /// Its exit code, where it has one.
+    /// Its exit code, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Milliseconds it took.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
-    /// What its failure means.
+    /// The consequence of a failure.
     pub on_fail: OnFail,
-    /// The walls around it; absent where it was never started.
+    /// The isolation of the sandbox; absent if it was never started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<IsolationReceipt>,
-    /// The end of what it printed, or why it was not started; redacted and short.
+    /// The end of its output, or why it was not started; redacted and short.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub said: String,
 }
@@ -232,9 +233,10 @@ pub struct HookReceipt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookMoment {
-    /// Before a phase asks.
+    /// Before a phase calls a model.
     PrePhase,
-    /// After a phase has its document, before that is promoted: a hook that is set to `fail` keeps it from being promoted.
+    /// After a phase has its document, before the promotion: a failed hook that is set to `fail` prevents
+    /// it.
     PostPhase,
     /// Before a gate judges.
     PreGate,
@@ -250,17 +252,17 @@ pub enum HookEnd {
     Passed,
     /// With another exit code, by a signal or over a limit.
     Failed,
-    /// Its time was over.
+    /// It timed out.
     TimedOut,
     /// It could not be started.
     NotStarted,
 }
 
-/// What the failure of a hook means.
+/// The consequence of a failed hook.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFail {
-    /// A warning in the receipt; the work goes on.
+    /// A warning in the receipt; the work continues.
     #[default]
     Warn,
     /// The phase or the gate fails.
@@ -270,14 +272,15 @@ pub enum OnFail {
 /// Why a phase failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseFailure {
-    /// A word for programs: `packet_over_limit`, `secret`, `provider`, `timeout`, `answer`, `hook`, `interrupted`, …
+    /// A machine-readable word: `packet_over_limit`, `secret`, `provider`, `timeout`, `answer`, `hook`,
+    /// `interrupted`, …
     pub class: String,
-    /// The message, free of secrets.
+    /// The message, without secrets.
     pub message: String,
 }
 
 impl PhaseEntry {
-    /// Of a phase that began and has done nothing yet: it counts as failed until it says otherwise.
+    /// Creates the entry of a phase that has just begun: it counts as failed until changed.
     #[must_use]
     pub fn begun(phase: PhaseId, started: Timestamp) -> Self {
         Self {

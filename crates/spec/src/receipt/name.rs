@@ -1,4 +1,4 @@
-//! The ids of receipts: `design-20241201-100000-0002`, that is phase, instant and place among the spec's receipts.
+//! The ids of receipts: `design-20241201-100000-0002`, which is phase, time and sequence number.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use crucible_model::Timestamp;
 
 use crate::phase_id::PhaseId;
 
-/// The id of a receipt, from which its phase and its place can be told without reading it.
+/// The id of a receipt, which states its phase and its sequence number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceiptId {
     text: String,
@@ -16,7 +16,7 @@ pub struct ReceiptId {
 }
 
 impl ReceiptId {
-    /// The id of the receipt at this place.
+    /// Creates the id for this sequence number.
     #[must_use]
     pub fn new(phase: PhaseId, at: Timestamp, sequence: u64) -> Self {
         let digits: String = at.compact().chars().filter(char::is_ascii_digit).collect();
@@ -30,19 +30,19 @@ impl ReceiptId {
         &self.text
     }
 
-    /// The phase that it names.
+    /// Its phase.
     #[must_use]
     pub fn phase(&self) -> PhaseId {
         self.phase
     }
 
-    /// Its place among the receipts of the spec, from 1 on.
+    /// Its sequence number among the receipts of the spec, from 1.
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// The second in which the phase began, as the id names it; nothing where it names no instant that there is.
+    /// The second in which the phase began, according to the id; none if that is not a valid time.
     #[must_use]
     pub fn began(&self) -> Option<Timestamp> {
         let mut parts = self.text.split('-').skip(1);
@@ -60,9 +60,9 @@ impl ReceiptId {
     }
 }
 
-/// The text is no id of a receipt.
+/// The text is not a receipt id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no id of a receipt, such as design-20241201-100000-0002")]
+#[error("not a receipt id, such as design-20241201-100000-0002")]
 pub struct ReceiptIdError;
 
 impl FromStr for ReceiptId {
@@ -79,7 +79,7 @@ impl FromStr for ReceiptId {
             let whole =
                 digits(day, 8..=8) && digits(time, 6..=6) && digits(place, 4..=18) && parts.next().is_none();
             let sequence: u64 = place.parse().ok()?;
-            // One number has one spelling.
+            // Each number has exactly one spelling.
             (whole && sequence > 0 && format!("{sequence:04}") == place).then_some((phase, sequence))
         })();
         let (phase, sequence) = parsed.ok_or(ReceiptIdError)?;

@@ -1,11 +1,12 @@
-//! The idea: what a spec starts from, joined from its sources in the order in which they are given.
+//! The idea of a spec, joined from its sources in the given order.
 //!
-//! One source is taken as it is, byte for byte. Several stand behind a heading each that names them, and so does every file of a
-//! directory. A source that there is no room for is not read to its end, and named with its size: there is no packet then.
+//! A single source is used byte for byte. Each of several sources gets a heading with its name, and so
+//! does every file of a directory. A source that does not fit is not read completely, but listed with its
+//! size; then there is no packet.
 //!
-//! What always holds: the idea is UTF-8 without a NUL byte, and says something; no file is read whose name says that it holds secrets, by
-//! the name that was given or by the place where it leads; what is in a directory and no part of the idea is named. It has not been
-//! looked through for secrets, which is the packet's part.
+//! Invariants: the idea is UTF-8 without a NUL byte, and not empty. No file is read if its given name or
+//! its real location suggests secrets. Files of a directory that are not part of the idea are listed. The
+//! packet, not this module, scans the idea for secrets.
 
 use std::path::{Path, PathBuf};
 
@@ -23,27 +24,29 @@ use crate::packet::{
 };
 use crate::project::CRUCIBLE;
 
-/// The most files of a directory that are looked at.
+/// The most files of a directory that are examined.
 const MOST_FILES: usize = 1_000;
 
-/// How many bytes decide whether a file that is too large is a text at all.
+/// The bytes that decide whether a file that is too large is text.
 const GLANCE: ByteLimit = ByteLimit(4096);
 
-/// How many characters of a name a heading shows.
+/// The most characters of a name in a heading.
 const LONGEST_NAME: usize = 200;
 
-/// What a spec starts from.
+/// The idea of a spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Idea {
-    /// Its text: what is kept as `context/idea.md`, once a packet was made of it. Nothing where it is larger than there is room for.
+    /// Its text, which is stored as `context/idea.md` after a packet was built with it. Empty if it
+    /// exceeds the limit.
     pub text: Untrusted,
-    /// Where it is too large: the size of every source, and those alone that were read have a digest. No packet can be made of it.
+    /// If it is too large: the size of every source; only sources that were read have a digest. No packet
+    /// can be built with it.
     pub unread: Vec<PacketRow>,
-    /// Files of its directories that are not in it.
+    /// Files of its directories that are not part of it.
     pub passed_over: Vec<PassedOver>,
-    /// What else deserves a look, one sentence each.
+    /// Other notes for the user, one sentence each.
     pub notes: Vec<String>,
-    /// Where its sources stand in the text, in their order: the line on which each begins, from 1 on, and its name.
+    /// The sources in the text, in order: the line where each begins, from 1, and its name.
     pub places: Vec<(u64, String)>,
 }
 
@@ -58,10 +61,10 @@ pub struct IdeaBuilder {
     notes: Vec<String>,
 }
 
-/// What is to be taken of a directory's file.
+/// How to use a file of a directory.
 enum Taken {
     Text(String),
-    /// A text of so many bytes and lines, for which there is no room.
+    /// A text with this many bytes and lines, which does not fit.
     Unread(u64, u64),
     PassedOver(PassedOverReason),
 }
@@ -74,39 +77,41 @@ struct Part {
     text: String,
 }
 
-/// Whether a text stands behind a heading.
+/// Whether a text gets a heading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Heading {
     /// Always: it is one file of a directory.
     Always,
-    /// Where it is not alone.
+    /// Only if it is not the only text.
     AmongOthers,
 }
 
 impl IdeaBuilder {
-    /// An idea of at most so many bytes. One with more is told with the sizes of its sources, and without a text.
+    /// Creates a builder for an idea of at most this many bytes. A larger idea has the sizes of its
+    /// sources but no text.
     #[must_use]
     pub fn new(limit: ByteLimit) -> Self {
         let (parts, unread, passed_over, notes) = Default::default();
         Self { limit, bytes: 0, parts, unread, passed_over, notes }
     }
 
-    /// How much of a text that is given is of use: more than the idea may have, so that what is too large has its bytes and lines counted.
+    /// How many bytes of a text are worth reading: more than the limit, so that the size of a larger text
+    /// can be counted.
     #[must_use]
     pub fn of_use(limit: ByteLimit) -> ByteLimit {
         ByteLimit(limit.0.max(COUNTED.0))
     }
 
-    /// Adds a text that was given, such as standard input. One that says nothing adds nothing. Of one that is too large the beginning is
-    /// enough ([`IdeaBuilder::of_use`]).
+    /// Adds a given text, such as standard input. An empty text adds nothing. Of a text that is too large, the beginning is enough
+    /// ([`IdeaBuilder::of_use`]).
     ///
     /// # Errors
     ///
-    /// [`SpecError::Source`] for what is no text.
+    /// [`SpecError::Source`] for bytes that are not text.
     pub fn text(&mut self, name: &str, bytes: Vec<u8>) -> Result<(), SpecError> {
         let why = match std::str::from_utf8(&bytes) {
-            Ok(_) => "it holds a NUL byte, as other files than texts do; give it as plain text in UTF-8",
-            Err(_) => "it is no UTF-8 text; give it as plain text",
+            Ok(_) => "it contains a NUL byte, so it is not text; give it as plain text in UTF-8",
+            Err(_) => "it is not UTF-8 text; give it as plain text",
         };
         let no_text = || refused(name, why);
         let size = bytes.len() as u64;
@@ -118,21 +123,20 @@ impl IdeaBuilder {
         Ok(())
     }
 
-    /// Adds a file, or the files of a directory in the order of their names: without what git ignores, with a heading each. `name` is
-    /// what it is called in the idea and in messages.
+    /// Adds a file, or the files of a directory in name order with a heading each, except those that git ignores. `name` is the name in
+    /// the idea and in messages.
     ///
     /// # Errors
     ///
-    /// [`SpecError::Source`] for what is not there, no regular file, no text, or a directory without a text; [`SpecError::SecretInPacket`] for
-    /// a file whose name, or the one it leads to, says that it holds secrets.
+    /// [`SpecError::Source`] if it does not exist, is not a regular file or not text, or is a directory without a text;
+    /// [`SpecError::SecretInPacket`] for a file whose given or real name suggests secrets.
     pub fn path(&mut self, name: &str, path: &Path) -> Result<(), SpecError> {
-        let there = |error: std::io::Error| {
-            refused(name, &format!("{error}; name a file or a directory that is there"))
-        };
+        let there =
+            |error: std::io::Error| refused(name, &format!("{error}; name an existing file or directory"));
         let place = path.canonicalize().map_err(there)?;
         if let Some(owner) = whose_own(path).or_else(|| whose_own(&place)) {
             let why = format!(
-                "{owner} keeps its own files there, which are no part of an idea; name another file or directory"
+                "{owner} keeps its own files there, which cannot be part of an idea; name another file or directory"
             );
             return Err(refused(name, &why));
         }
@@ -159,22 +163,22 @@ impl IdeaBuilder {
         }
     }
 
-    /// Adds an issue of GitHub: its title and its text, without comments, of which it is noted how many there are.
+    /// Adds a GitHub issue: its title and its text, without comments, whose number is noted.
     ///
     /// # Errors
     ///
-    /// [`SpecError::GitHub`] where GitHub does not show it; [`SpecError::Source`] where it is on another host than `gh` asks, or no issue.
+    /// [`SpecError::GitHub`] if it cannot be read; [`SpecError::Source`] if it is on another host than `gh` uses, or not an issue.
     pub async fn issue(&mut self, gh: &Gh, issue: &IssueRef) -> Result<(), SpecError> {
         let told = issue::read(gh, issue).await?;
         self.notes.extend(told.notes);
         self.text(&issue.to_string(), told.text.into_bytes())
     }
 
-    /// The idea.
+    /// Returns the idea.
     ///
     /// # Errors
     ///
-    /// [`SpecError::EmptyIdea`] where no source says anything.
+    /// [`SpecError::EmptyIdea`] if no source has any content.
     pub fn finish(self) -> Result<Idea, SpecError> {
         let Self { limit, parts, unread, passed_over, notes, .. } = self;
         let (joined, places) = match parts.as_slice() {
@@ -216,7 +220,7 @@ impl IdeaBuilder {
             if count >= MOST_FILES {
                 return Err(refused(
                     name,
-                    &format!("it holds more than {MOST_FILES} files; name the ones that tell the idea"),
+                    &format!("it holds more than {MOST_FILES} files; name the ones that describe the idea"),
                 ));
             }
             let said = |said: String| said.replace(&directory.display().to_string(), name);
@@ -233,17 +237,18 @@ impl IdeaBuilder {
             match taken {
                 Taken::Text(text) => self.add(Heading::Always, &shown, text),
                 Taken::Unread(bytes, lines) => self.leave_unread(&shown, bytes, lines),
-                // The name reaches a receipt, and nobody else looks through it before.
+                // The name reaches a receipt, and nothing else redacts it before.
                 Taken::PassedOver(why) => self.passed_over.push(PassedOver { name: redacted(&shown), why }),
             }
         }
         if self.parts.len() + self.unread.len() == before {
-            return Err(refused(name, "it holds no text that says anything; name a directory that does"));
+            return Err(refused(name, "it contains no text; name a directory that does"));
         }
         Ok(())
     }
 
-    /// What is to be taken of a directory's file. Its own path has no link in it, but where somebody changes that this very moment.
+    /// Decides how to use a file of a directory. Its path contains no link, unless it is replaced at this
+    /// moment.
     fn file(&self, file: PathBuf) -> Result<Taken, SpecError> {
         let passed_over = |why| Ok(Taken::PassedOver(why));
         let unreadable = |source: std::io::Error| PassedOverReason::Unreadable(redacted(&source.to_string()));
@@ -260,7 +265,7 @@ impl IdeaBuilder {
         let bytes = match read_regular_up_to(&place, ByteLimit(self.room())) {
             Ok(bytes) => bytes,
             Err(FsError::TooLarge { .. }) => {
-                // A picture is passed over however large it is; a text would be missed.
+                // A picture is skipped whatever its size; a text would be missed.
                 let glance = read_prefix(&place, GLANCE)?;
                 return if is_text_so_far(&glance.bytes) {
                     let prefix = read_prefix(&place, COUNTED)?;
@@ -287,7 +292,7 @@ impl IdeaBuilder {
         }
     }
 
-    /// A source for which there is no room.
+    /// Records a source that does not fit.
     fn leave_unread(&mut self, name: &str, bytes: u64, lines: u64) {
         let name = short_line(name, LONGEST_NAME);
         self.unread.push(PacketRow { kind: EntryKind::Idea, name, bytes, lines, sha256: None });
@@ -299,10 +304,11 @@ impl IdeaBuilder {
 }
 
 impl Idea {
-    /// The source that this line of the text is of, and which line of that source it is; 0 for the line that names the source.
+    /// The source of this line, and the line number within that source; 0 for the line with the source's
+    /// heading.
     #[must_use]
     pub fn place_of(&self, line: u64) -> Option<(String, u64)> {
-        // Heading and empty line before a text.
+        // A heading and an empty line precede a text.
         if let Some((_, name)) = self.places.iter().find(|(begins, _)| *begins == line + 2) {
             return Some((redacted(name), 0));
         }
@@ -311,7 +317,7 @@ impl Idea {
     }
 }
 
-/// The texts, each behind its heading, an empty line between them; and where each begins.
+/// Joins the texts, each after its heading, separated by empty lines; and returns where each begins.
 fn join(parts: &[Part]) -> (String, Vec<(u64, String)>) {
     let mut joined = String::new();
     let mut places = Vec::new();
@@ -329,23 +335,23 @@ fn join(parts: &[Part]) -> (String, Vec<(u64, String)>) {
     (joined, places)
 }
 
-/// The bytes as text; none where they are something else.
+/// The bytes as text, if they are text.
 fn text_of(bytes: Vec<u8>) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
 
-/// Whether the beginning of a file could be one of a text; a character may be cut at its end.
+/// Whether the beginning of a file could be text; the last character may be cut.
 fn is_text_so_far(bytes: &[u8]) -> bool {
     !bytes.contains(&0)
         && std::str::from_utf8(bytes).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
-/// Whether a path says that what is there holds secrets: its name, or the directories that it lies in.
+/// Whether a path suggests secrets, by its name or its directories.
 fn is_secret_place(path: &Path) -> bool {
     is_secret_file(&path.to_string_lossy())
 }
 
-/// Whose own files a path leads to: a directory of that name, under any capitals.
+/// The tool that owns a directory on the path, ignoring case.
 fn whose_own(path: &Path) -> Option<&'static str> {
     let named = |own: &str| {
         path.components()

@@ -1,8 +1,10 @@
-//! An issue of GitHub as the beginning of an idea, asked for through `gh`.
+//! Reads a GitHub issue as an idea, through `gh`.
 //!
-//! Taken are the title and the text, which its author answers for; comments are anybody's and are only counted.
+//! Title and text are used, because its author is responsible for them; comments may come from anyone and
+//! are only counted.
 //!
-//! What always holds: `gh` asks the host that the issue is on, or nobody is asked; a pull request is no issue; an issue that was moved says so.
+//! Invariants: `gh` asks the host of the issue, or nothing is asked. A pull request is not an issue. A
+//! moved issue is reported.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,29 +16,29 @@ use serde::Deserialize;
 
 use crate::error::SpecError;
 
-/// How many characters of what GitHub said are shown.
+/// The most characters of GitHub's message in an error.
 const SAID: usize = 300;
 
-/// Which issue: `OWNER/REPO#N`, or its address.
+/// A reference to an issue: `OWNER/REPO#N`, or its address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssueRef {
-    /// The host of the address; none where only the repository was named.
+    /// The host of the address; none for a repository without a host.
     host: Option<String>,
     owner: String,
     repo: String,
     number: u64,
 }
 
-/// What GitHub told of an issue.
+/// An issue as GitHub returned it.
 pub(super) struct FetchedIssue {
     pub(super) text: String,
     pub(super) notes: Vec<String>,
 }
 
-/// The part of GitHub's answer that is read.
+/// The parts of GitHub's answer that are used.
 #[derive(Deserialize)]
 struct Answer {
-    /// GitHub always says it.
+    /// GitHub always states it.
     number: Option<u64>,
     title: String,
     body: Option<String>,
@@ -50,11 +52,11 @@ struct Answer {
     pull_request: Option<serde_json::Value>,
 }
 
-/// Asks for an issue.
+/// Fetches an issue.
 pub(super) async fn read(gh: &Gh, issue: &IssueRef) -> Result<FetchedIssue, SpecError> {
     let refuse = |why: String| SpecError::Source { source_name: issue.to_string(), why };
     if let Some(host) = issue.host.as_deref().filter(|host| *host != gh.host()) {
-        return Err(refuse(format!("it is on {host}, and `gh` asks {}; set GH_HOST to {host}", gh.host())));
+        return Err(refuse(format!("it is on {host}, but `gh` uses {}; set GH_HOST to {host}", gh.host())));
     }
     let fail = |error: GhError| SpecError::GitHub { issue: issue.to_string(), error: redacted(error) };
     let request = GhRequest::at("repos")
@@ -68,11 +70,15 @@ pub(super) async fn read(gh: &Gh, issue: &IssueRef) -> Result<FetchedIssue, Spec
         return Err(refuse("it is a pull request; name an issue, or give the text with --source".to_owned()));
     }
     let title = single_spaced(&answer.title);
-    // GitHub's own forms send CRLF, and a text of two kinds of line ends is none of anybody's.
+    // GitHub's own forms send CRLF, and mixed line endings are never intended.
     let body = answer.body.unwrap_or_default().replace("\r\n", "\n");
     let mut notes = Vec::new();
     if answer.comments > 0 {
-        notes.push(format!("{issue}: {} not taken; what matters in them belongs in the issue's text or in a file of --source", comments(answer.comments)));
+        notes.push(format!(
+            "{issue}: {} ignored; copy what matters into the issue's text or a file of \
+        --source",
+            comments(answer.comments)
+        ));
     }
     if answer.state == "closed" {
         notes.push(format!("{issue} is closed"));
@@ -80,7 +86,7 @@ pub(super) async fn read(gh: &Gh, issue: &IssueRef) -> Result<FetchedIssue, Spec
     let at = |number: u64| format!("/{}/{}/issues/{number}", issue.owner, issue.repo).to_ascii_lowercase();
     let address = answer.html_url.to_ascii_lowercase();
     let number = answer.number.unwrap_or(issue.number);
-    // Another number is an issue that was moved, to another repository, or somebody else's answer.
+    // Another number means that the issue was moved, or a wrong answer.
     if number != issue.number
         && (address.is_empty()
             || address.ends_with(&at(number))
@@ -93,9 +99,7 @@ pub(super) async fn read(gh: &Gh, issue: &IssueRef) -> Result<FetchedIssue, Spec
     }
     if !address.is_empty() && !address.ends_with(&at(issue.number)) {
         let place = clean(&answer.html_url);
-        notes.push(format!(
-            "{issue} was asked for, and GitHub answers with {place}, which is taken: it was moved"
-        ));
+        notes.push(format!("{issue} was moved; GitHub answers with {place}, which is used"));
     }
     let says = |text: &str| !says_nothing(text);
     let text = match (says(&title), says(&body)) {
@@ -111,7 +115,8 @@ fn comments(number: u64) -> String {
     format!("{} {}", counted(number, "comment"), if number == 1 { "is" } else { "are" })
 }
 
-/// What GitHub said, without secrets and short. Redacted as it came, then cut: half a secret is not known for one.
+/// GitHub's message, redacted and short. It is redacted first, because half a secret would not be
+/// recognised.
 fn redacted(error: GhError) -> GhError {
     match error {
         GhError::NotLoggedIn { said } => GhError::NotLoggedIn { said: clean(&said) },
@@ -143,16 +148,16 @@ impl fmt::Display for IssueRef {
     }
 }
 
-/// Why a text names no issue, and what to write.
+/// Why a text is not an issue, and what to write.
 fn fault(text: &str) -> &'static str {
     let (scheme, address) = text.split_once("://").unwrap_or(("", text));
     let kind = address.split('/').nth(3);
     if kind.is_some_and(|kind| matches!(kind, "pull" | "pulls")) {
         "it is a pull request; name the issue that it is about, or give its text with --source"
     } else if scheme.eq_ignore_ascii_case("http") {
-        "only an https address names an issue; write https:// in place of http://"
+        "the address of an issue must use https; write https:// instead of http://"
     } else {
-        "it names no issue; write OWNER/REPO#123, or its address: https://github.com/OWNER/REPO/issues/123"
+        "it is not an issue; write OWNER/REPO#123, or its address: https://github.com/OWNER/REPO/issues/123"
     }
 }
 
@@ -160,7 +165,7 @@ fn parse(text: &str) -> Option<IssueRef> {
     let scheme = text.get(..8).filter(|start| start.eq_ignore_ascii_case("https://"));
     let (host, owner, repo, number) = if scheme.is_some() {
         let address = text.get(8..)?;
-        // What follows names a comment or a view of the same issue.
+        // The rest names a comment or a view of the same issue.
         let address = address.split(['#', '?']).next()?.trim_end_matches('/');
         let mut parts = address.split('/');
         let (host, owner, repo) = (parts.next()?, parts.next()?, parts.next()?);
@@ -174,7 +179,7 @@ fn parse(text: &str) -> Option<IssueRef> {
         let (owner, repo) = place.split_once('/')?;
         (None, owner, repo, number)
     };
-    // `www.` leads to the same place.
+    // `www.` leads to the same page.
     let host = host.map(|host| host.strip_prefix("www.").map_or_else(|| host.clone(), str::to_owned));
     let is_number = (1..=18).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit());
     let number = number.parse().ok().filter(|number| is_number && *number > 0)?;
@@ -192,7 +197,7 @@ fn is_host(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.:".contains(&byte))
 }
 
-/// Letters, digits and dashes inside, as GitHub has them; names that a company manages have an underscore, too.
+/// Letters, digits and inner dashes, as on GitHub; managed company accounts also have an underscore.
 fn is_owner(text: &str) -> bool {
     (1..=39).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))

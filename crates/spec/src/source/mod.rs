@@ -1,11 +1,12 @@
-//! What a spec starts from, and the files of the project that a phase may see.
+//! The sources of a spec: its idea, and the project files that a phase may see.
 //!
-//! [`IdeaBuilder`] joins the sources of the idea: standard input, files, directories, issues of GitHub. [`select_files`] finds the
-//! files that were named or match the selectors, and [`gather_packet`] makes the packet with them.
+//! [`IdeaBuilder`] joins the sources of the idea: standard input, files, directories, GitHub issues.
+//! [`select_files`] finds the named and selected files, and [`gather_packet`] builds the packet with
+//! them.
 //!
-//! What always holds: all of it is text of others, and nothing of it has been looked through for secrets before it went through
-//! [`build_packet_with`]: until then it belongs neither in a prompt nor on the disk. Only regular files are read, none whose name says that
-//! it holds secrets, and no more bytes than can be used. What is not taken is named.
+//! Invariants: all of this is foreign text. Before [`build_packet_with`] has scanned it for secrets, it
+//! must be neither sent nor written. Only regular files are read, none whose name suggests secrets, and
+//! no more bytes than can be used. Everything left out is listed.
 
 mod files;
 mod idea;
@@ -18,8 +19,8 @@ pub use files::{FileSelectors, check_named_files, select_files};
 pub use idea::{Idea, IdeaBuilder};
 pub use issue::IssueRef;
 
-/// The packet of a phase: the idea and the artifacts of `fixed`, and of the project's files those that have to be there and those that
-/// there is room for beside them.
+/// Builds the packet of a phase: the idea and the artifacts in `fixed`, the required project files, and selected ones while there
+/// is room.
 ///
 /// # Errors
 ///

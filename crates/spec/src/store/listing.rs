@@ -1,4 +1,4 @@
-//! The names in `receipts/`: what can be told of receipts without reading one.
+//! Lists the names in `receipts/`: what is known about receipts without reading one.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,16 +12,17 @@ use crate::phase_id::PhaseId;
 use crate::receipt::ReceiptId;
 use crate::state::{ReceiptProblem, ReceiptProblemKind};
 
-/// What the names of files begin with that we write and have not finished; whoever locks the spec next removes them.
+/// The prefix of files that are not completely written; the next process that locks the spec deletes
+/// them.
 const UNFINISHED: &str = ".tmp-";
 
-/// More of a kind than this are not told one by one: foreign names, gaps, places that are taken twice.
+/// The most problems of a kind that are listed: foreign names, gaps, repeated sequence numbers.
 pub(super) const MAX_TOLD: usize = 20;
 
-/// The receipts that are there, by their names.
+/// The existing receipts, by name.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
-    /// By sequence, and by name where a sequence stands twice.
+    /// Sorted by sequence number, and by name where a number is repeated.
     ids: Vec<ReceiptId>,
     by_phase: BTreeMap<PhaseId, Vec<usize>>,
     foreign: Vec<String>,
@@ -58,7 +59,7 @@ impl Listing {
         Ok(found)
     }
 
-    /// How many there are.
+    /// The number of receipts.
     pub(super) fn count(&self) -> u64 {
         self.ids.len() as u64
     }
@@ -73,12 +74,12 @@ impl Listing {
         self.ids.iter()
     }
 
-    /// The sequence of the first; 0 where there is none.
+    /// The sequence number of the first; 0 if there is none.
     pub(super) fn lowest(&self) -> u64 {
         self.ids.first().map_or(0, ReceiptId::sequence)
     }
 
-    /// The sequence of the next.
+    /// The next free sequence number.
     pub(super) fn next_sequence(&self) -> u64 {
         self.last().map_or(0, ReceiptId::sequence).saturating_add(1)
     }
@@ -94,30 +95,31 @@ impl Listing {
         self.at(id.sequence()).find(|other| *other == id)
     }
 
-    /// The last receipt before this place.
+    /// The last receipt before this sequence number.
     pub(super) fn before(&self, place: u64) -> Option<&ReceiptId> {
         self.ids[..self.ids.partition_point(|id| id.sequence() < place)].last()
     }
 
-    /// The next receipt behind this place.
+    /// The next receipt after this sequence number.
     pub(super) fn after(&self, place: u64) -> Option<&ReceiptId> {
         self.ids.get(self.ids.partition_point(|id| id.sequence() <= place))
     }
 
-    /// The receipts in this place.
+    /// The receipts with this sequence number.
     pub(super) fn at(&self, place: u64) -> impl Iterator<Item = &ReceiptId> {
         let from = self.ids.partition_point(|id| id.sequence() < place);
         self.ids[from..].iter().take_while(move |id| id.sequence() == place)
     }
 
-    /// Names that are none of a receipt.
+    /// Names that are not receipt names.
     pub(super) fn foreign(&self) -> impl Iterator<Item = ReceiptProblem> {
         let more = (self.foreign_untold > 0).then(|| format!("{} more", self.foreign_untold));
         let problem = |file| ReceiptProblem { file, phase: None, kind: ReceiptProblemKind::ForeignName };
         self.foreign.iter().cloned().chain(more).map(problem)
     }
 
-    /// Receipts that share their place with another one, which is told too; the newest first.
+    /// Receipts that share their sequence number with another one, which is returned as well; the newest
+    /// first.
     pub(super) fn doubled(&self) -> impl Iterator<Item = (&ReceiptId, &ReceiptId)> {
         self.ids.iter().enumerate().rev().filter_map(|(place, id)| {
             let neighbours = [place.checked_sub(1), place.checked_add(1)];
@@ -126,7 +128,8 @@ impl Listing {
         })
     }
 
-    /// The first and the last of the places that are empty between others; the newest first. What is missing at the beginning was pruned.
+    /// The first and last numbers of gaps in the sequence; the newest first. Receipts missing at the
+    /// beginning were pruned.
     pub(super) fn gaps(&self) -> impl Iterator<Item = (u64, u64)> {
         let pairs = self.ids.windows(2).rev().map(|pair| (pair[0].sequence(), pair[1].sequence()));
         pairs.filter(|(before, after)| after - before > 1).map(|(before, after)| (before + 1, after - 1))

@@ -1,13 +1,16 @@
-//! A spec's directory: artifacts, receipts and context, changed under a lock and promoted together or not at all.
+//! A spec's directory: artifacts, receipts and context, changed under a lock and promoted together or not
+//! at all.
 //!
-//! `.crucible/specs/<id>/`: `artifacts/` (the documents), `receipts/`, `context/` (the idea, manifests, recorded calls), `lock`,
-//! and `staging/` while something is being promoted. `docs/formats/spec.md` describes it.
+//! `.crucible/specs/<id>/` contains `artifacts/` (the documents), `receipts/`, `context/` (the idea,
+//! manifests, recorded calls), `lock`, and `staging/` during a promotion. `docs/formats/spec.md`
+//! describes it.
 //!
-//! How it works: `listing` knows the names of receipts, `reading` what is known of a spec, `recorded` what the ledger says of it,
-//! `promotion` how it changes, `place` what may stand where. A lock may be taken by force, so each change is made in a turn of its own, after a
-//! look whether the lock is still held: who took it waits for that turn to end.
+//! `listing` knows the names of receipts, `reading` the state of a spec, `recorded_receipts` the ledger's
+//! records, `promotion` how the spec changes, and `place` which files are allowed. A lock may be taken by
+//! force, so each change happens in a separate turn, after a check that the lock is still held. The
+//! process that took it waits for that turn to end.
 //!
-//! What always holds: nothing is read or written through a link, and no pipe is waited at.
+//! Invariant: nothing is read or written through a link, and reading never blocks on a pipe.
 
 mod listing;
 mod near;
@@ -36,12 +39,14 @@ use crate::state::{ReceiptProblem, SpecState};
 
 /// The lock's file.
 const LOCK: &str = "lock";
-/// How many directories lead to a spec: `.crucible`, `specs` and its own.
+/// The number of directories from the project to a spec: `.crucible`, `specs` and its own.
 const DEPTH: usize = 3;
 
-/// How long a turn to change something is waited for. Promotions take milliseconds; one that was stopped half-way must not be joined.
+/// How long to wait for a turn to change something. Promotions take milliseconds; an interrupted one must
+/// not be mixed with another.
 const CHANGE_PATIENCE: Duration = Duration::from_secs(20);
-/// How long a turn to look is waited for. Without it what is seen may be half of a promotion, and is told as files that differ.
+/// How long to wait for a turn to read. Without a turn, a half-finished promotion may appear as differing
+/// files.
 const LOOK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A spec's directory, for reading. It need not exist.
@@ -52,43 +57,44 @@ pub struct SpecStore {
     project: SpecProject,
     records: Option<PathBuf>,
     calls: Option<PathBuf>,
-    /// How many of the directories that lead to the spec are looked at, its own among them.
+    /// How many of the directories from the project to the spec are checked, counting from its own.
     looked_at: usize,
 }
 
-/// The right to change a spec, held until it is dropped.
+/// The right to change a spec, held until drop.
 #[derive(Debug)]
 pub struct SpecLock {
     store: SpecStore,
     lock: Lock,
 }
 
-/// How a lock is claimed.
+/// How to claim a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockClaim {
-    /// Only where no living process holds it; it is not waited for.
+    /// Only if no running process holds it; without waiting.
     IfFree,
-    /// Taken from whoever holds it: that process finds out before it promotes anything, and promotes nothing.
+    /// Take it from its holder, which detects that before its next promotion and then promotes nothing.
     Force,
 }
 
-/// What a promotion came to: either way the receipt counts, and the ledger knows it.
+/// The result of a promotion: in either case the receipt counts, and the ledger has recorded it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Promotion {
-    /// The receipt, as it was promoted.
+    /// The promoted receipt.
     pub receipt: SpecReceipt,
-    /// Whether everything is where it belongs already.
+    /// Whether all files are already in place.
     pub end: PromotionEnd,
 }
 
-/// Whether all of a promotion is where it belongs.
+/// Whether all files of a promotion are in place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromotionEnd {
-    /// It is.
+    /// They are.
     Whole,
-    /// It is promoted, and some of it still lies in `staging/`: [`SpecLock::settle`], or whoever locks the spec next, moves it.
+    /// Some files are still in `staging/`: [`SpecLock::settle`], or the next process that locks the spec,
+    /// moves them.
     CleanUpPending {
-        /// Why it could not be moved.
+        /// Why they could not be moved.
         why: String,
     },
 }
@@ -103,14 +109,15 @@ pub struct PhaseOutput {
 }
 
 impl SpecStore {
-    /// The spec of this project.
+    /// Opens the spec of this project.
     #[must_use]
     pub fn new(project: &SpecProject, spec: SpecId) -> Self {
         let dir = project.spec(&spec);
         Self { spec, dir, project: project.clone(), records: None, calls: None, looked_at: DEPTH }
     }
 
-    /// Many specs of a project, for reading, of which each looks only at what is its own where no link leads to them all.
+    /// Opens many specs of a project for reading. Each one checks only its own directory, if no link
+    /// leads to all of them.
     pub(crate) fn of_survey(project: &SpecProject) -> impl Fn(SpecId) -> Self {
         let specs = project.specs();
         let is_plain = |place: &Path| matches!(standing(place), Ok(Standing::Directory));
@@ -118,39 +125,42 @@ impl SpecStore {
         move |spec| Self { looked_at, ..Self::new(project, spec) }
     }
 
-    /// The same, with the directory where what is under way with the project's files and with the spec's own is recorded: one of Crucible's own,
-    /// outside of every project, because whoever hands a project over must not be able to put a record there. It need not exist. Without one no
-    /// promotion that was broken off is taken for this machine's.
+    /// Sets the directory for journals of unfinished changes to the project and to the spec. It belongs
+    /// to Crucible and is outside of every project, because a project from elsewhere must not contain
+    /// such a journal. It need not exist. Without it, no interrupted promotion is treated as this
+    /// machine's.
     #[must_use]
     pub fn with_records(self, records: impl Into<PathBuf>) -> Self {
         Self { records: Some(records.into()), ..self }
     }
 
-    /// The same, with the directory where answers are kept that were paid for and not used yet: one of Crucible's own, for the same
-    /// reason; what a project brings along answers nothing. It need not exist. Without one nothing is kept for a later try.
+    /// Sets the directory for answers that were paid for but not used. It belongs to Crucible for the
+    /// same reason: files of a project are never used as answers. It need not exist. Without it, nothing
+    /// is kept for a later attempt.
     #[must_use]
     pub fn with_calls(self, calls: impl Into<PathBuf>) -> Self {
         Self { calls: Some(calls.into()), ..self }
     }
 
-    /// Where the answers of this very spec are kept that are not used yet, if somebody said.
+    /// The directory for unused answers of this spec, if configured.
     pub(crate) fn calls(&self) -> Result<Option<PathBuf>, SpecError> {
         let Some(calls) = &self.calls else { return Ok(None) };
         Ok(Some(calls.join(format!("{}-{}", self.project.key()?, self.spec))))
     }
 
-    /// Where it is recorded what this machine is about to promote, if somebody said where records lie.
+    /// The file that marks the receipt which this machine is about to promote, if a directory for
+    /// journals is configured.
     fn mark(&self) -> Result<Option<PathBuf>, SpecError> {
         let Some(records) = &self.records else { return Ok(None) };
         Ok(Some(records.join(format!("{}-{}.staged", self.project.key()?, self.spec))))
     }
 
-    /// Where changes of the project's files are recorded, if somebody said.
+    /// The directory for journals, if configured.
     pub(crate) fn records(&self) -> Option<&Path> {
         self.records.as_deref()
     }
 
-    /// Which spec.
+    /// The id of the spec.
     #[must_use]
     pub fn spec(&self) -> &SpecId {
         &self.spec
@@ -162,11 +172,11 @@ impl SpecStore {
         &self.dir
     }
 
-    /// Whether there is such a spec.
+    /// Whether the spec exists.
     ///
     /// # Errors
     ///
-    /// [`SpecError::Unknown`] where a link or a file stands in its place or on the way to it; a file system's error.
+    /// [`SpecError::Unknown`] if a link or a file is in its path; file system errors.
     pub fn exists(&self) -> Result<bool, SpecError> {
         for place in self.way() {
             match standing(place)? {
@@ -180,8 +190,8 @@ impl SpecStore {
         Ok(true)
     }
 
-    /// The directories that lead from the project to the spec, its own last. A project is somebody's clone: a link in place of any of
-    /// them could lead anywhere.
+    /// The directories from the project to the spec, its own last. The project may be a clone from
+    /// anyone, so a link in place of any of them could lead anywhere.
     fn way(&self) -> impl Iterator<Item = &Path> {
         let mut way: Vec<&Path> = self.dir.ancestors().take(self.looked_at).collect();
         way.reverse();
@@ -193,16 +203,17 @@ impl SpecStore {
         &self.project
     }
 
-    /// What is known of it. Reads the names of all receipts, and of each phase only the receipts that can count.
+    /// Reads the state of the spec: the names of all receipts, and for each phase only the receipts that can count.
     ///
     /// # Errors
     ///
-    /// [`SpecError::Unknown`] where there is no such spec; a receipt that cannot be read is a problem in the state, no error.
+    /// [`SpecError::Unknown`] if the spec does not exist; an unreadable receipt is a problem in the state, not an error.
     pub fn state(&self, ledger: Option<&Ledger>) -> Result<SpecState, SpecError> {
         self.state_seen_by(ledger.map(RecordedReceipts::of).as_ref())
     }
 
-    /// [`SpecStore::state`], with a ledger that may have been asked for all specs of the project already.
+    /// [`SpecStore::state`] with a ledger that may already have been queried for all specs of the
+    /// project.
     pub(crate) fn state_seen_by(
         &self,
         recorded: Option<&RecordedReceipts<'_>>,
@@ -211,12 +222,12 @@ impl SpecStore {
         reading::state(self, recorded)
     }
 
-    /// Every receipt that can be believed, the oldest first, and what is wrong with the others, by the same judgement as
-    /// [`SpecStore::state`]: for a timeline. Reads them all.
+    /// All trusted receipts, the oldest first, and the problems of the others, by the same rules as [`SpecStore::state`]: for a timeline.
+    /// Reads all of them.
     ///
     /// # Errors
     ///
-    /// [`SpecError::Unknown`] where there is no such spec.
+    /// [`SpecError::Unknown`] if the spec does not exist.
     pub fn history(
         &self,
         ledger: Option<&Ledger>,
@@ -225,26 +236,26 @@ impl SpecStore {
         reading::history(self, ledger.map(RecordedReceipts::of).as_ref())
     }
 
-    /// A file of the spec's directory (`artifacts/…`, `context/idea.md`), whole; nothing where it is not there.
+    /// Reads a whole file of the spec's directory (`artifacts/…`, `context/idea.md`); nothing if it does not exist.
     ///
     /// # Errors
     ///
-    /// Fails for any other path, for what is no regular file of at most 16 MiB, and where a link stands in place of a directory.
+    /// Fails for any other path, for anything but a regular file of at most 16 MiB, and if a link stands in place of a directory.
     pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>, SpecError> {
         match locate(&self.dir, path) {
             Some(place) if self.exists()? => read_file(&place, MAX_FILE),
             Some(_) => Ok(None),
-            None => Err(refused("read", &self.dir.join(path), "it names no file of artifacts/ or context/")),
+            None => Err(refused("read", &self.dir.join(path), "it is not a file in artifacts/ or context/")),
         }
     }
 
-    /// Claims the spec, made where it does not exist, and finishes or takes back what a killed process of this machine left half-done.
+    /// Locks the spec, creates it if it does not exist, and completes or rolls back unfinished work of a killed process of this machine.
     ///
     /// # Errors
     ///
-    /// Fails where a whole `staging/` lies there that this machine did not begin: nobody here knows who made it, so nothing of it is promoted;
-    /// [`SpecError::Locked`] when a living process holds it; [`SpecError::SpelledOtherwise`] where it does not exist and another spec, on the
-    /// disk or in the project's list, has its name in other capitals.
+    /// Fails for a complete `staging/` that this machine did not create: its origin is unknown, so it is not promoted;
+    /// [`SpecError::Locked`] if a running process holds the lock; [`SpecError::SpelledOtherwise`] if it does not exist and another spec,
+    /// on disk or in the project's list, has the same name in another case.
     pub fn lock(&self, owner: &str, claim: LockClaim) -> Result<SpecLock, SpecError> {
         self.is_spelled_so()?;
         for place in self.way() {
@@ -267,49 +278,49 @@ impl SpecStore {
         Ok(held)
     }
 
-    /// A turn to look, where it can be had; what is looked at is there.
+    /// A turn to read, if available; the directory exists.
     fn look(&self) -> Result<Option<DirectoryTurn>, SpecError> {
         if !self.exists()? {
             return Err(self.unknown());
         }
-        // A file system without locks, or somebody who never ends: then the look is taken without.
+        // A file system without locks, or a process that never finishes: then read without a turn.
         Ok(DirectoryTurn::take(&self.dir, TurnPurpose::Look, LOOK_PATIENCE).ok().flatten())
     }
 }
 
 impl SpecLock {
-    /// The spec that is locked.
+    /// The locked spec.
     #[must_use]
     pub fn store(&self) -> &SpecStore {
         &self.store
     }
 
-    /// The place of the next receipt, from 1 on.
+    /// The sequence number of the next receipt, from 1.
     ///
     /// # Errors
     ///
-    /// Fails when the receipts cannot be listed.
+    /// Fails if the receipts cannot be listed.
     pub fn next_sequence(&self) -> Result<u64, SpecError> {
         Ok(Listing::read(self.store.dir())?.next_sequence())
     }
 
-    /// Writes a file of `context/`, whole or not at all.
+    /// Writes a file of `context/` atomically.
     ///
     /// # Errors
     ///
-    /// [`SpecError::LockLost`] when somebody took the lock by force; fails for what is no plain name, or cannot be written.
+    /// [`SpecError::LockLost`] if another process took the lock by force; fails for an invalid name and on write errors.
     pub fn write_context(&self, name: &str, bytes: &[u8]) -> Result<(), SpecError> {
         if !is_plain_name(name) || bytes.len() as u64 > MAX_FILE.0 {
             return Err(refused(
                 "write",
                 &self.store.dir().join(CONTEXT).join(name),
-                "it has no plain name, or is larger than 16 MiB",
+                "its name is not plain, or it is larger than 16 MiB",
             ));
         }
         self.write_context_of_any_size(name, bytes)
     }
 
-    /// The same for what nobody reads again, which has no limit and a plain name.
+    /// Writes a file that is never read again; it has a plain name but no size limit.
     pub(crate) fn write_context_of_any_size(&self, name: &str, bytes: &[u8]) -> Result<(), SpecError> {
         let folder = self.store.dir().join(CONTEXT);
         let _turn = self.turn()?;
@@ -317,16 +328,16 @@ impl SpecLock {
         Ok(fs::write_atomic(&folder.join(name), bytes)?)
     }
 
-    /// Promotes outputs and their receipt together: staged, flushed, told to the ledger, then renamed into place, the receipt last. The
-    /// receipt's id is that of [`SpecLock::next_sequence`] and its instant is set. Fills in its schema, spec, `sequence`, `previous`, `last_real`,
-    /// `last_success` and `digest`, and the `outputs` of the phase that its id names. Killed at any point, the next [`SpecStore::lock`] either
-    /// finishes or takes back all of it.
+    /// Promotes outputs and their receipt together: staged, flushed, recorded in the ledger, then renamed into place, the receipt last.
+    /// The receipt needs the id from [`SpecLock::next_sequence`] and its time. This sets its schema, spec, `sequence`, `previous`,
+    /// `last_real`, `last_success` and `digest`, and the `outputs` of the phase in its id. If the process is killed at any point, the
+    /// next [`SpecStore::lock`] completes or rolls back all of it.
     ///
     /// # Errors
     ///
-    /// [`SpecError::LockLost`] when somebody took the lock by force; for outputs that are no plain files of `artifacts/`; a file system's or the
-    /// ledger's error. Nothing is promoted then. A file system that fails after the ledger was told is no error: the receipt counts, and
-    /// [`Promotion::end`] says what is left to do.
+    /// [`SpecError::LockLost`] if another process took the lock by force; for outputs that are not plain files of `artifacts/`; file
+    /// system or ledger errors. Nothing is promoted in these cases. A file system error after the ledger has recorded the receipt is not an
+    /// error: the receipt counts, and [`Promotion::end`] says what is left to do.
     pub fn promote(
         &self,
         receipt: SpecReceipt,
@@ -337,18 +348,18 @@ impl SpecLock {
         promotion::promote(&self.store, receipt, &outputs, ledger, &|| self.still_held())
     }
 
-    /// Finishes what a promotion of this process left for later ([`PromotionEnd::CleanUpPending`]); fine where there is nothing.
+    /// Completes a promotion of this process that left files for later ([`PromotionEnd::CleanUpPending`]); does nothing otherwise.
     ///
     /// # Errors
     ///
-    /// [`SpecError::LockLost`] when somebody took the lock by force; a file system's error.
+    /// [`SpecError::LockLost`] if another process took the lock by force; file system errors.
     pub fn settle(&self) -> Result<(), SpecError> {
         let _turn = self.turn()?;
         promotion::recover(&self.store)
     }
 
-    /// Changes files that belong to the spec's work in a turn of its own. `work` is handed a look whether the lock is still held, for the
-    /// moment right before it changes something that cannot be taken back.
+    /// Changes files of the spec's work in a separate turn. `work` gets a function that checks whether
+    /// the lock is still held, to call right before an irreversible change.
     pub(crate) fn in_turn<T>(
         &self,
         work: impl FnOnce(&dyn Fn() -> Result<(), SpecError>) -> Result<T, SpecError>,
@@ -357,11 +368,11 @@ impl SpecLock {
         work(&|| self.still_held())
     }
 
-    /// A turn to change the spec, which this process must still be allowed to.
+    /// A turn to change the spec, if this process still holds the lock.
     fn turn(&self) -> Result<DirectoryTurn, SpecError> {
         let turn = DirectoryTurn::take(self.store.dir(), TurnPurpose::Change, CHANGE_PATIENCE)?;
         let turn = turn.ok_or_else(|| SpecError::Locked {
-            owner: "a process that is promoting or looking, and does not come to an end".to_owned(),
+            owner: "a process that is reading or promoting and does not finish".to_owned(),
         })?;
         self.still_held()?;
         Ok(turn)

@@ -1,4 +1,4 @@
-//! What helps whoever named a spec that is not there: the specs of the project whose names are like it, and the workspace.
+//! Helps users who name a spec that does not exist: similar names of existing specs, and the workspace.
 
 use super::SpecStore;
 use crate::error::{SpecAbsence, SpecError};
@@ -7,13 +7,14 @@ use crate::nearest::{MOST_NAMES, TOLD, nearest};
 use crate::workspace::WorkspaceFile;
 
 impl SpecStore {
-    /// The error that there is no such spec, with what stands in its place, and the nearest names of specs that are there; where none is near, with some of them.
+    /// The error that the spec does not exist, with what is in its place, and the most similar names of
+    /// existing specs, or some names if none is similar.
     #[must_use]
     pub fn unknown(&self) -> SpecError {
         self.absent(SpecAbsence::Nothing)
     }
 
-    /// [`SpecStore::unknown`], with what stands in the spec's place.
+    /// [`SpecStore::unknown`], with this reason.
     pub(super) fn absent(&self, why: SpecAbsence) -> SpecError {
         let workspace = WorkspaceFile::within(self.project.root());
         let is_listed = || {
@@ -27,7 +28,7 @@ impl SpecStore {
             why => why,
         };
         if why != SpecAbsence::Nothing {
-            // No other name helps, and behind a link lie no specs of this project.
+            // No other name helps, and specs behind a link do not belong to this project.
             return SpecError::Unknown { spec: self.spec.clone(), why, near: Vec::new(), workspace: None };
         }
         let names = self.dir.parent().and_then(|specs| std::fs::read_dir(specs).ok());
@@ -55,11 +56,11 @@ impl SpecStore {
 }
 
 impl SpecStore {
-    /// Whether a spec of this very name is there, or none whose name differs only in capitals: for a disk that takes the two for one, they are.
+    /// Checks that no other spec has the same name in another case, unless this one exists: some file systems treat the two as one.
     ///
     /// # Errors
     ///
-    /// [`SpecError::SpelledOtherwise`] with the one that is there.
+    /// [`SpecError::SpelledOtherwise`] with the existing one.
     pub(super) fn is_spelled_so(&self) -> Result<(), SpecError> {
         let taken = match self.alike_on_disk() {
             Alike::Same => None,
@@ -74,7 +75,7 @@ impl SpecStore {
         }
     }
 
-    /// The spec on the disk whose name differs from this one's only in capitals, where this one is not there.
+    /// The existing spec with the same name in another case, if this one does not exist.
     pub(crate) fn other_spelling(&self) -> Option<SpecId> {
         match self.alike_on_disk() {
             Alike::Other(other) => Some(other),
@@ -102,7 +103,7 @@ impl SpecStore {
     }
 }
 
-/// What is there under a spec's name, capitals aside.
+/// What exists under a spec's name, ignoring case.
 enum Alike {
     None,
     Same,
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_other_capitals_is_the_one_that_is_there_or_listed() {
+    fn name_in_other_case_is_recognised() {
         let dir = tempfile::tempdir().unwrap();
         let project = SpecProject::at(dir.path());
         let lock = |id: &str| {
@@ -140,7 +141,7 @@ mod tests {
         assert!(!project.spec(&"S1".parse().unwrap()).exists());
         lock("s1").unwrap();
         lock("s10").unwrap();
-        // Where both are there already, each is itself.
+        // If both exist already, they are different specs.
         std::fs::create_dir(project.specs().join("S10")).unwrap();
         lock("s10").unwrap();
         lock("S10").unwrap();

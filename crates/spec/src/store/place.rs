@@ -1,4 +1,5 @@
-//! Names and files of a spec's directory, whoever put them there: only plain names, only regular files, and no link is followed.
+//! Names and files of a spec's directory: only plain names, only regular files, and no links, whoever
+//! created them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,7 +19,8 @@ pub(super) const ARTIFACTS: &str = "artifacts";
 pub(super) const CONTEXT: &str = "context";
 pub(super) const RECEIPTS: &str = "receipts";
 
-/// Whether it names one file, everywhere the same: letters, digits, `-`, `_` and `.`, the first a letter or a digit.
+/// Whether a name is valid on every file system: letters, digits, `-`, `_` and `.`, starting with a
+/// letter or a digit.
 pub(super) fn is_plain_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.len() <= 128 && name.chars().all(allowed)
@@ -33,18 +35,18 @@ fn named_in<'a>(path: &'a str, folder: &str) -> Option<&'a str> {
     path.strip_prefix(folder)?.strip_prefix('/').filter(|name| is_plain_name(name))
 }
 
-/// Where an artifact or a file of the context lies; nothing for any other path.
+/// The path of an artifact or a file of the context; none for any other path.
 pub(super) fn locate(dir: &Path, path: &str) -> Option<PathBuf> {
     named_in(path, ARTIFACTS).or_else(|| named_in(path, CONTEXT)).map(|_| dir.join(path))
 }
 
-/// A refusal of ours, told as the file system's are.
+/// An error of ours in the form of a file system error.
 pub(super) fn refused(action: &'static str, path: &Path, why: &str) -> SpecError {
     let source = io::Error::new(io::ErrorKind::InvalidInput, why.to_owned());
     FsError::Io { action, path: path.to_owned(), source }.into()
 }
 
-/// What stands at a path, itself and not what it points to.
+/// What exists at a path, without following a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     Nothing,
@@ -63,29 +65,30 @@ pub(super) fn standing(path: &Path) -> Result<Standing, FsError> {
     }
 }
 
-/// A directory that is one, made where there is none. What came in its place, a link above all, could lead anywhere.
+/// Creates a directory if it does not exist. Anything else in its place, in particular a link, is an
+/// error.
 pub(super) fn ensure_directory(path: &Path) -> Result<(), SpecError> {
     match standing(path)? {
         Standing::Directory => Ok(()),
         Standing::Nothing => Ok(fs::create_dir_all(path)?),
         Standing::File(_) | Standing::Other => {
-            Err(refused("use", path, "it has to be a directory and no link; move it away"))
+            Err(refused("use", path, "it must be a directory, not a link; move it away"))
         }
     }
 }
 
-/// Whether there is such a directory.
+/// Whether such a directory exists.
 pub(super) fn is_directory(path: &Path) -> Result<bool, SpecError> {
     match standing(path)? {
         Standing::Directory => Ok(true),
         Standing::Nothing => Ok(false),
         Standing::File(_) | Standing::Other => {
-            Err(refused("use", path, "it has to be a directory and no link; move it away"))
+            Err(refused("use", path, "it must be a directory, not a link; move it away"))
         }
     }
 }
 
-/// A regular file, whole; nothing where nothing stands there.
+/// Reads a whole regular file; nothing if it does not exist.
 pub(super) fn read_file(path: &Path, limit: ByteLimit) -> Result<Option<Vec<u8>>, SpecError> {
     if let Some(parent) = path.parent()
         && !is_directory(parent)?
@@ -95,16 +98,16 @@ pub(super) fn read_file(path: &Path, limit: ByteLimit) -> Result<Option<Vec<u8>>
     read_file_there(path, limit)
 }
 
-/// The same of a file whose directory was looked at before.
+/// Reads a file in a directory that was already checked.
 pub(super) fn read_file_there(path: &Path, limit: ByteLimit) -> Result<Option<Vec<u8>>, SpecError> {
     match standing(path)? {
         Standing::Nothing => Ok(None),
         Standing::File(_) => Ok(Some(fs::read_regular_up_to(path, limit)?)),
-        Standing::Directory | Standing::Other => Err(refused("read", path, "it is no regular file")),
+        Standing::Directory | Standing::Other => Err(refused("read", path, "it is not a regular file")),
     }
 }
 
-/// Removes whatever stands there; what a link points to stays.
+/// Deletes whatever is there; the target of a link is kept.
 pub(super) fn clear(path: &Path) -> Result<(), FsError> {
     match standing(path)? {
         Standing::Nothing => Ok(()),
@@ -113,7 +116,7 @@ pub(super) fn clear(path: &Path) -> Result<(), FsError> {
     }
 }
 
-/// Compares files with what receipts say of them; each file and each directory is looked at once, and each file read once.
+/// Compares files with their records; each directory is checked once, and each file read once.
 pub(super) struct Comparison<'a> {
     dir: &'a Path,
     standings: BTreeMap<PathBuf, Option<Standing>>,
@@ -125,7 +128,7 @@ impl<'a> Comparison<'a> {
         Self { dir, standings: BTreeMap::new(), digests: BTreeMap::new() }
     }
 
-    /// What stands where the record says. A file that cannot be read, or that no receipt may name, differs.
+    /// The state of a recorded file. A file that cannot be read, or that no receipt may name, differs.
     pub(super) fn state(&mut self, record: &FileRecord) -> FileState {
         let Some(path) = locate(self.dir, &record.path) else { return FileState::Differs };
         match path.parent().and_then(|folder| self.standing(folder)) {
@@ -145,13 +148,13 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Whether a regular file stands there.
+    /// Whether a regular file exists there.
     pub(super) fn is_file(&mut self, path: &str) -> bool {
         let path = self.dir.join(path);
         matches!(self.standing(&path), Some(Standing::File(_)))
     }
 
-    /// What stands there, where that can be told.
+    /// What exists there, if that can be determined.
     fn standing(&mut self, path: &Path) -> Option<Standing> {
         if let Some(known) = self.standings.get(path) {
             return *known;

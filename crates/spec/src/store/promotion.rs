@@ -1,14 +1,17 @@
-//! Promotion: outputs and their receipt become those of the spec together, or not at all.
+//! Promotion: outputs and their receipt become part of the spec together, or not at all.
 //!
-//! Everything is written and flushed in `staging.new/`, which then becomes `staging/` in one step: a `staging/` is always whole. The
-//! ledger is told next, then the outputs are moved into `artifacts/` and the receipt, last, into `receipts/`. Up to the ledger's answer a
-//! failure takes all of it back; from there on whoever locks the spec next moves what is left to be moved.
+//! Everything is written and flushed in `staging.new/`, which is then renamed to `staging/`: a `staging/`
+//! is always complete. The ledger is written next, then the outputs are moved into `artifacts/` and
+//! finally the receipt into `receipts/`. A failure before the ledger's commit rolls everything back.
+//! After it, the next process that locks the spec moves the remaining files.
 //!
-//! A project may come from anybody, and so may a `staging/` in it. So which receipt is about to be promoted is marked before that, in a directory of
-//! Crucible's own: only a `staging/` with that very receipt is finished by anybody. The mark stays until the ledger knows the receipt.
+//! A project, and a `staging/` in it, may come from anyone. So the receipt to be promoted is first marked
+//! in Crucible's own directory: only a `staging/` with exactly that receipt is completed. The mark stays
+//! until the ledger has the receipt.
 //!
-//! What always holds: a `staging/` that is whole and not marked is neither promoted nor removed; what stands in the way of a file is replaced and never written through; a link in the place of a
-//! directory is refused; a staging that is not what its receipt says is removed.
+//! Invariants: a complete but unmarked `staging/` is neither promoted nor deleted. A file in the way is
+//! replaced, never written through. A link in place of a directory is refused. A staging directory that
+//! differs from its receipt is deleted.
 
 use std::path::{Path, PathBuf};
 
@@ -30,9 +33,9 @@ use crate::receipt::{
     FileRecord, MAX_RECEIPT_BYTES, RECEIPT_SCHEMA, ReadReceipt, ReceiptId, ReceiptLink, SpecReceipt,
 };
 
-/// What is promoted, whole.
+/// The directory of a complete staging.
 const STAGING: &str = "staging";
-/// What is being written to be promoted.
+/// The directory while it is written.
 const UNFINISHED: &str = "staging.new";
 /// The receipt in it.
 const RECEIPT: &str = "receipt.json";
@@ -40,7 +43,7 @@ const RECEIPT: &str = "receipt.json";
 /// Whether the lock is still held.
 pub(super) type StillHeld<'a> = &'a dyn Fn() -> Result<(), SpecError>;
 
-/// Promotes. The caller has the turn to change the spec.
+/// Promotes. The caller holds the turn to change the spec.
 pub(super) fn promote(
     store: &SpecStore,
     receipt: SpecReceipt,
@@ -58,7 +61,7 @@ pub(super) fn promote(
     let before = cache.listing.last().cloned();
     let previous = before.and_then(|before| cache.receipt(&before));
     let counting = cache.counting(id.phase());
-    // All that counts, so that the ledger learns of it.
+    // Every receipt that counts, so that the ledger records it.
     PhaseId::ALL.into_iter().filter(|phase| *phase != id.phase()).for_each(|phase| {
         cache.counting(phase);
     });
@@ -98,7 +101,7 @@ pub(super) fn promote(
         }
         return Err(error);
     }
-    // The ledger knows the receipt: it counts, and the next lock moves what is not moved now.
+    // The ledger has the receipt: it counts, and the next lock moves the remaining files.
     let end = match move_into_place(dir, &id, &records) {
         Ok(()) => {
             unmark(store);
@@ -109,7 +112,8 @@ pub(super) fn promote(
     Ok(Promotion { receipt: new.receipt, end })
 }
 
-/// Finishes what a killed process left whole, and removes what it left in parts. The caller has the turn to change the spec.
+/// Completes a staging that a killed process left, and deletes an incomplete one. The caller holds the
+/// turn to change the spec.
 pub(super) fn recover(store: &SpecStore) -> Result<(), SpecError> {
     let dir = store.dir();
     clear(&dir.join(UNFINISHED))?;
@@ -135,29 +139,29 @@ pub(super) fn recover(store: &SpecStore) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// The id of the receipt, which has to be that of the next place.
+/// The id of the receipt, which must have the next sequence number.
 fn place_of(store: &SpecStore, receipt: &SpecReceipt) -> Result<ReceiptId, SpecError> {
     let receipts = store.dir().join(RECEIPTS);
     let next = Listing::read(store.dir())?.next_sequence();
     let id: ReceiptId = receipt
         .receipt_id
         .parse()
-        .map_err(|_| refused("add a receipt to", &receipts, "it has no id that a receipt can have"))?;
+        .map_err(|_| refused("add a receipt to", &receipts, "its id is not a receipt id"))?;
     let why = if receipt.phase(id.phase().as_str()).is_none() {
-        "its id names another phase than it tells of"
+        "its id names another phase than its content"
     } else if receipt.emitted_at.is_none() {
         "it does not say when it was written"
     } else if receipt.pipeline.is_none() {
-        "it does not say who may act on what a model says"
+        "it does not record the execution strategy"
     } else if id.sequence() != next {
-        "other receipts were added or taken away meanwhile; run the phase again"
+        "other receipts were added or removed in the meantime; run the phase again"
     } else {
         return Ok(id);
     };
     Err(refused("add a receipt to", &receipts, why))
 }
 
-/// The records of outputs that can be promoted, after a look at everything that could stand in their way.
+/// The records of outputs that can be promoted, after checking everything that could be in their way.
 fn check_outputs(dir: &Path, outputs: &[PhaseOutput]) -> Result<Vec<FileRecord>, SpecError> {
     let mut records: Vec<FileRecord> = Vec::with_capacity(outputs.len());
     for PhaseOutput { path, bytes } in outputs {
@@ -166,14 +170,14 @@ fn check_outputs(dir: &Path, outputs: &[PhaseOutput]) -> Result<Vec<FileRecord>,
             return Err(refused(
                 "write",
                 &place,
-                "an output is one plain file of artifacts/, and stands there once",
+                "an output must be one plain file in artifacts/, listed once",
             ));
         }
         if bytes.len() as u64 > MAX_FILE.0 {
             return Err(fs::FsError::TooLarge { path: place, limit: MAX_FILE.0 }.into());
         }
         if standing(&place)? == Standing::Directory {
-            return Err(refused("write", &place, "a directory stands in its place; move it away"));
+            return Err(refused("write", &place, "a directory has its name; move it away"));
         }
         records.push(FileRecord { path: path.clone(), sha256: Digest::of(bytes), bytes: bytes.len() as u64 });
     }
@@ -193,9 +197,10 @@ fn stage(dir: &Path, outputs: &[PhaseOutput], receipt: &[u8]) -> Result<(), Spec
     Ok(fs::rename(&unfinished, &dir.join(STAGING))?)
 }
 
-/// Takes back what was staged, in one step that is flushed: what is not called `staging/` is finished by nobody, and whoever locks next
-/// removes what is left of it. Where that step fails, the receipt is removed, without which the rest is not whole. Where neither can be
-/// done, a whole `staging/` stays, and the next lock promotes it although this process told of a failure.
+/// Rolls back a staging in one flushed step: only a directory named `staging/` is ever completed, and the
+/// next lock deletes the rest. If that step fails, the receipt is deleted, without which the staging is
+/// incomplete. If both fail, a complete `staging/` remains, and the next lock promotes it although this
+/// process reported a failure.
 fn take_back(dir: &Path) {
     let (staging, unfinished) = (dir.join(STAGING), dir.join(UNFINISHED));
     if fs::rename(&staging, &unfinished).is_err() {
@@ -205,7 +210,7 @@ fn take_back(dir: &Path) {
     let _stays = clear(&unfinished);
 }
 
-/// Writes down that the receipt with this digest is about to be promoted here.
+/// Marks the receipt with this digest as about to be promoted here.
 fn mark(store: &SpecStore, digest: Digest) -> Result<(), SpecError> {
     let Some(mark) = store.mark()? else { return Ok(()) };
     if let Some(records) = mark.parent() {
@@ -214,34 +219,34 @@ fn mark(store: &SpecStore, digest: Digest) -> Result<(), SpecError> {
     Ok(fs::write_atomic(&mark, format!("{digest}\n").as_bytes())?)
 }
 
-/// The digest of the receipt that this machine was about to promote last, where that is not over.
+/// The digest of the receipt that this machine was last about to promote, if that is unfinished.
 pub(super) fn marked(store: &SpecStore) -> Option<Digest> {
     let bytes = fs::read_regular_up_to(&store.mark().ok()??, ByteLimit(256)).ok()?;
     std::str::from_utf8(&bytes).ok()?.trim_end().parse().ok()
 }
 
-/// Removes the mark. One that stays is of a receipt that the ledger knows, and lets nothing else pass.
+/// Removes the mark. A leftover mark names a receipt that the ledger has, and allows nothing else.
 fn unmark(store: &SpecStore) {
     if let Ok(Some(mark)) = store.mark() {
         let _stays = fs::remove_file(&mark);
     }
 }
 
-/// The refusal of a `staging/` of which nothing says that it was begun here.
+/// The error for a `staging/` without a mark of this machine.
 fn not_ours(staging: &Path, staged: &Staged) -> SpecError {
     let documents: Vec<&str> = staged.records.iter().take(3).map(|record| record.path.as_str()).collect();
     let replaces = if documents.is_empty() { "no document".to_owned() } else { documents.join(", ") };
     let why = format!(
-        "this machine did not begin what lies in it: the receipt {}, which would replace {replaces}. It came with the project, or was made up. \
-         Look at it, then delete the directory; nothing of it counts",
+        "this machine did not write its content: the receipt {}, which would replace {replaces}. It came with \
+        the project or is forged. Inspect it, then delete the directory; it is ignored",
         staged.id
     );
     refused("promote", staging, &why)
 }
 
-/// Tells the ledger of receipts before this one that count and that it does not know: a process was killed before it could, or, which is told with
-/// them, they came from elsewhere. One that it knows with another digest is left as it is, and so is one in a place that it is past: that is for a
-/// gate to tell.
+/// Records earlier receipts that count and that the ledger lacks: a process was killed before it could
+/// record them, or they came from elsewhere. A receipt with another recorded digest is left as it is, and
+/// so is one below the ledger's last sequence number: the gate reports those.
 fn complete_ledger(
     store: &SpecStore,
     ledger: &mut Ledger,
@@ -274,7 +279,7 @@ fn complete_ledger(
     Ok(())
 }
 
-/// What lies in `staging/`.
+/// The content of `staging/`.
 pub(super) struct Staged {
     pub(super) id: ReceiptId,
     /// The digest of its receipt.
@@ -283,7 +288,8 @@ pub(super) struct Staged {
     pub(super) records: Vec<FileRecord>,
 }
 
-/// What lies in `staging/`, where it is all that its receipt says and the receipt has a place behind those that are there.
+/// Reads `staging/`, if it is complete according to its receipt and the receipt has a sequence number
+/// after the existing ones.
 pub(super) fn staged(store: &SpecStore) -> Result<Option<Staged>, SpecError> {
     let dir = store.dir();
     let staging = dir.join(STAGING);
@@ -307,7 +313,7 @@ fn holds(path: &Path, record: &FileRecord) -> bool {
     matches!(read_file(path, MAX_FILE), Ok(Some(bytes)) if Digest::of(&bytes) == record.sha256)
 }
 
-/// Moves what is staged to where it belongs, the receipt last. What was moved before is left as it is.
+/// Moves staged files into place, the receipt last. Files that were already moved are left as they are.
 fn move_into_place(dir: &Path, id: &ReceiptId, records: &[FileRecord]) -> Result<(), SpecError> {
     let staging = dir.join(STAGING);
     ensure_directory(&dir.join(ARTIFACTS))?;
@@ -346,7 +352,7 @@ mod tests {
         vec![PhaseOutput { path: "artifacts/10-design.md".to_owned(), bytes: text.as_bytes().to_vec() }]
     }
 
-    /// What happens between the staging and the ledger, at the last look at the lock.
+    /// Runs `between` after the staging and before the ledger, at the last check of the lock.
     fn promoted_while(
         happens: &dyn Fn(&Path) -> Result<(), SpecError>,
     ) -> (tempfile::TempDir, SpecStore, Ledger, Result<Promotion, SpecError>) {
@@ -364,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_moved_after_the_ledger_was_told_is_promoted_and_the_next_lock_moves_it() {
+    fn promotion_after_ledger_finishes_at_next_lock() {
         let artifact = |dir: &Path| dir.join("artifacts/10-design.md");
         let (_home, store, ledger, promoted) = promoted_while(&|dir| {
             std::fs::remove_file(artifact(dir)).unwrap();
@@ -390,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_before_the_ledger_was_told_is_taken_back() {
+    fn promotion_failing_before_ledger_rolls_back() {
         let (_home, store, ledger, promoted) = promoted_while(&|dir| {
             assert!(dir.join(STAGING).join(RECEIPT).exists());
             Err(SpecError::LockLost)

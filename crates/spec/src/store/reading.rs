@@ -1,11 +1,14 @@
-//! What is known of a spec, from few reads: the names of all receipts, and of each phase the newest one, the newest that is no dry
-//! run and the newest success, found by the links that every receipt carries.
+//! Reads the state of a spec with few reads. It lists the names of all receipts. For each phase it reads
+//! the newest one, the newest that is not a dry run and the newest success, found by the links in every
+//! receipt.
 //!
-//! What always holds: each artifact is read at most once; at most three receipts of a phase are read, unless they are of before the
-//! links (then older ones are read until one counts); besides these, the next one behind each of them, the oldest of all where the ledger
-//! knows more than there is, at most twenty that share their place with another, and of applied fixups up to three for what was asked
-//! before. Behind a receipt that cannot be trusted nothing is told of its phase: had it been a failure, an older success must not count in its
-//! place. What is missing or doubled among the names is told while it could hide or double what counts, and no longer.
+//! Invariants: each artifact is read at most once. At most three receipts of a phase are read, unless
+//! they predate the links; then older ones are read until one counts. In addition it reads the next
+//! receipt after each of them, and the oldest one if the ledger has more than exist. It also reads at
+//! most twenty that share their sequence number, and for applied fixups up to three to find the model
+//! call. After a receipt that cannot be trusted, no older one of its phase is used: if it had been a
+//! failure, an older success must not count in its place. Missing or repeated names are reported only
+//! while they could hide a receipt that counts.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,30 +29,30 @@ use crate::receipt::{
 };
 use crate::state::{PhaseState, ReceiptProblem, ReceiptProblemKind, SpecState, TrackedRecord};
 
-/// How many receipts back one is looked for that tells of a question.
+/// How many receipts back to look for one with a model call.
 const FARTHEST_ASKED: usize = 3;
 
-/// How many files of an applied fixup are looked at.
+/// The most files of an applied fixup that are checked.
 const MOST_FIXED: usize = 200;
 
-/// Receipts that are read when they are asked for, and what is wrong with them.
+/// Receipts that are read on demand, and their problems.
 pub(super) struct ReceiptCache<'a> {
     store: &'a SpecStore,
     pub(super) listing: Listing,
-    /// Nothing for those that cannot be trusted.
+    /// The entry is empty for a receipt that cannot be trusted.
     read: BTreeMap<String, Option<(ReceiptId, ReadReceipt)>>,
-    /// The places of the newest real receipts of the phases that were asked for.
+    /// The sequence numbers of the newest real receipts of the requested phases.
     newest_real: BTreeMap<PhaseId, u64>,
     pub(super) problems: Vec<ReceiptProblem>,
-    /// What was not written here, see [`SpecState::not_from_here`].
+    /// Receipts not written here; see [`SpecState::not_from_here`].
     pub(super) not_from_here: Vec<String>,
-    /// The receipts that count of the phases that were asked for.
+    /// The receipts that count for the requested phases.
     counts: BTreeSet<String>,
-    /// Up to this place there is no receipt that names its schema.
+    /// Up to this sequence number no receipt names its schema.
     unnamed_up_to: Cell<u64>,
 }
 
-/// What counts of a phase.
+/// The receipts that count for a phase.
 #[derive(Debug, Default)]
 pub(super) struct Counting {
     pub(super) newest: Option<ReadReceipt>,
@@ -66,7 +69,7 @@ impl<'a> ReceiptCache<'a> {
         Ok(Self { store, listing, read, newest_real, problems, not_from_here, counts, unnamed_up_to })
     }
 
-    /// The receipt of this name, if it is there and can be trusted.
+    /// The receipt with this id, if it exists and can be trusted.
     pub(super) fn receipt(&mut self, id: &ReceiptId) -> Option<ReadReceipt> {
         if let Some(read) = self.read.get(id.as_str()) {
             return read.as_ref().map(|(_, read)| read.clone());
@@ -81,15 +84,17 @@ impl<'a> ReceiptCache<'a> {
         self.read.entry(id.as_str().to_owned()).or_insert(read).as_ref().map(|(_, read)| read.clone())
     }
 
-    /// Reads a receipt and tells nobody what is wrong with it. One that does not name its schema is of before there was one, so it cannot follow
-    /// one that does, nor name one before it: its schema and its digest were taken from it.
+    /// Reads a receipt without reporting its problems. A receipt that does not name its schema predates
+    /// the schema, so it cannot follow one that does, nor name an earlier one: otherwise its schema and
+    /// digest were removed.
     pub(super) fn load(&self, id: &ReceiptId) -> Result<ReadReceipt, ReceiptProblemKind> {
         let read = self.load_alone(id)?;
         let is_stripped = !is_named(&read) && (read.receipt.previous.is_some() || self.follows_a_named(id));
         if is_stripped { Err(ReceiptProblemKind::DigestDiffers) } else { Ok(read) }
     }
 
-    /// Whether a receipt before this one names its schema. Each of a row of receipts that do not is read once.
+    /// Whether an earlier receipt names its schema. Each of a series of receipts that do not is read
+    /// once.
     fn follows_a_named(&self, id: &ReceiptId) -> bool {
         let older = |below: u64| self.listing.before(below).map(ReceiptId::sequence);
         let mut place = id.sequence();
@@ -110,7 +115,7 @@ impl<'a> ReceiptCache<'a> {
         let unreadable = ReceiptProblemKind::Unreadable;
         let bytes = match read_file_there(&path, ByteLimit(MAX_RECEIPT_BYTES)) {
             Ok(Some(bytes)) => bytes,
-            Ok(None) => return Err(unreadable("it is not there any more".to_owned())),
+            Ok(None) => return Err(unreadable("it no longer exists".to_owned())),
             Err(error) => return Err(unreadable(error.to_string())),
         };
         ReadReceipt::of(&bytes, self.store.spec(), id).map_err(|fault| match fault {
@@ -120,7 +125,7 @@ impl<'a> ReceiptCache<'a> {
         })
     }
 
-    /// What counts of a phase.
+    /// The receipts that count for a phase.
     pub(super) fn counting(&mut self, phase: PhaseId) -> Counting {
         let Some(id) = self.listing.of_phase(phase).next().cloned() else { return Counting::default() };
         let Some(newest) = self.receipt(&id) else { return Counting::default() };
@@ -142,13 +147,13 @@ impl<'a> ReceiptCache<'a> {
         }
     }
 
-    /// Whether a receipt is one of those that count of the phases that were asked for.
+    /// Whether a receipt counts for one of the requested phases.
     pub(super) fn counts(&self, id: &ReceiptId) -> bool {
         self.counts.contains(id.as_str())
     }
 
-    /// The newest receipt from this one down that is accepted. Receipts that carry links are followed by them; where such a one
-    /// carries none, there is nothing behind it.
+    /// The newest accepted receipt from this one back. Links are followed where receipts have them; a
+    /// receipt that should have a link but has none is the first.
     fn walk(
         &mut self,
         mut id: ReceiptId,
@@ -176,7 +181,8 @@ impl<'a> ReceiptCache<'a> {
         }
     }
 
-    /// The receipt that a link of another one of its phase names. One from before the oldest that is there was pruned.
+    /// The receipt that a link of the same phase names. One before the oldest existing receipt was
+    /// pruned.
     fn follow(&mut self, from: &ReceiptId, link: &ReceiptLink) -> Option<ReceiptId> {
         let id = link.receipt_id.parse::<ReceiptId>().ok();
         let id = id.filter(|id| id.phase() == from.phase() && id.sequence() < from.sequence());
@@ -187,7 +193,7 @@ impl<'a> ReceiptCache<'a> {
         self.is_linked_rightly(&id, link.digest).then_some(id)
     }
 
-    /// Whether a receipt is there, can be trusted and has this digest; what is wrong is told.
+    /// Whether a receipt exists, can be trusted and has this digest; problems are reported.
     fn is_linked_rightly(&mut self, id: &ReceiptId, digest: Digest) -> bool {
         if self.listing.find(id).is_none() {
             if id.sequence() >= self.listing.lowest() {
@@ -205,24 +211,24 @@ impl<'a> ReceiptCache<'a> {
         }
     }
 
-    /// Compares what was read with what says which receipt was before it. Of those that count also the next receipt is asked, which may be of no
-    /// account otherwise.
+    /// Compares the receipts with the links that name their predecessors. For those that count, the next
+    /// receipt is read as well, even if it does not count.
     fn check_previous(&mut self) {
         let counting = self.trusted().filter(|(id, _)| self.counts(id));
         let disowned = counting.filter(|(id, read)| {
-            // Behind a gap, which is told, nothing says which one it was.
+            // After a gap, which is reported, nothing names the predecessor.
             let next = self.listing.after(id.sequence()).filter(|next| next.sequence() == id.sequence() + 1);
             let before = next.and_then(|next| self.load(next).ok()).and_then(|next| next.receipt.previous);
             before.is_some_and(|link| link.receipt_id != id.as_str() || link.digest != read.digest)
         });
         let disowned: Vec<ReceiptId> = disowned.map(|(id, _)| id.clone()).collect();
         for id in disowned {
-            // Which of two in one place the next one goes on from says nothing of the other.
+            // If two receipts share a number, the link of the next one says nothing about the other.
             if self.listing.at(id.sequence()).count() == 1 {
                 self.problem(&id, ReceiptProblemKind::ChainBroken);
             }
         }
-        // Whoever promotes names the receipt before, unless that cannot be believed or was pruned.
+        // A promotion names the previous receipt, unless that cannot be trusted or was pruned.
         let unlinked = self.trusted().filter(|(id, read)| {
             let receipt = &read.receipt;
             id.sequence() > 1 && receipt.previous.is_none() && receipt.schema_version == RECEIPT_SCHEMA
@@ -254,23 +260,23 @@ impl<'a> ReceiptCache<'a> {
         }
     }
 
-    /// Whether a newer real receipt of its phase makes it of no account what a receipt says.
+    /// Whether a newer real receipt of its phase makes this one irrelevant.
     fn is_superseded(&self, id: &ReceiptId) -> bool {
         self.newest_real.get(&id.phase()).is_some_and(|newest| *newest > id.sequence())
     }
 
-    /// Whether a receipt that is not there may have been one that counts, or one that counts stands in its place.
+    /// Whether a missing receipt may have counted, or one that counts has its sequence number.
     fn may_have_counted(&self, id: &ReceiptId) -> bool {
         !self.is_superseded(id) || self.listing.at(id.sequence()).any(|other| !self.is_superseded(other))
     }
 
-    /// Tells what is wrong with the names, as far as it can hide or double a receipt that could still count: once the phases have run
-    /// again it is history. All phases must have been asked for before.
+    /// Reports problems of the names that can hide or duplicate a receipt which could still count; after
+    /// the phases have run again they no longer matter. All phases must have been requested before.
     fn check_names(&mut self) {
         let mut found = Vec::new();
         let doubled = self.listing.doubled().filter(|(id, _)| !self.is_superseded(id));
         for (looked_at, (id, other)) in doubled.enumerate() {
-            // More than these are told as one, whatever they are.
+            // Beyond this number, the rest is reported as one.
             let is_last = looked_at == MAX_TOLD;
             let counts = is_last || !matches!(self.load(id), Ok(read) if !read.receipt.is_real(id));
             if counts {
@@ -286,7 +292,7 @@ impl<'a> ReceiptCache<'a> {
             let older = self.newest_real.iter().filter(|(_, newest)| **newest < last);
             (first, last, older.map(|(phase, _)| *phase).collect::<Vec<_>>())
         });
-        // The newest come first: what lies before one that hides nothing hides nothing either.
+        // The newest come first: nothing before a gap that hides nothing can hide anything.
         let mut gaps = gaps.take_while(|(.., older)| !older.is_empty());
         for (first, last, older) in gaps.by_ref().take(MAX_TOLD) {
             let file = if first == last { format!("{first:04}") } else { format!("{first:04}–{last:04}") };
@@ -300,8 +306,8 @@ impl<'a> ReceiptCache<'a> {
         self.problems.extend(self.listing.foreign());
     }
 
-    /// The last success before this receipt that tells of a question, where this one, of fixups, does not. Nobody is held to it, so what is
-    /// wrong with it is not told.
+    /// The last earlier success with a model call, if this fixup receipt has none. It is only
+    /// informative, so its problems are not reported.
     fn asked_before(&self, phase: PhaseId, receipt: &SpecReceipt) -> Option<SpecReceipt> {
         let asks =
             |receipt: &SpecReceipt| receipt.phase(phase.as_str()).is_some_and(|entry| entry.llm.is_some());
@@ -333,7 +339,7 @@ impl<'a> ReceiptCache<'a> {
     }
 }
 
-/// What is known of a spec.
+/// Reads the state of a spec.
 pub(super) fn state(
     store: &SpecStore,
     recorded: Option<&RecordedReceipts<'_>>,
@@ -374,8 +380,8 @@ pub(super) fn state(
     })
 }
 
-/// Every receipt that can be trusted, the oldest first, and what is wrong with the others: by the same judgement as that of
-/// [`state`], which looks at fewer of them.
+/// All trusted receipts, the oldest first, and the problems of the others, by the same rules as
+/// [`state`], which reads fewer of them.
 pub(super) fn history(
     store: &SpecStore,
     recorded: Option<&RecordedReceipts<'_>>,
@@ -389,7 +395,7 @@ pub(super) fn history(
         ids.into_iter().filter_map(|id| cache.receipt(&id).map(|read| (id, read))).collect();
     check(&mut cache, store, recorded)?;
     let problems = cache.problems;
-    // What others say of a receipt makes it no less forged than what it says of itself.
+    // A receipt's own problems matter as much as those that other receipts reveal.
     let is_believed = |id: &ReceiptId| {
         let file = id.file_name();
         let disowned = |kind: &ReceiptProblemKind| {
@@ -401,7 +407,8 @@ pub(super) fn history(
     Ok((receipts, problems))
 }
 
-/// Compares what was read with the links, the ledger and the names. All phases must have been asked for before.
+/// Compares the receipts with the links, the ledger and the names. All phases must have been requested
+/// before.
 fn check(
     cache: &mut ReceiptCache<'_>,
     store: &SpecStore,
@@ -431,12 +438,13 @@ fn check(
     Ok(())
 }
 
-/// Whether it says by which schema it is to be read, and so has a digest.
+/// Whether it names its schema, and so has a digest.
 fn is_named(read: &ReadReceipt) -> bool {
     read.receipt.schema_version == RECEIPT_SCHEMA
 }
 
-/// The files of the project that a fixup was applied to, as the newest real receipt of the phase says, and that are again as they were before it.
+/// The project files that a fixup changed, according to the newest real receipt of the phase, and that
+/// have their old content again.
 fn undone(store: &SpecStore, phases: &[PhaseState]) -> Vec<String> {
     let newest = phases.iter().find(|known| known.phase == PhaseId::Fixup);
     let newest = newest.and_then(|known| known.newest_real.as_ref()?.phase(PhaseId::Fixup.as_str()));
@@ -454,7 +462,8 @@ fn undone(store: &SpecStore, phases: &[PhaseState]) -> Vec<String> {
     files.filter(is_undone).map(|file| file.path.clone()).collect()
 }
 
-/// Whether an input lies in the spec's directory; those of the project change all the time, and make no phase stale.
+/// Whether an input is in the spec's directory; project files change all the time, and make no phase
+/// stale.
 fn is_of_the_spec(record: &FileRecord) -> bool {
     let folder = record.path.split('/').next();
     folder == Some(ARTIFACTS) || folder == Some(CONTEXT)

@@ -1,9 +1,10 @@
-//! The ledger as a recorded: what it knows of a spec's receipts, against what lies in the directory.
+//! Compares the ledger's records of a spec's receipts with the directory.
 //!
-//! A receipt that counts and that the ledger does not know may have come from another machine, where it stands behind all that the ledger knows, or
-//! was learned from the directory: that is told. At a place that the ledger is past it took the place of another one. A ledger that knows nothing
-//! of the spec says nothing. The other way round, a receipt that the ledger recorded last for its phase has to be there, unless the oldest receipts were pruned with it, or the whole spec was removed
-//! and begun anew after it.
+//! A receipt that counts but is not in the ledger may have come from another machine, if its sequence
+//! number is above all recorded ones, or was learned from the directory; that is reported. Below the last
+//! recorded number it has replaced another receipt. A ledger without records of the spec says nothing.
+//! Conversely, the receipt recorded last for a phase must exist, unless it was pruned with the oldest
+//! receipts, or the whole spec was removed and started again later.
 
 use std::collections::BTreeMap;
 
@@ -17,25 +18,26 @@ use crate::project::SpecProject;
 use crate::receipt::{PhaseStatus, ReadReceipt, ReceiptId};
 use crate::state::ReceiptProblemKind;
 
-/// A ledger, and what it says of the newest receipts of all specs of a project where it was asked for that.
+/// A ledger with its records of the newest receipts of all specs of a project, if they were queried
+/// together.
 pub(crate) struct RecordedReceipts<'a> {
     ledger: &'a Ledger,
     project: Option<BTreeMap<String, Vec<SpecReceiptRow>>>,
 }
 
 impl<'a> RecordedReceipts<'a> {
-    /// The ledger, asked for each spec by itself.
+    /// A ledger that is queried for each spec.
     pub(crate) fn of(ledger: &'a Ledger) -> Self {
         Self { ledger, project: None }
     }
 
-    /// The ledger, asked once for all specs of this project.
+    /// A ledger that is queried once for all specs of this project.
     pub(crate) fn of_project(ledger: &'a Ledger, project: &SpecProject) -> Result<Self, SpecError> {
         let newest = ledger.newest_spec_receipts_of_project(&project.key()?)?;
         Ok(Self { ledger, project: Some(newest) })
     }
 
-    /// Of each phase of a spec the receipt that was recorded last.
+    /// The receipt recorded last for each phase of a spec.
     fn newest(&self, project: &Digest, spec: &str) -> Result<Vec<SpecReceiptRow>, SpecError> {
         match &self.project {
             Some(known) => Ok(known.get(spec).cloned().unwrap_or_default()),
@@ -43,14 +45,14 @@ impl<'a> RecordedReceipts<'a> {
         }
     }
 
-    /// Whether the ledger knows this very receipt.
+    /// Whether the ledger has recorded exactly this receipt.
     pub(super) fn knows(&self, store: &SpecStore, id: &ReceiptId, digest: Digest) -> Result<bool, SpecError> {
         let (project, spec) = (store.project().key()?, store.spec().as_str());
         let known = self.ledger.spec_receipts_of_id(&project, spec, id.as_str())?;
         Ok(known.iter().any(|row| row.digest == digest))
     }
 
-    /// Tells where the ledger knows better. The receipt of an unfinished promotion is not gone: it is on its way.
+    /// Reports differences to the ledger. The receipt of an unfinished promotion is not missing.
     pub(super) fn compare(
         &self,
         cache: &mut ReceiptCache<'_>,
@@ -78,7 +80,7 @@ fn compare(
         cache.trusted().map(|(id, read)| (id.clone(), read.digest)).collect();
     let mut unknown = Vec::new();
     for (id, digest) in read {
-        // Most of what was read is what was recorded last: nobody has to be asked for it again.
+        // Most receipts are those recorded last, which need no further query.
         let is_this = |row: &&SpecReceiptRow| row.receipt_id == id.as_str() && row.digest == digest;
         if let Some(row) = newest.iter().find(is_this) {
             told_of(cache, &id, row);
@@ -130,14 +132,15 @@ fn compare(
     Ok(())
 }
 
-/// A receipt that the ledger knows and nobody here wrote.
+/// Reports a receipt that the ledger has recorded differently.
 fn told_of(cache: &mut ReceiptCache<'_>, id: &ReceiptId, row: &SpecReceiptRow) {
     if row.writer == ReceiptWriter::Unknown && cache.counts(id) {
         cache.not_from_here.push(id.file_name());
     }
 }
 
-/// The last place of which the ledger knows a receipt, in this life of the spec: what stands there or before it, it was told of when that was promoted.
+/// The last sequence number that the ledger has recorded in this life of the spec: it learned of all
+/// receipts up to there when that one was promoted.
 pub(super) fn last_place(
     cache: &ReceiptCache<'_>,
     ledger: &Ledger,
@@ -149,8 +152,8 @@ pub(super) fn last_place(
     Ok(of_this_life.map(|row| row.sequence).max().unwrap_or(0))
 }
 
-/// The event of the oldest receipt that is there. What the ledger recorded before that belongs to an earlier life of the spec: it was removed as
-/// a whole, and all that counts now was made afterwards.
+/// The event of the oldest existing receipt. Earlier records belong to an earlier life of the spec: it
+/// was removed as a whole, and every receipt that counts now is newer.
 fn first_event(
     cache: &ReceiptCache<'_>,
     ledger: &Ledger,
@@ -163,8 +166,8 @@ fn first_event(
     Ok(known.iter().find(|row| row.digest == read.digest).map(|row| row.event))
 }
 
-/// Records a receipt with its bytes, and who wrote it. One without an instant, as only other programs write them, is recorded with that of
-/// its name.
+/// Records a receipt with its bytes and its writer. A receipt without a time, as only other programs
+/// write, is recorded with the time in its name.
 pub(super) fn record(
     ledger: &mut Ledger,
     project: Digest,
@@ -194,7 +197,7 @@ pub(super) fn record(
         outputs: phase.outputs.iter().map(|output| (output.path.clone(), output.sha256)).collect(),
         at,
         clock: receipt.clock.unwrap_or(ClockSource::System),
-        // What this machine promoted holds no secret, and is kept as it is.
+        // A receipt that this machine promoted contains no secret, and is stored unchanged.
         content: match writer {
             ReceiptWriter::ThisMachine => content,
             ReceiptWriter::Unknown => read.told(content),

@@ -1,23 +1,24 @@
-//! Templates: problem statements to begin a spec from.
+//! Templates: problem statements from which to start a spec.
 //!
-//! A template is a folder beside this file with an `idea.md`, which is what the model is asked about, and a `README.md` with the
-//! commands to go on with; both are part of the program. [`TEMPLATES`] lists them: a new one is a folder and an entry.
+//! A template is a folder beside this file with an `idea.md`, the problem statement for the model, and a
+//! `README.md` with the next commands; both are compiled into the program. [`TEMPLATES`] lists them:
+//! adding one takes a folder and an entry.
 
 use crate::id::SpecId;
 
-/// A problem statement to begin a spec from.
+/// A problem statement from which to start a spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpecTemplate {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// What it is for, in one line.
+    /// Its purpose, in one line.
     pub summary: &'static str,
-    /// The problem statement. It works as it is; what is meant to be changed is marked with `Yours:`.
+    /// The problem statement. It works as it is; the parts to adapt are marked with `Yours:`.
     pub idea: &'static str,
     readme: &'static str,
 }
 
-/// Every template, in the order of their names.
+/// All templates, in name order.
 pub const TEMPLATES: &[SpecTemplate] = &[
     SpecTemplate {
         name: "docs-refactor",
@@ -45,17 +46,17 @@ pub const TEMPLATES: &[SpecTemplate] = &[
     },
 ];
 
-/// What stands for the spec's id in a README.
+/// The placeholder for the spec's id in a README.
 const ID: &str = "SPEC-ID";
 
 impl SpecTemplate {
-    /// The template of this name, where there is one.
+    /// The template with this name, if there is one.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
         TEMPLATES.iter().find(|template| template.name == name)
     }
 
-    /// The commands to go on with, for this spec.
+    /// The README with the next commands for this spec.
     #[must_use]
     pub fn readme(&self, spec: &SpecId) -> String {
         self.readme.replace(ID, spec.as_str())

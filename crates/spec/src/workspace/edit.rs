@@ -1,10 +1,11 @@
-//! Changes to the text of a workspace: an entry more, or one entry's tags and instant anew.
+//! Edits the text of a workspace: adds an entry, or replaces the tags and the time of one.
 //!
-//! The text is cut at the places that its tree tells ([`Node`]) and new text is put in between; nothing else of it is written again, so
-//! comments, unknown keys, order, quotes and line ends stay. Then the new text is read like any other and compared.
+//! New text is inserted at positions from the parsed tree ([`Node`]). The rest of the text is not
+//! rewritten, so comments, unknown keys, order, quotes and line endings are preserved. Then the new text
+//! is parsed and compared.
 //!
-//! What always holds: a text that comes out of here says what the old one said and the change, and nothing more; where that cannot be
-//! had, the change is refused.
+//! Invariant: the new text means the same as the old one plus the change. If that is impossible, the
+//! change is refused.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -14,7 +15,7 @@ use crucible_model::is_hidden;
 use super::model::{Flaw, SpecWorkspace, VERSION, WorkspaceEntry};
 use super::yaml::{Kind, Node, Style};
 
-/// What to do in a text: the bytes that go, and what comes instead. Sorted, without overlaps.
+/// Replacements in a text: byte ranges and their new text, sorted and without overlaps.
 type Cuts = Vec<(Range<usize>, String)>;
 
 /// The text of a workspace without specs.
@@ -22,13 +23,13 @@ pub(super) fn new_text(name: &str) -> String {
     format!("version: {}\nname: {}\nspecs: []\n", quoted(VERSION), quoted(name))
 }
 
-/// The text with this entry at the end of its list.
+/// Adds this entry at the end of the list.
 pub(super) fn with_entry(text: &str, entry: &WorkspaceEntry) -> Result<String, Flaw> {
     let before = Parsed::new(text)?;
     let mut wanted = before.workspace.clone();
     wanted.specs.push(entry.clone());
     let keys = 2 + usize::from(entry.added.is_some());
-    // Whatever else in the file refers to the list would say something else.
+    // Any other reference to the list in the file would change its meaning.
     if before.root.pair("specs").is_some_and(|(_, list)| list.is_anchored()) {
         return Err(refusal());
     }
@@ -50,7 +51,7 @@ pub(super) fn with_entry(text: &str, entry: &WorkspaceEntry) -> Result<String, F
     places.find_map(|cuts| checked(text, &cuts, &fits)).ok_or_else(refusal)
 }
 
-/// The text with the tags and the instant of an entry that is there already; its other keys stay.
+/// Replaces the tags and the time of an existing entry; its other keys are kept.
 pub(super) fn with_replaced(text: &str, entry: &WorkspaceEntry) -> Result<String, Flaw> {
     let before = Parsed::new(text)?;
     let place = before.workspace.specs.iter().position(|old| old.id == entry.id).ok_or_else(refusal)?;
@@ -79,7 +80,7 @@ pub(super) fn with_replaced(text: &str, entry: &WorkspaceEntry) -> Result<String
     checked(text, &cuts, &fits).ok_or_else(refusal)
 }
 
-/// A text, read in both ways.
+/// A text, parsed in both ways.
 struct Parsed {
     workspace: SpecWorkspace,
     root: Node,
@@ -97,10 +98,10 @@ impl Parsed {
 }
 
 fn refusal() -> Flaw {
-    Flaw("it is written in a way that this change cannot be made in without touching something else; make it by hand".to_owned())
+    Flaw("its layout does not allow this change without touching other lines; edit it by hand".to_owned())
 }
 
-/// The text after the cuts, if it is one that fits.
+/// Applies the replacements, and returns the text if it satisfies `fits`.
 fn checked(text: &str, cuts: &Cuts, fits: &impl Fn(&Parsed) -> bool) -> Option<String> {
     let mut new = String::with_capacity(text.len() + 256);
     let mut from = 0;
@@ -113,8 +114,9 @@ fn checked(text: &str, cuts: &Cuts, fits: &impl Fn(&Parsed) -> bool) -> Option<S
     Parsed::new(&new).is_ok_and(|after| fits(&after)).then_some(new)
 }
 
-/// Whether the cuts give an end of line to a text in lines of its own that the file ends with and that has none: it would say one end of line
-/// more. Readers of YAML do not agree on what it says before, so the lines are asked and not the tree.
+/// Whether the replacements add a line ending to a block scalar at the end of the file that has none,
+/// which would change its value. YAML parsers disagree about that value, so the lines are checked, not
+/// the tree.
 fn ends_a_text(text: &str, cuts: &Cuts) -> bool {
     let appends = cuts.iter().any(|(range, put)| range.start == text.len() && !put.is_empty());
     if !appends || text.ends_with('\n') {
@@ -135,7 +137,7 @@ fn ends_a_text(text: &str, cuts: &Cuts) -> bool {
     false
 }
 
-/// The pairs of a mapping, but for some.
+/// The pairs of a mapping except some.
 struct Others<'a>(Vec<&'a (Node, Node)>);
 
 fn others<'a>(node: &'a Node, but: &str) -> Others<'a> {
@@ -153,7 +155,7 @@ impl Others<'_> {
     }
 }
 
-/// Where the entry could go, the best place first.
+/// The possible positions of the entry, the best first.
 fn places_for_entry(text: &str, root: &Node, entry: &WorkspaceEntry) -> Vec<Cuts> {
     let Kind::Mapping { style, pairs } = &root.kind else {
         return Vec::new();
@@ -170,7 +172,8 @@ fn places_for_entry(text: &str, root: &Node, entry: &WorkspaceEntry) -> Vec<Cuts
                     lines.extend(in_lines(entry, indent + 2));
                     lines
                 };
-                // After the last key; where that one's text goes on whatever follows, before the first.
+                // After the last key; or before the first, if the text of the last one would absorb
+                // anything that follows.
                 let first = line_start(text, root.start);
                 let lines = inner(root.column);
                 vec![vec![after_line(text, root.end, &lines)], vec![(first..first, block(text, &lines))]]
@@ -179,7 +182,7 @@ fn places_for_entry(text: &str, root: &Node, entry: &WorkspaceEntry) -> Vec<Cuts
     };
     match &list.kind {
         Kind::Sequence { style: Style::Block, items } => {
-            // Dashes that are not indented stand below the key; the list then begins behind the first of them.
+            // Dashes without indentation are below the key; the list then begins after the first of them.
             let begins = text.get(list.start..).unwrap_or_default();
             let dash = begins.strip_prefix('-').is_some_and(|rest| rest.starts_with(char::is_whitespace));
             let column = if dash { list.column } else { key.column };
@@ -205,20 +208,20 @@ fn places_for_entry(text: &str, root: &Node, entry: &WorkspaceEntry) -> Vec<Cuts
     }
 }
 
-/// The first entry of a list that holds nothing yet: `[]` or `~` goes, and the entry stands below the key.
+/// The first entry of an empty list: `[]` or `~` is replaced, and the entry is below the key.
 fn instead(text: &str, key: &Node, list: &Node, entry: &WorkspaceEntry) -> Cuts {
     let lines = in_lines(entry, key.column + 2);
     let mut cuts = Vec::new();
     if list.end > list.start && list.start >= key.end {
         let start = key.end + text.get(key.end..list.start).map_or(0, |between| between.trim_end().len());
-        // Space before a comment stays, space before nothing goes.
+        // Space before a comment is kept, trailing space is removed.
         cuts.push((start..list.end, String::new()));
     }
     cuts.push(after_line(text, list.end.max(key.end), &lines));
     cuts
 }
 
-/// New text behind the last part of a flow collection.
+/// New text after the last item of a flow collection.
 fn after_last(collection: &Node, last: Option<&Node>, put: &str) -> (Range<usize>, String) {
     match last {
         Some(last) => (last.end..last.end, format!(", {put}")),
@@ -226,7 +229,7 @@ fn after_last(collection: &Node, last: Option<&Node>, put: &str) -> (Range<usize
     }
 }
 
-/// New lines below the one of this place.
+/// New lines after the line of this position.
 fn after_line(text: &str, place: usize, lines: &[String]) -> (Range<usize>, String) {
     let end = line_end(text, place);
     let unended = end == text.len() && !text.ends_with('\n');
@@ -235,7 +238,7 @@ fn after_line(text: &str, place: usize, lines: &[String]) -> (Range<usize>, Stri
     (end..end, put)
 }
 
-/// The same, also below comments that are indented deeper than `column` and so belong to what is above them.
+/// New lines, also after comments that are indented deeper than `column` and so belong to the text above.
 fn after_comments_of(text: &str, place: usize, column: usize, lines: &[String]) -> (Range<usize>, String) {
     let mut place = place;
     loop {
@@ -249,7 +252,7 @@ fn after_comments_of(text: &str, place: usize, column: usize, lines: &[String]) 
     }
 }
 
-/// What to change in an entry: its tags and its instant.
+/// The replacements of an entry's tags and time.
 fn cuts_for_values(text: &str, node: &Node, entry: &WorkspaceEntry) -> Option<Cuts> {
     let Kind::Mapping { style, .. } = &node.kind else {
         return None;
@@ -263,7 +266,7 @@ fn cuts_for_values(text: &str, node: &Node, entry: &WorkspaceEntry) -> Option<Cu
             Some((key, old)) => {
                 let start = key.end + colon(text, key.end);
                 let gone = start..if old.end > old.start { old.end } else { start };
-                // No comment must get lost with what it speaks of.
+                // A comment must not be lost with the value that it describes.
                 if holds_comment(text, &gone, old) {
                     return None;
                 }
@@ -292,7 +295,8 @@ fn cuts_for_values(text: &str, node: &Node, entry: &WorkspaceEntry) -> Option<Cu
     Some(cuts)
 }
 
-/// Whether a comment stands in what goes: between the values in there, or behind the sign of a text in lines of its own.
+/// Whether the replaced range contains a comment: between its values, or after the indicator of a block
+/// scalar.
 fn holds_comment(text: &str, gone: &Range<usize>, value: &Node) -> bool {
     let mut scalars = Vec::new();
     scalars_of(value, &mut scalars);
@@ -309,7 +313,7 @@ fn holds_comment(text: &str, gone: &Range<usize>, value: &Node) -> bool {
     text.get(from..gone.end).is_some_and(|rest| rest.contains('#'))
 }
 
-/// The scalars and aliases that a value is made of and that can be seen, in order.
+/// The visible scalars and aliases of a value, in order.
 fn scalars_of<'n>(value: &'n Node, into: &mut Vec<&'n Node>) {
     match &value.kind {
         Kind::Scalar { .. } | Kind::Alias(_) if value.end > value.start => into.push(value),
@@ -322,7 +326,7 @@ fn scalars_of<'n>(value: &'n Node, into: &mut Vec<&'n Node>) {
     }
 }
 
-/// The lines of an entry of a list whose dashes stand in this column.
+/// The lines of a list entry whose dashes are in this column.
 fn in_lines(entry: &WorkspaceEntry, column: usize) -> Vec<String> {
     let indent = " ".repeat(column);
     let mut lines = vec![
@@ -333,7 +337,7 @@ fn in_lines(entry: &WorkspaceEntry, column: usize) -> Vec<String> {
     lines
 }
 
-/// An entry of a list in brackets; below a root in braces the keys are quoted as JSON wants them.
+/// A list entry in brackets; below a root in braces the keys are quoted as in JSON.
 fn in_brackets(entry: &WorkspaceEntry, root: Style) -> String {
     let mark = match root {
         Style::Flow => "\"",
@@ -352,7 +356,7 @@ fn tag_list(tags: &[String]) -> String {
     format!("[{}]", tags.join(", "))
 }
 
-/// A text in double quotes, which YAML reads as this very text.
+/// A text in double quotes, which YAML parses as exactly this text.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -376,7 +380,7 @@ fn block(text: &str, lines: &[String]) -> String {
     lines.iter().map(|line| format!("{line}{newline}")).collect()
 }
 
-/// How lines end in this text.
+/// The line ending of this text.
 fn newline(text: &str) -> &'static str {
     match text.find('\n') {
         Some(at) if text[..at].ends_with('\r') => "\r\n",
@@ -388,12 +392,12 @@ fn line_start(text: &str, place: usize) -> usize {
     text.get(..place).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1)
 }
 
-/// Behind the end of the line of this place.
+/// The position after the end of this position's line.
 fn line_end(text: &str, place: usize) -> usize {
     text.get(place..).and_then(|rest| rest.find('\n')).map_or(text.len(), |at| place + at + 1)
 }
 
-/// How far behind a key its value may begin.
+/// The offset after a key where its value may begin.
 fn colon(text: &str, key_end: usize) -> usize {
     text.get(key_end..).and_then(|rest| rest.find(':')).map_or(0, |at| at + 1)
 }
@@ -479,12 +483,12 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_ends_the_file_without_an_end_of_line_gets_none() {
+    fn unterminated_block_scalar_is_refused() {
         for sign in ["|+", "|", ">", "|2+", ">+ # why"] {
             let text = format!("{HEAD}specs:\n  - id: a\n    note: {sign}\n      text");
             assert!(with_entry(&text, &entry("new", &[])).unwrap_err().0.contains("by hand"), "{sign}");
             assert!(added(&format!("{text}\n")).starts_with(&text), "{sign}");
-            // Elsewhere in the file there is room, and the end stays as it is.
+            // Elsewhere in the file there is room, and the end is unchanged.
             let apart = format!("{HEAD}specs:\n  - id: a\nnote: {sign}\n  text");
             assert!(added(&apart).ends_with(&format!("note: {sign}\n  text")), "{sign}");
         }
@@ -600,7 +604,7 @@ mod tests {
         }
     }
 
-    /// A line of a file that somebody wrote.
+    /// A line of a hand-written file.
     fn piece() -> impl Strategy<Value = String> {
         let words = prop::sample::select(vec![
             "# a comment\n",
@@ -645,7 +649,7 @@ mod tests {
         prop_oneof![block, others.prop_map(str::to_owned)]
     }
 
-    /// Whether the new line is the old one, perhaps with something put into it.
+    /// Whether the new line is the old one, perhaps with an insertion.
     fn grown(old: &str, new: &str) -> bool {
         let mut cuts = (0..=old.len()).filter(|cut| old.is_char_boundary(*cut));
         new.len() >= old.len() && cuts.any(|cut| new.starts_with(&old[..cut]) && new.ends_with(&old[cut..]))
@@ -655,7 +659,7 @@ mod tests {
         use super::*;
 
         proptest! {
-            /// Whatever the file looks like, every line of it is still there, in order, and it says one thing more.
+            /// For any file, every line is still there, in order, and the meaning has one more entry.
             #[test]
             fn an_entry_more_and_nothing_less(
                 before in prop::collection::hash_set(piece(), 0..4),
@@ -674,7 +678,7 @@ mod tests {
                 let new_entry = WorkspaceEntry { tags, ..entry("new", &[]) };
                 let new = with_entry(&text, &new_entry);
                 if new.is_err() {
-                    // The end of line that the entry needs would become a part of what stands before it.
+                    // The line ending that the entry needs would become part of the text before it.
                     prop_assert!(!text.ends_with('\n') && text.contains(['|', '>']), "refused:\n{text}");
                     prop_assert!(with_entry(&format!("{text}\n"), &new_entry).is_ok(), "refused:\n{text}");
                     return Ok(());

@@ -1,11 +1,12 @@
-//! The file `workspace.yaml`: found, read, made and changed.
+//! The file `workspace.yaml`: found, read, created and changed.
 //!
-//! It is found upward from a directory; the nearest one counts, and several are never merged (seed 002, *Workspace Model*). Others
-//! name files like this one, so beyond the repository only one that is a workspace counts. A change takes a turn at the file's
-//! directory, so that of two processes the second sees what the first wrote, and the file is replaced whole or not at all.
+//! It is searched upward from a directory; the nearest one is used, and several are never merged (seed
+//! 002, *Workspace Model*). Other tools use the same name, so outside of the repository only a valid
+//! workspace counts. A change locks the file's directory, so that the second of two processes sees the
+//! first one's change, and the file is replaced atomically.
 //!
-//! What always holds: a file that cannot be read, understood or changed without touching something else stays as it is, and a
-//! file is changed in its own place, never through a link.
+//! Invariant: a file that cannot be read, parsed or changed safely is left as it is, and a file is
+//! changed in place, never through a link.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -28,10 +29,10 @@ const NAME: &str = "workspace.yaml";
 /// The largest file that is read, in bytes.
 const LARGEST: ByteLimit = ByteLimit(1024 * 1024);
 
-/// How long another change is waited for.
+/// How long to wait for another change.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The mode of files that are made new.
+/// The mode of new files.
 const MODE: u32 = 0o644;
 
 /// The file of a workspace.
@@ -40,46 +41,47 @@ pub struct WorkspaceFile {
     path: PathBuf,
 }
 
-/// What happens to a spec that the workspace lists already.
+/// What to do with a spec that is already listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnListed {
-    /// It stays, and the change is refused.
+    /// Refuse the change.
     Refuse,
-    /// It gets the new tags and the new instant; its place and whatever else the file says of it stay.
+    /// Replace its tags and its time; its position and other keys are kept.
     Replace,
 }
 
-/// How an entry came into a workspace.
+/// How an entry was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryChange {
     /// It is new.
     Added,
-    /// It was there, and has new tags and a new instant.
+    /// It existed, and has new tags and a new time.
     Replaced,
 }
 
 impl WorkspaceFile {
-    /// Exactly this file.
+    /// Uses exactly this file.
     #[must_use]
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// The file of this name in a directory, whether or not it is there.
+    /// The file of this name in a directory, whether or not it exists.
     #[must_use]
     pub fn of(directory: &Path) -> Self {
         Self::at(directory.join(NAME))
     }
 
-    /// The file of this name in a directory, where there is one.
+    /// The file of this name in a directory, if it exists.
     #[must_use]
     pub fn within(directory: &Path) -> Option<Self> {
         Some(Self::of(directory)).filter(Self::stands)
     }
 
-    /// The nearest `workspace.yaml` upward from a directory, this one included, up to the root of the file system. A directory of
-    /// that name is none; whatever else bears the name is the one that counts, also where it then cannot be read. Above the
-    /// repository that holds the directory, what bears the name belongs to others: it counts only where it is a workspace.
+    /// The nearest `workspace.yaml` upward from a directory, itself included, up to the root of the file
+    /// system. A directory of that name is ignored; anything else of that name is used, even if it cannot
+    /// be read. Above the repository that contains the directory, the name may belong to other tools:
+    /// there only a valid workspace is used.
     #[must_use]
     pub fn discover(start: &Path) -> Option<Self> {
         let repository = repository_of(start);
@@ -101,36 +103,36 @@ impl WorkspaceFile {
         SpecProject::at(self.directory())
     }
 
-    /// Reads it, to be shown and told: secrets in its name and tags are left out.
+    /// Reads it for display: its name and tags are redacted.
     ///
     /// # Errors
     ///
-    /// [`SpecError::Workspace`] for what is no workspace; the file system's error where it cannot be read.
+    /// [`SpecError::Workspace`] if it is not a valid workspace; a file system error if it cannot be read.
     pub fn load(&self) -> Result<SpecWorkspace, SpecError> {
         let workspace = SpecWorkspace::read(&self.text()?).map_err(|flaw| self.refuse(flaw))?;
         Ok(workspace.redacted())
     }
 
-    /// Makes it, with this name and no spec.
+    /// Creates it with this name and no spec.
     ///
     /// # Errors
     ///
-    /// [`SpecError::Workspace`] where something of its name is there already.
+    /// [`SpecError::Workspace`] if something with its name already exists.
     pub fn create(&self, name: &str) -> Result<(), SpecError> {
         let _alone = self.turn()?;
         if self.path.symlink_metadata().is_ok() {
-            return Err(self.refuse(Flaw("it is there already, and was left as it is".to_owned())));
+            return Err(self.refuse(Flaw("it already exists and was not changed".to_owned())));
         }
         Ok(write_atomic(&self.path, new_text(name).as_bytes())?)
     }
 
-    /// Lists a spec. Comments, unknown keys, order, quotes and line ends of the file stay.
+    /// Lists a spec. Comments, unknown keys, order, quotes and line endings of the file are preserved.
     ///
     /// # Errors
     ///
-    /// [`SpecError::SpelledOtherwise`] where another spec, in the list or on the disk, has its name in other capitals;
-    /// [`SpecError::Workspace`] where the spec is listed already and is not to be replaced, and where the file is a link, is set to
-    /// read-only, or is written so that the change would touch something else. The file is then as it was.
+    /// [`SpecError::SpelledOtherwise`] if another spec, in the list or on disk, has the same name in another case;
+    /// [`SpecError::Workspace`] if the spec is already listed and must not be replaced, or if the file is a link, is read-only, or is laid
+    /// out so that the change would affect other text. The file is then unchanged.
     pub fn add(&self, entry: &WorkspaceEntry, listed: OnListed) -> Result<EntryChange, SpecError> {
         let _alone = self.turn()?;
         let meta = self.path.symlink_metadata();
@@ -141,7 +143,8 @@ impl WorkspaceFile {
         }
         let text = self.text()?;
         let workspace = SpecWorkspace::read(&text).map_err(|flaw| self.refuse(flaw))?;
-        // One that is listed is on the list's own word; of a new one no disk may take it for another.
+        // A listed spec is accepted as it is; a new one must not collide with another on a
+        // case-insensitive disk.
         if workspace.entry(&entry.id).is_none() {
             let listed = workspace.spelled_otherwise(&entry.id).cloned();
             let there = || SpecStore::new(&self.project(), entry.id.clone()).other_spelling();
@@ -155,7 +158,7 @@ impl WorkspaceFile {
             (Some(_), OnListed::Refuse) => {
                 let id = &entry.id;
                 return Err(self.refuse(Flaw(format!(
-                    "the spec {id} is listed already; give it new tags with --force, or name another one"
+                    "the spec {id} is already listed; give it new tags with --force, or name another one"
                 ))));
             }
         };
@@ -165,9 +168,7 @@ impl WorkspaceFile {
         }
         let mode = meta.map_or(MODE, |meta| meta.permissions().mode() & 0o7777);
         if mode & 0o222 == 0 {
-            return Err(
-                self.refuse(Flaw("it is set to read-only; allow writing to it (chmod u+w) first".to_owned()))
-            );
+            return Err(self.refuse(Flaw("it is read-only; make it writable (chmod u+w) first".to_owned())));
         }
         write_atomic_as(&self.path, new.as_bytes(), mode)?;
         Ok(change)
@@ -199,11 +200,11 @@ impl WorkspaceFile {
         SpecError::Workspace { path: self.path.display().to_string(), why }
     }
 
-    /// The right to change the file, held until the value is dropped.
+    /// The lock for changing the file, held until drop.
     fn turn(&self) -> Result<DirectoryTurn, SpecError> {
         let turn = DirectoryTurn::take(self.directory(), TurnPurpose::Change, PATIENCE);
         turn.map_err(|error| self.refuse(Flaw(error.to_string())))?.ok_or_else(|| {
-            let why = "another process is changing it and does not come to an end; try again when it has";
+            let why = "another process is still changing it; try again later";
             self.refuse(Flaw(why.to_owned()))
         })
     }
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_for_its_owner_alone_is_shown_to_nobody_while_it_changes() {
+    fn private_workspace_stays_private_during_change() {
         let dir = tempfile::tempdir().unwrap();
         let file = WorkspaceFile::of(dir.path());
         file.create("x").unwrap();
@@ -333,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_that_change_it_at_once_none_gets_lost() {
+    fn concurrent_changes_are_all_kept() {
         let dir = tempfile::tempdir().unwrap();
         let file = WorkspaceFile::of(dir.path());
         file.create("x").unwrap();
@@ -354,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_that_name_is_none_and_a_dangling_link_is_one() {
+    fn workspace_directory_is_ignored_dangling_link_counts() {
         let dir = tempfile::tempdir().unwrap();
         let (upper, lower) = (dir.path().join("a"), dir.path().join("a/b"));
         std::fs::create_dir_all(lower.join(NAME)).unwrap();
@@ -370,7 +371,8 @@ mod tests {
         use super::*;
 
         proptest! {
-            /// Property 13 of seed 002: the nearest one upward, the names of all others aside, and none where there is none.
+            /// Property 13 of seed 002: the nearest one upward, whatever other files exist, and none if
+            /// there is none.
             #[test]
             fn the_nearest_workspace_upward_is_found_and_alone_counts(
                 depth in 1usize..7,
@@ -385,12 +387,12 @@ mod tests {
                     std::fs::create_dir_all(place.join("beside")).unwrap();
                     if above[level] {
                         let file = WorkspaceFile::of(&place);
-                        // Written as they come: flushing each to the disk is what would take the time here.
+                        // Without flushing each to disk, which would take most of the time here.
                         let text = format!("version: \"1\"\nname: level {level}\nspecs:\n- id: only-{level}\n");
                         std::fs::write(file.path(), text).unwrap();
                         nearest = Some((file, level));
                     }
-                    // What lies in a directory beside the way is not on it, nor is a file of a similar name.
+                    // A file in a sibling directory is not found, and neither is one with a similar name.
                     if beside[level] {
                         std::fs::write(place.join("beside").join(NAME), "version: \"1\"\nname: beside\n").unwrap();
                         std::fs::write(place.join("Workspace.yaml.bak"), "version: 1\n").unwrap();
@@ -402,12 +404,12 @@ mod tests {
                         prop_assert_eq!(found.as_ref(), Some(&file));
                         let workspace = file.load().unwrap();
                         prop_assert_eq!(workspace.name, format!("level {level}"));
-                        // Those further up are not merged into it.
+                        // Files further up are not merged into it.
                         prop_assert_eq!(workspace.specs.len(), 1);
                         let project = file.project();
                         prop_assert_eq!(project.root(), file.path().parent().unwrap());
                     }
-                    // The way goes on to the root of the file system.
+                    // The search continues to the root of the file system.
                     None => prop_assert_eq!(found, WorkspaceFile::discover(dir.path())),
                 }
             }

@@ -1,7 +1,8 @@
-//! What happened to a spec, receipt by receipt: `workspace-history-json.v1` (`docs/schemas/workspace-history-json.v1.schema.json`).
+//! The history of a spec, receipt by receipt: `workspace-history-json.v1`
+//! (`docs/schemas/workspace-history-json.v1.schema.json`).
 //!
-//! This is the one reader of all receipts of a spec. What always holds: a receipt that cannot be believed is named, and the sums are over the
-//! others; a sum of which a part is not known says how many are missing.
+//! This is the only reader of all receipts of a spec. Invariants: a receipt that cannot be trusted is
+//! listed and not included in the totals. A total with unknown parts states how many are missing.
 
 use crucible_llm::CostBasis;
 use crucible_model::{ClockSource, Code, Timestamp, short_line, single_spaced};
@@ -15,101 +16,101 @@ use crate::state::ReceiptProblem;
 /// The schema of [`SpecHistory`].
 pub const HISTORY_SCHEMA: &str = "workspace-history-json.v1";
 
-/// How much of a text of a receipt is told, in characters.
+/// The most characters of a receipt's text.
 const LONGEST: usize = 200;
 
-/// What happened to a spec.
+/// The history of a spec.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SpecHistory {
     /// [`HISTORY_SCHEMA`].
     pub schema_version: String,
-    /// Which spec.
+    /// The id of the spec.
     pub spec_id: SpecId,
-    /// The receipts, oldest first; one for each phase that a receipt tells of.
+    /// The receipts, oldest first; one row for each phase in a receipt.
     pub timeline: Vec<HistoryRow>,
-    /// The sums over the timeline.
+    /// The totals of the timeline.
     pub totals: HistoryTotals,
-    /// Receipts that cannot be believed.
+    /// Receipts that cannot be trusted.
     pub problems: Vec<HistoryProblem>,
 }
 
 /// One run of a phase.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HistoryRow {
-    /// Its receipt.
+    /// The id of its receipt.
     pub receipt_id: String,
     /// Which phase.
     pub phase_id: String,
     /// How it ended.
     pub status: PhaseStatus,
-    /// When the receipt was written.
+    /// The time of the receipt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub emitted_at: Option<Timestamp>,
-    /// Whether that instant is real.
+    /// Whether that time is real.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockSource>,
-    /// Who was asked.
+    /// The provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// Which model answered.
+    /// The model that answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_used: Option<String>,
-    /// Tokens of the question.
+    /// Input tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_input: Option<u64>,
-    /// Tokens of the answer.
+    /// Output tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_output: Option<u64>,
-    /// Millionths of a US dollar.
+    /// Cost in millionths of a US dollar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_micro_dollars: Option<u64>,
-    /// Who says what it cost.
+    /// The basis of the cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_basis: Option<CostBasis>,
     /// Attempts that were sent to a model.
     pub attempts: u64,
-    /// How many warnings the receipt holds.
+    /// The number of warnings in the receipt.
     pub warnings: u64,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// The sums over a timeline.
+/// The totals of a timeline.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct HistoryTotals {
-    /// Rows.
+    /// The number of rows.
     pub runs: u64,
     /// Runs that succeeded.
     pub succeeded: u64,
     /// Runs that failed.
     pub failed: u64,
-    /// Runs in which nobody was asked.
+    /// Runs without a model call.
     pub dry_runs: u64,
     /// Attempts that were sent to a model.
     pub attempts: u64,
-    /// Tokens of all questions that are known.
+    /// Known input tokens.
     pub tokens_input: u64,
-    /// Tokens of all answers that are known.
+    /// Known output tokens.
     pub tokens_output: u64,
-    /// Millionths of a US dollar, of all costs that are known.
+    /// Known cost in millionths of a US dollar.
     pub cost_micro_dollars: u64,
-    /// Runs that asked a model and whose cost is not known.
+    /// Runs with a model call whose cost is unknown.
     pub cost_unknown: u64,
     /// Runs whose cost is an estimate.
     pub cost_estimated: u64,
 }
 
-/// A receipt that cannot be believed.
+/// A receipt that cannot be trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HistoryProblem {
-    /// Why, by the code that the gate gives it; `docs/codes/gate.md` has a heading for each.
+    /// The reason, as a code of the gate; `docs/codes/gate.md` has a heading for each.
     pub code: Code,
-    /// Which file in `receipts/`.
+    /// The file in `receipts/`.
     pub file: String,
 }
 
-/// What happened to a spec, from its receipts, oldest first.
+/// The history of a spec from its receipts, oldest first.
 #[must_use]
 pub fn spec_history(spec: &SpecId, receipts: &[SpecReceipt], problems: &[ReceiptProblem]) -> SpecHistory {
     let timeline: Vec<HistoryRow> =
@@ -128,7 +129,7 @@ pub fn spec_history(spec: &SpecId, receipts: &[SpecReceipt], problems: &[Receipt
             (&mut totals.cost_unknown, u64::from(row.attempts > 0 && row.cost_micro_dollars.is_none())),
             (&mut totals.cost_estimated, u64::from(row.cost_basis == Some(CostBasis::Estimated))),
         ] {
-            // Receipts may say anything; a sum stays a number all the same.
+            // Receipts may contain any number, so the sum saturates.
             *sum = sum.saturating_add(more);
         }
     }
@@ -151,7 +152,7 @@ fn row(receipt: &SpecReceipt, phase: &PhaseEntry) -> HistoryRow {
     HistoryRow {
         receipt_id: brief(&receipt.receipt_id),
         phase_id: brief(&phase.phase_id),
-        // A receipt that is marked dry proves nothing, whatever else it says.
+        // A receipt that is marked as a dry run proves nothing, whatever else it contains.
         status: if receipt.dry_run { PhaseStatus::DryRun } else { phase.status },
         emitted_at: receipt.emitted_at,
         clock: receipt.clock,

@@ -1,7 +1,8 @@
-//! Many specs at once: `workspace.yaml`, found upward from the working directory, read strictly and edited with care.
+//! Many specs at once: `workspace.yaml`, searched upward from the working directory, parsed strictly and
+//! edited with care.
 //!
-//! [`WorkspaceFile`] is the file, [`SpecWorkspace`] what it says. An edit cuts the text where its tree of values (`yaml`) tells, and is
-//! kept only where the new text says the old one and the change.
+//! [`WorkspaceFile`] is the file, [`SpecWorkspace`] its content. An edit inserts text at positions from
+//! the parsed tree (`yaml`), and is kept only if the new text means the old one plus the change.
 
 mod edit;
 mod file;

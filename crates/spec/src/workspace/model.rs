@@ -1,8 +1,8 @@
-//! What a workspace's file says: its name, and which specs it lists.
+//! The content of a workspace file: its name, and the specs that it lists.
 //!
-//! It is read with strict types and an open mind: a number where a text belongs is an error with its line, a key that nobody knows
-//! is passed over. What always holds: no id stands twice, every id is a plain directory name, and a small file cannot
-//! become a large value (seed 002, *Workspace Model*).
+//! Types are strict, but unknown keys are ignored: a number instead of a string is an error with its
+//! line. Invariants: no id is repeated, every id is a plain directory name, and a small file cannot
+//! expand to a large value (seed 002, *Workspace Model*).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,19 +17,19 @@ use serde_saphyr::{Options, Spanned};
 use super::yaml::{DEEPEST, MOST_NODES};
 use crate::id::SpecId;
 
-/// The version of the format that we read and write.
+/// The format version that is read and written.
 pub(super) const VERSION: &str = "1";
 
-/// The longest tag that a command takes, in characters.
+/// The longest tag that a command accepts, in characters.
 const LONGEST_TAG: usize = 64;
 
-/// How much of a text from the file a message repeats, in characters.
+/// The most characters of the file in a message.
 const QUOTED: usize = 80;
 
 /// The specs of a project, as `workspace.yaml` lists them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpecWorkspace {
-    /// The name of the whole.
+    /// The name of the workspace.
     pub name: String,
     /// The specs, in the order of the file.
     pub specs: Vec<WorkspaceEntry>,
@@ -40,19 +40,19 @@ pub struct SpecWorkspace {
 pub struct WorkspaceEntry {
     /// Which one.
     pub id: SpecId,
-    /// What it is about, in the order of the file.
+    /// The tags, in the order of the file.
     pub tags: Vec<String>,
-    /// When it was added; files written by hand may not tell.
+    /// The time of its addition; hand-written files may omit it.
     pub added: Option<Timestamp>,
 }
 
-/// A tag that a command may write: at most 64 characters, all of which can be seen, and at least one that says something.
+/// A tag that a command may write: 1 to 64 visible characters, not blank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpecTag(String);
 
-/// The text is no tag.
+/// The text is not a tag.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no tag: {text}; it takes 1 to {LONGEST_TAG} characters that can be seen, such as backend")]
+#[error("not a tag: {text}; use 1 to {LONGEST_TAG} visible characters, such as backend")]
 pub struct SpecTagError {
     text: String,
 }
@@ -68,7 +68,7 @@ impl SpecWorkspace {
         self.specs.iter().find(|entry| entry.id == *id)
     }
 
-    /// The same, with the secrets in its name and tags left out: somebody else may have written it.
+    /// Redacts its name and tags, because the file may come from anyone.
     #[must_use]
     pub(super) fn redacted(mut self) -> Self {
         let tags = self.specs.iter_mut().flat_map(|entry| &mut entry.tags);
@@ -80,7 +80,7 @@ impl SpecWorkspace {
         self
     }
 
-    /// The listed spec whose name differs from this one's only in capitals; nothing where this one is listed itself.
+    /// The listed spec with the same name in another case; none if this one is listed itself.
     #[must_use]
     pub(crate) fn spelled_otherwise(&self, id: &SpecId) -> Option<&SpecId> {
         let alike = |entry: &&WorkspaceEntry| entry.id.as_str().eq_ignore_ascii_case(id.as_str());
@@ -88,7 +88,7 @@ impl SpecWorkspace {
         other.filter(|_| self.entry(id).is_none())
     }
 
-    /// Reads the text of a `workspace.yaml`.
+    /// Parses the text of a `workspace.yaml`.
     pub(super) fn read(text: &str) -> Result<Self, Flaw> {
         let written: Written = match serde_saphyr::from_str_with_options(text, options()) {
             Ok(written) => written,
@@ -156,25 +156,26 @@ impl Flaw {
     fn of(error: &serde_saphyr::Error) -> Self {
         let why = words_for(error);
         match error.location().map(|location| location.line()).filter(|line| *line > 0) {
-            Some(line) => Self(format!("it is no workspace: line {line}: {why}")),
-            None => Self(format!("it is no workspace: {why}")),
+            Some(line) => Self(format!("it is not a valid workspace: line {line}: {why}")),
+            None => Self(format!("it is not a valid workspace: {why}")),
         }
     }
 }
 
-/// What is wrong and what to do, in the words of whoever wrote the file; none of the library's own.
+/// Describes a problem in terms of the file, without terms of the YAML library.
 fn words_for(error: &serde_saphyr::Error) -> String {
     use serde_saphyr::Error;
     use serde_saphyr::budget::BudgetBreach;
     const SEVERAL: &str =
-        "another document begins (`---`), and a workspace is one; keep what is before it, or what follows";
-    const REPEATS: &str = "it repeats too much by aliases (`*name`); write out what they stand for";
+        "a second document begins here (`---`), but a workspace is one document; keep one of them";
+    const REPEATS: &str = "it expands too many aliases (`*name`); write out their values";
     let quoted = |text: &str| short_line(text, QUOTED);
-    let nested = format!("it is nested more than {DEEPEST} deep; a list of specs need not be");
+    let nested = format!("it is nested more than {DEEPEST} levels deep; flatten it");
     match error.without_snippet() {
         Error::AliasError { error, .. } => words_for(error),
-        Error::MultipleDocuments { .. }
-        | Error::Budget { breach: BudgetBreach::Documents { .. }, .. } => SEVERAL.to_owned(),
+        Error::MultipleDocuments { .. } | Error::Budget { breach: BudgetBreach::Documents { .. }, .. } => {
+            SEVERAL.to_owned()
+        }
         Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => nested,
         Error::ExternalMessage { msg, .. } if msg.contains("recursion") => nested,
         Error::Budget { breach: BudgetBreach::Aliases { .. } | BudgetBreach::Anchors { .. }, .. }
@@ -183,37 +184,46 @@ fn words_for(error: &serde_saphyr::Error) -> String {
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. } => REPEATS.to_owned(),
         Error::Budget { .. } => {
-            format!("it says more than {MOST_NODES} values, aliases (`*name`) written out; make several workspaces of it")
+            format!(
+                "it contains more than {MOST_NODES} values after expanding aliases (`*name`); split it \
+            into several workspaces"
+            )
         }
         Error::DuplicateMappingKey { key, .. } => {
-            let key = key.as_ref().map_or_else(|| "a key".to_owned(), |key| format!("the key {:?}", quoted(key)));
-            format!("{key} stands twice; remove one of the two")
+            let key =
+                key.as_ref().map_or_else(|| "a key".to_owned(), |key| format!("the key {:?}", quoted(key)));
+            format!("{key} is repeated; remove one of the two")
         }
         Error::QuotingRequired { value, .. } => {
             let value = quoted(value);
-            format!("{value} must be quoted, for a text belongs here: \"{value}\"")
+            format!("{value} must be quoted, because a string is expected here: \"{value}\"")
         }
-        Error::NullIntoString { .. } => "a text is missing here; write one in quotes".to_owned(),
-        Error::SerdeMissingField { field, .. } => format!("there is no `{field}`; add it"),
+        Error::NullIntoString { .. } => "a string is missing here; write one in quotes".to_owned(),
+        Error::SerdeMissingField { field, .. } => format!("the key `{field}` is missing; add it"),
         Error::SerdeInvalidType { unexpected, expected, .. }
         | Error::SerdeInvalidValue { unexpected, expected, .. } => {
             let expected = expected.strip_prefix("struct ").map_or(expected.as_str(), |_| "keys with values");
-            format!("here stands {}, and {} belongs here", quoted(unexpected), quoted(expected))
+            format!("found {}, expected {}", quoted(unexpected), quoted(expected))
         }
-        Error::Unexpected { expected, .. } => format!("something else stands where {expected} belongs"),
-        Error::Eof { .. } => "it ends before it says anything; `crucible project init` writes one".to_owned(),
-        Error::UnknownAnchor { .. } => {
-            "an alias (`*name`) stands for something that has no such name (`&name`) before it".to_owned()
-        }
+        Error::Unexpected { expected, .. } => format!("expected {expected} here"),
+        Error::Eof { .. } => "it is empty; `crucible project init` writes one".to_owned(),
+        Error::UnknownAnchor { .. } => "an alias (`*name`) has no anchor (`&name`) before it".to_owned(),
         Error::ExternalMessage { msg, .. } => {
-            format!("it is no YAML: {}", short_line(msg.lines().next().unwrap_or_default(), 4 * QUOTED))
+            format!(
+                "it is not valid YAML: {}",
+                short_line(msg.lines().next().unwrap_or_default(), 4 * QUOTED)
+            )
         }
-        // What is left can hardly be met in a file of this shape, and the library's words would help nobody.
-        _ => "it says something that no workspace says; `crucible project init` elsewhere writes one to compare with".to_owned(),
+        // The remaining errors are hardly possible in such a file, and the library's text would not help.
+        _ => {
+            "it contains something that a workspace cannot contain; compare it with a new one from `crucible \
+        project init`"
+                .to_owned()
+        }
     }
 }
 
-/// The file as it is written, keys that we do not know left aside.
+/// The file as written, without unknown keys.
 #[derive(Deserialize)]
 struct Written {
     version: Spanned<String>,
@@ -231,13 +241,13 @@ struct WrittenEntry {
     added: Option<Spanned<String>>,
 }
 
-/// All that is asked of a file whose shape is not ours.
+/// The only part of a file that is read if its format is unknown.
 #[derive(Deserialize)]
 struct Version {
     version: Spanned<String>,
 }
 
-/// A newer version may be shaped otherwise, so it is asked for before anything else is said.
+/// A newer version may have another format, so it is checked before anything else is reported.
 fn known(version: &Spanned<String>) -> Result<(), Flaw> {
     if version.value == VERSION {
         return Ok(());
@@ -246,7 +256,7 @@ fn known(version: &Spanned<String>) -> Result<(), Flaw> {
     Err(Flaw::at(
         version.referenced.line(),
         format!(
-            "the version is {named:?}, and this Crucible reads \"{VERSION}\" alone; use a newer one, or mend the line"
+            "the version is {named:?}, but this Crucible reads only \"{VERSION}\"; use a newer one, or fix the line"
         ),
     ))
 }
@@ -266,7 +276,7 @@ fn options() -> Options {
             max_replay_stack_depth: DEEPEST,
             max_alias_expansions_per_anchor: 1_000,
         },
-        // A number or a truth value without quotes is no text, also where another YAML would take it for one.
+        // An unquoted number or boolean is not a string, even where another YAML version would accept it.
         no_schema: true,
         with_snippet: false,
     }
@@ -372,7 +382,7 @@ specs:
         }
     }
 
-    /// A reader of the message knows YAML, and no part of this program.
+    /// Checks that a message contains no terms of the library.
     #[track_caller]
     fn of_no_library(said: &str) {
         for word in [

@@ -1,7 +1,9 @@
-//! Where the specs of a workspace stand: `workspace-status-json.v1` (`docs/schemas/workspace-status-json.v1.schema.json`).
+//! The status of a workspace's specs: `workspace-status-json.v1`
+//! (`docs/schemas/workspace-status-json.v1.schema.json`).
 //!
-//! Each spec is told in a few words that come from its [`SpecStatus`], and [`WorkspaceSurvey::summary`] counts them. What always holds: a spec that cannot be read is told with its
-//! reason and does not hide the others, and a spec that lies on the disk and is not listed is named.
+//! Each spec is summarised from its [`SpecStatus`], and [`WorkspaceSurvey::summary`] counts them.
+//! Invariants: a spec that cannot be read is shown with the reason and does not hide the others. A spec
+//! on disk that is not listed is named.
 
 use std::collections::BTreeSet;
 
@@ -21,13 +23,13 @@ use crate::store::{RecordedReceipts, SpecStore};
 /// The schema of [`WorkspaceStatus`].
 pub const WORKSPACE_STATUS_SCHEMA: &str = "workspace-status-json.v1";
 
-/// How many specs that are not listed are named.
+/// The most unlisted specs that are named.
 const MOST_UNLISTED: usize = 100;
 
-/// How much is told of why a spec cannot be read, in characters.
+/// The most characters of the reason why a spec cannot be read.
 const LONGEST: usize = 300;
 
-/// Where the specs of a workspace stand.
+/// The status of a workspace's specs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WorkspaceStatus {
     /// [`WORKSPACE_STATUS_SCHEMA`].
@@ -36,39 +38,39 @@ pub struct WorkspaceStatus {
     pub name: String,
     /// The specs, in the order of the file.
     pub specs: Vec<WorkspaceSpec>,
-    /// How many there are of which kind; a spec can be of several.
+    /// The number of specs in each state; a spec can be in several.
     pub counts: WorkspaceCounts,
-    /// Specs on the disk that the workspace does not list, by name, the first hundred.
+    /// Specs on disk that the workspace does not list, by name, the first hundred.
     pub unlisted: Vec<SpecId>,
 }
 
-/// Where a spec of a workspace stands.
+/// The status of a spec in a workspace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WorkspaceSpec {
     /// Which spec.
     pub spec_id: SpecId,
     /// Its tags.
     pub tags: Vec<String>,
-    /// When it was added.
+    /// The time of its addition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub added: Option<Timestamp>,
-    /// Where it stands, in a word.
+    /// Its state.
     pub standing: SpecStanding,
-    /// The last phase that is done with all before it.
+    /// The last phase that is done, together with every phase before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reached: Option<PhaseId>,
     /// Phases whose last run failed.
     pub failed: Vec<PhaseId>,
-    /// Phases that were made from something that has changed since.
+    /// Phases whose inputs have changed since.
     pub stale: Vec<PhaseId>,
-    /// Files that a fixup proposes to change and that are not changed yet.
+    /// Files that a pending fixup proposes to change.
     pub pending_fixups: u64,
-    /// Receipts that cannot be believed, and artifacts that are not what their receipts say.
+    /// The number of receipts that cannot be trusted, and of artifacts that differ from their receipts.
     pub problems: u64,
-    /// When its newest receipt was written.
+    /// The time of its newest receipt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newest: Option<Timestamp>,
-    /// What comes next.
+    /// The next step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextStep>,
     /// Why it cannot be read.
@@ -76,17 +78,17 @@ pub struct WorkspaceSpec {
     pub error: Option<String>,
 }
 
-/// Where a spec stands, in a word: the first of these that is true.
+/// The state of a spec: the first of these that applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpecStanding {
-    /// It cannot be read, a receipt cannot be believed, or an artifact is not what its receipt says.
+    /// It cannot be read, a receipt cannot be trusted, or an artifact differs from its receipt.
     Damaged,
     /// The last run of a phase failed.
     Failed,
-    /// A phase was made from something that has changed since.
+    /// The inputs of a phase have changed since.
     Stale,
-    /// Fixups wait to be applied.
+    /// A fixup is pending.
     Pending,
     /// No phase has succeeded yet.
     NotStarted,
@@ -96,29 +98,29 @@ pub enum SpecStanding {
     Done,
 }
 
-/// How many specs there are of each kind.
+/// The number of specs in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct WorkspaceCounts {
-    /// All that are listed.
+    /// All listed specs.
     pub specs: u64,
-    /// With all phases done.
+    /// Specs with all phases done.
     pub done: u64,
-    /// With a phase whose last run failed.
+    /// Specs with a phase whose last run failed.
     pub failed: u64,
-    /// With fixups that wait to be applied.
+    /// Specs with a pending fixup.
     pub pending: u64,
-    /// With a phase that was made from something that has changed since.
+    /// Specs with a phase whose inputs have changed since.
     pub stale: u64,
-    /// That cannot be read, or whose receipts or artifacts are not what they should be.
+    /// Specs that cannot be read, or whose receipts or artifacts are invalid.
     pub damaged: u64,
-    /// Without a phase that succeeded.
+    /// Specs without a phase that succeeded.
     pub not_started: u64,
-    /// On the disk and not listed.
+    /// Specs on disk that are not listed.
     pub unlisted: u64,
 }
 
 impl SpecStanding {
-    /// The word as the JSON document writes it.
+    /// The word in the JSON document.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -133,23 +135,24 @@ impl SpecStanding {
     }
 }
 
-/// What is known of the specs of a workspace.
+/// The state of a workspace's specs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkspaceSurvey {
     /// The workspace.
     pub workspace: SpecWorkspace,
-    /// For each of its specs, in order: where it stands, nothing where nothing of it is on the disk, or why it cannot be read.
+    /// For each of its specs, in order: its status, nothing if it does not exist on disk, or why it
+    /// cannot be read.
     pub statuses: Vec<Result<Option<SpecStatus>, String>>,
-    /// Specs on the disk that the workspace does not list.
+    /// Specs on disk that the workspace does not list.
     pub unlisted: BTreeSet<SpecId>,
 }
 
 impl WorkspaceFile {
-    /// Where its specs stand at this instant. Of each spec no more is read than its status needs.
+    /// Reads the status of its specs at this time. Of each spec only the files that its status needs are read.
     ///
     /// # Errors
     ///
-    /// As [`WorkspaceFile::load`]; a spec that cannot be read is told in its place.
+    /// As [`WorkspaceFile::load`]; a spec that cannot be read is reported in its place.
     pub fn survey(&self, now: Timestamp, ledger: Option<&Ledger>) -> Result<WorkspaceSurvey, SpecError> {
         let workspace = self.load()?;
         let project = self.project();
@@ -163,7 +166,7 @@ impl WorkspaceFile {
 }
 
 impl WorkspaceSurvey {
-    /// The specs in a few words each, and how many there are of which kind.
+    /// Summarises the specs, and counts them by state.
     #[must_use]
     pub fn summary(&self) -> WorkspaceStatus {
         let entries = self.workspace.specs.iter().zip(&self.statuses);
@@ -194,7 +197,8 @@ fn status_of(
     now: Timestamp,
     recorded: Option<&RecordedReceipts<'_>>,
 ) -> Result<Option<SpecStatus>, String> {
-    // The error would look for names like it and for the list that is being gone through, once for each.
+    // Creating the error would search for similar names and in the list that is being processed, once for
+    // each spec.
     if matches!(store.exists(), Ok(false)) {
         return Ok(None);
     }
@@ -219,7 +223,7 @@ fn workspace_spec(entry: &WorkspaceEntry, status: &Result<Option<SpecStatus>, St
         .last()
         .map(|phase| phase.phase_id);
     let pending_fixups = status.map_or(0, |status| status.pending_fixups);
-    // A receipt that cannot be believed is a problem already; its phase is not counted again.
+    // A receipt that cannot be trusted is already a problem; its phase is not counted again.
     let receipts = status.map_or(0, |status| status.problems.len() as u64 + status.problems_left_out);
     let problems = receipts + of(Standing::Changed).len() as u64;
     let begun =
@@ -255,7 +259,7 @@ fn workspace_spec(entry: &WorkspaceEntry, status: &Result<Option<SpecStatus>, St
     }
 }
 
-/// The specs on the disk that a workspace does not list. What bears no name of a spec is none.
+/// The specs on disk that a workspace does not list. Names that are not spec ids are ignored.
 fn unlisted(project: &SpecProject, workspace: &SpecWorkspace) -> BTreeSet<SpecId> {
     let listed: BTreeSet<&SpecId> = workspace.specs.iter().map(|entry| &entry.id).collect();
     let entries = std::fs::read_dir(project.specs()).into_iter().flatten().flatten();
@@ -275,7 +279,7 @@ mod tests {
         WorkspaceEntry { id: id.parse().unwrap(), tags: vec!["t".to_owned()], added: None }
     }
 
-    /// A status whose phases stand like this, the others not run.
+    /// A status with these phase states, the others not run.
     fn status(standings: &[Standing], pending_fixups: u64) -> SpecStatus {
         let phase = |(at, phase_id): (usize, PhaseId)| {
             let standing = standings.get(at).copied().unwrap_or(Standing::NotRun);
@@ -295,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_word_counts_and_a_phase_is_reached_only_with_all_before_it() {
+    fn worst_state_wins_and_reached_needs_predecessors() {
         use Standing::{Changed, Damaged, DryRun, Failed, Stale, Success};
         for (standings, pending, standing, reached) in [
             (&[][..], 0, SpecStanding::NotStarted, None),

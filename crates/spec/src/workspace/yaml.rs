@@ -1,35 +1,35 @@
-//! A YAML document as a tree that remembers where each of its parts stands in the text.
+//! Parses a YAML document into a tree with the position of each part in the text.
 //!
-//! Who edits a file by hand-sized cuts has to know the places, and whoever checks the edit has to compare what the two
-//! texts mean. Aliases stay aliases here and are never followed, so no document can grow.
+//! Editing a file in place needs positions, and verifying the edit needs a comparison of the two
+//! meanings. Aliases are kept and never expanded, so no document can grow.
 //!
-//! What always holds: a tree is no deeper than [`DEEPEST`] and has no more than [`MOST_NODES`] nodes, and its places are byte offsets
-//! at the borders of characters.
+//! Invariants: a tree is at most [`DEEPEST`] levels deep and has at most [`MOST_NODES`] nodes. Its
+//! positions are byte offsets at character boundaries.
 
 use serde_saphyr::granit_parser::{Event, Marker, Parser, ScalarStyle, Span, StructureStyle, Tag};
 
-/// How deep collections may lie in each other.
+/// The deepest nesting of collections.
 pub(super) const DEEPEST: usize = 32;
 
-/// How many scalars, collections and aliases a document may have.
+/// The most scalars, collections and aliases of a document.
 pub(super) const MOST_NODES: usize = 100_000;
 
-/// A value, and where it stands.
+/// A value with its position.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) kind: Kind,
     /// The anchor's number, 0 for none.
     anchor: usize,
     tag: Option<String>,
-    /// The first byte, after anchor and tag.
+    /// Its first byte, after anchor and tag.
     pub(super) start: usize,
-    /// Behind the last byte that can be seen of it.
+    /// The position after its last visible byte.
     pub(super) end: usize,
-    /// Characters before it in its line.
+    /// The number of characters before it in its line.
     pub(super) column: usize,
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
     Scalar { text: String, form: Form },
@@ -41,9 +41,9 @@ pub(super) enum Kind {
 /// How a scalar is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Without quotes: it may be a number, a truth value or nothing at all.
+    /// Without quotes: possibly a number, a boolean or null.
     Plain,
-    /// In quotes or as a block: text.
+    /// Quoted or as a block: a string.
     Text,
 }
 
@@ -57,7 +57,7 @@ pub(super) enum Style {
 }
 
 impl Node {
-    /// Reads the only document of a text; nothing where it has none, several, or one that is too large.
+    /// Parses the only document of a text; nothing if there is none, several, or one that is too large.
     pub(super) fn read(text: &str) -> Option<Self> {
         let events = Parser::new_from_str(text).collect::<Result<Vec<_>, _>>().ok()?;
         let mut reader = Reader { events: events.into_iter(), text, left: MOST_NODES };
@@ -67,12 +67,12 @@ impl Node {
             (event, span) = reader.events.next()?;
         }
         let node = reader.node(event, span, 0)?;
-        // Nothing but the ends may follow.
+        // Only the end events may follow.
         let rest = reader.events.all(|(event, _)| matches!(event, Event::DocumentEnd | Event::StreamEnd));
         rest.then_some(node)
     }
 
-    /// Whether both mean the same, wherever and in whichever style they are written.
+    /// Whether two values have the same meaning, whatever their position and style.
     pub(super) fn means(&self, other: &Self) -> bool {
         if !self.is_marked_as(other) {
             return false;
@@ -90,17 +90,17 @@ impl Node {
         }
     }
 
-    /// Whether both carry the same anchor and the same tag.
+    /// Whether both have the same anchor and tag.
     pub(super) fn is_marked_as(&self, other: &Self) -> bool {
         self.anchor == other.anchor && self.tag == other.tag
     }
 
-    /// Whether other places of the document can refer to it.
+    /// Whether other parts of the document can refer to it.
     pub(super) fn is_anchored(&self) -> bool {
         self.anchor != 0
     }
 
-    /// The pairs of a mapping; none of anything else.
+    /// The pairs of a mapping; empty for anything else.
     pub(super) fn pairs(&self) -> &[(Self, Self)] {
         match &self.kind {
             Kind::Mapping { pairs, .. } => pairs,
@@ -108,7 +108,7 @@ impl Node {
         }
     }
 
-    /// The items of a sequence; none of anything else.
+    /// The items of a sequence; empty for anything else.
     pub(super) fn items(&self) -> &[Self] {
         match &self.kind {
             Kind::Sequence { items, .. } => items,
@@ -126,7 +126,7 @@ impl Node {
         matches!(&self.kind, Kind::Scalar { text, .. } if text == wanted)
     }
 
-    /// Whether it stands for nothing: left out, `~` or `null`.
+    /// Whether it is null: omitted, `~` or `null`.
     pub(super) fn is_null(&self) -> bool {
         let nothing = |text: &str| matches!(text, "" | "~" | "null" | "Null" | "NULL");
         self.tag.is_none()
@@ -152,7 +152,7 @@ impl<'a, I: Iterator<Item = (Event<'a>, Span)>> Reader<'a, I> {
             Event::Alias(anchor) => (Kind::Alias(anchor), 0, None),
             Event::Scalar(text, style, anchor, tag) => {
                 if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded) {
-                    // What ends a block of text is told only by the line after it.
+                    // The end of a block scalar is known only from the line after it.
                     end = start + self.text.get(start..end)?.trim_end().len();
                 }
                 let form = if style == ScalarStyle::Plain { Form::Plain } else { Form::Text };
@@ -190,7 +190,7 @@ impl<'a, I: Iterator<Item = (Event<'a>, Span)>> Reader<'a, I> {
         Some(Node { kind, anchor, tag, start, end, column: span.start.col() })
     }
 
-    /// Where a collection ends: behind its bracket, or behind the last thing in it that can be seen.
+    /// The end of a collection: after its bracket, or after its last visible part.
     fn end_of<'n>(
         &self,
         style: StructureStyle,
@@ -200,7 +200,8 @@ impl<'a, I: Iterator<Item = (Event<'a>, Span)>> Reader<'a, I> {
     ) -> Option<usize> {
         match style {
             StructureStyle::Flow => self.offset(last.end),
-            // What is left out has a place and no length; the place may be after comments and empty lines.
+            // An omitted value has a position without length; the position may be after comments and
+            // empty lines.
             StructureStyle::Block => {
                 Some(parts.filter(|part| part.end > part.start).map(|part| part.end).fold(begun, usize::max))
             }

@@ -1,4 +1,5 @@
-//! The spec crate from outside: packets, sources and the store, with real files, a real ledger and the real `gh`.
+//! The spec crate from outside: packets, sources and the store, with real files, a real ledger and the
+//! real `gh`.
 
 mod packet;
 mod source;

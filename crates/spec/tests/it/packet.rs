@@ -1,4 +1,4 @@
-//! What becomes a packet and what does not: order, limits, secrets, and what is told of it.
+//! Packets: order, limits, secrets, and messages about them.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails the test that calls it")]
 
 use crucible_model::{Digest, Untrusted, to_canonical_json};
@@ -71,7 +71,7 @@ fn the_order_is_idea_artifacts_named_selected_whatever_comes_first() {
 
 #[test]
 fn bytes_and_lines_are_counted_to_the_last_one() {
-    // 4 bytes in 2 lines, the last without its end.
+    // 4 bytes in 2 lines, the last one unterminated.
     let entries = || vec![idea("a\nbc")];
     assert!(build_packet(entries(), limits(4, 2)).is_ok());
     for tight in [limits(3, 2), limits(4, 1), limits(0, 0)] {
@@ -85,7 +85,7 @@ fn bytes_and_lines_are_counted_to_the_last_one() {
 }
 
 #[test]
-fn what_has_to_be_there_and_does_not_fit_is_told_with_all_sizes() {
+fn oversized_required_content_lists_sizes() {
     let long = "x".repeat(60 * 1024);
     let candidates = vec![selected("s.md", "12345"), named("one-line.json", &long), idea("wish\n")];
     let manifest = over(build_packet(candidates, limits(50_000, 10)));
@@ -97,12 +97,12 @@ fn what_has_to_be_there_and_does_not_fit_is_told_with_all_sizes() {
     assert_eq!(left, [("s.md", 5)]);
     let error = SpecError::PacketOverLimit { manifest: Box::new(manifest) }.to_string();
     assert!(error.contains("61445 bytes") && error.contains("50000 bytes"), "{error}");
-    // The same line within the limits is no trouble.
+    // The same line within the limits is accepted.
     assert!(build_packet(vec![named("one-line.json", &long)], PacketLimits::default()).is_ok());
 }
 
 #[test]
-fn of_what_was_selected_each_is_taken_while_there_is_room() {
+fn selected_files_are_added_while_fitting() {
     let candidates = vec![selected("c", "333"), selected("b", "22222"), selected("a", "1111"), idea("i")];
     let packet = build_packet(candidates, limits(8, 100)).unwrap();
     assert_eq!(names(&packet), ["idea", "a", "c"], "a smaller one after a larger one still fits");
@@ -128,7 +128,7 @@ fn what_is_given_twice_is_shown_once_or_refused() {
 }
 
 #[test]
-fn a_secret_stops_it_and_is_told_by_rule_and_line_alone() {
+fn secret_stops_packet_with_rule_and_line() {
     let token = made_up_token();
     let text = format!("one\r\ntwo\r\nä {token}\r\n");
     let artifact = EntryKind::Artifact(PhaseId::Design);
@@ -140,7 +140,7 @@ fn a_secret_stops_it_and_is_told_by_rule_and_line_alone() {
         assert!(rule.contains("github"), "{rule}");
         assert!(!error.to_string().contains(&token) && !format!("{error:?}").contains(&token));
     }
-    // What is left out is not sent, so it stops nothing; nor is its text told.
+    // Omitted text is not sent, so it stops nothing; nor is it shown.
     let packet = build_packet(vec![selected("x.rs", &text), idea("i")], limits(10, 10)).unwrap();
     assert_eq!(names(&packet), ["idea"]);
     assert!(!json_of(&packet).contains(&token));
@@ -164,7 +164,7 @@ fn a_secret_in_a_name_is_neither_sent_nor_told() {
     let packet = build_packet_with(vec![idea("i")], selection.clone(), WIDE).unwrap();
     assert_eq!((packet.manifest.left_out.len(), packet.manifest.passed_over.len()), (1, 1));
     assert!(!json_of(&packet).contains(&token));
-    // Nor where the file was not read for its size, nor in what the operating system said.
+    // Nor if the file was not read because of its size, nor in the operating system's error.
     let unread = Selection { unread: selection.left_out.clone(), ..Selection::default() };
     let error = build_packet_with(vec![idea("i")], unread, WIDE).unwrap_err();
     assert!(matches!(error, SpecError::SecretInPacket { .. }), "{error}");
@@ -176,7 +176,7 @@ fn a_secret_in_a_name_is_neither_sent_nor_told() {
 }
 
 #[test]
-fn what_the_phase_wrote_the_last_time_is_an_entry_like_any_other() {
+fn previous_document_is_ordinary_entry() {
     let previous =
         |text: &str| entry(EntryKind::Previous(PhaseId::Requirements), "the last requirements", text);
     let packet = build_packet(vec![named("n", "n"), previous("# R\n"), idea("wish\n")], WIDE).unwrap();
@@ -191,7 +191,7 @@ fn what_the_phase_wrote_the_last_time_is_an_entry_like_any_other() {
 }
 
 #[test]
-fn a_file_whose_name_says_that_it_holds_secrets_is_never_shown() {
+fn secret_named_file_is_never_shown() {
     for name in [".env", "config/prod.env", "id_rsa", "certs/server.key"] {
         for file in [named(name, "text"), selected(name, "text")] {
             match build_packet(vec![file], WIDE) {
@@ -213,7 +213,7 @@ fn a_nul_byte_is_no_text() {
 }
 
 #[test]
-fn named_files_that_were_not_read_are_over_the_limit_even_where_their_sum_is_not() {
+fn unread_named_files_exceed_limit() {
     let mut small = build_packet(vec![named("small", "x")], WIDE).unwrap().manifest.entries.remove(0);
     small.sha256 = None;
     let selection = Selection { unread: vec![small], ..Selection::default() };
@@ -294,13 +294,13 @@ fn kinds() -> impl Strategy<Value = EntryKind> {
     ]
 }
 
-/// Few names, so that they collide; texts with all kinds of line ends.
+/// Few names, so that they collide; texts with all kinds of line endings.
 fn candidate() -> impl Strategy<Value = PacketEntry> {
     (kinds(), "[a-d]{1,2}", "[ab\r\né\u{1f6d1}]{0,40}")
         .prop_map(|(kind, name, text)| entry(kind, &name, &text))
 }
 
-/// The error's words stand for it: it has no equality.
+/// The error as text, because it has no equality.
 fn told(result: Result<Packet, SpecError>) -> Result<Packet, String> {
     result.map_err(|error| format!("{error:?}"))
 }
@@ -323,13 +323,13 @@ mod properties {
                     let manifest = &packet.manifest;
                     prop_assert_eq!((bytes as u64, lines as u64), (manifest.bytes, manifest.lines));
                     prop_assert!(bytes as u64 <= max_bytes && lines as u64 <= max_lines);
-                    // Everything is accounted for: in it, or left out by name.
+                    // Everything is included, or listed as left out.
                     for candidate in &candidates {
                         let is_in = packet.entries.iter().any(|entry| entry.name == candidate.name);
                         let is_told = manifest.left_out.iter().any(|row| row.name == candidate.name);
                         prop_assert!(is_in || (is_told && candidate.kind == EntryKind::Selected));
                     }
-                    // What was left out does not fit into the room that is left, either.
+                    // What was left out does not fit into the remaining room either.
                     for row in &manifest.left_out {
                         prop_assert!(
                             manifest.bytes + row.bytes > max_bytes || manifest.lines + row.lines > max_lines
@@ -364,7 +364,7 @@ mod properties {
             salt in "[a-zA-Z0-9]{12}",
             max_bytes in 0_u64..600,
         ) {
-            // Each case has another one, made for the test and never given to anybody.
+            // A new one for each case, made for the test.
             let made_up = made_up_token();
             let token = format!("{}{salt}", &made_up[..made_up.len() - salt.len()]);
             let secret = match form {

@@ -1,4 +1,5 @@
-//! Where an idea comes from, and which files of a project are found: real directories, and the real `gh` against a GitHub of our own.
+//! The sources of an idea, and the project files that are found: real directories, and the real `gh` with
+//! a fake GitHub.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails the test that calls it")]
 #![expect(clippy::disallowed_methods, reason = "the tests lay out the files that they are about")]
 
@@ -54,12 +55,12 @@ fn select(root: &Path, named: &[&str], include: &[&str], exclude: &[&str]) -> Re
     select_files(&selectors(root, named, include, exclude), PacketLimits::default())
 }
 
-/// Names of what is found through selectors alone.
+/// The names found by selectors alone.
 fn found(root: &Path, include: &[&str]) -> Vec<String> {
     select(root, &[], include, &[]).unwrap().entries.into_iter().map(|entry| entry.name).collect()
 }
 
-/// Names of what is found by naming it.
+/// The names found by naming them.
 fn found_by_name(root: &Path, named: &[&str]) -> Vec<String> {
     select(root, named, &[], &[]).unwrap().entries.into_iter().map(|entry| entry.name).collect()
 }
@@ -76,7 +77,7 @@ fn why(result: Result<Selection, SpecError>) -> String {
 }
 
 #[test]
-fn selected_files_come_in_the_order_of_the_patterns_then_of_their_names() {
+fn selected_files_follow_pattern_order() {
     let dir = project(&[
         ("README.md", "r\r\n"),
         ("src/b.rs", "b"),
@@ -92,7 +93,7 @@ fn selected_files_come_in_the_order_of_the_patterns_then_of_their_names() {
     assert!(all.entries.iter().all(|entry| entry.kind == EntryKind::Selected));
     assert_eq!(all.entries[2].content.as_str(), "r\r\n", "line ends are kept");
     assert!(all.passed_over.is_empty() && all.left_out.is_empty());
-    // What was named comes first and once.
+    // Named files come first, once.
     let both = select(root, &["./docs/", "src/[ab].rs"], &["src/a.rs", "README.md"], &[]).unwrap();
     assert_eq!(names(&both), ["docs/x.md", "docs/y/z.md", "src/a.rs", "src/b.rs", "README.md"]);
     assert_eq!((both.entries[3].kind, both.entries[4].kind), (EntryKind::Named, EntryKind::Selected));
@@ -100,7 +101,7 @@ fn selected_files_come_in_the_order_of_the_patterns_then_of_their_names() {
 }
 
 #[test]
-fn a_file_with_the_letters_of_a_glob_in_its_name_is_found_by_it() {
+fn glob_like_file_name_is_literal() {
     let dir = project(&[
         ("pages/[id].tsx", "page"),
         ("pages/i.tsx", "other"),
@@ -145,7 +146,7 @@ fn git_and_crucible_are_never_shown_whatever_names_them() {
     for named in [design, ".crucible", ".crucible/**", "sub/.Crucible/config.toml"] {
         assert!(select(root, &[named], &[], &[]).is_err(), "{named}");
     }
-    // What git ignores is found by whoever names its directory.
+    // Naming a directory finds files that git ignores.
     assert_eq!(found_by_name(root, &["build/*"]), ["build/out.md"]);
 }
 
@@ -189,7 +190,7 @@ fn no_link_leads_out_of_the_project() {
 }
 
 #[test]
-fn what_is_no_text_is_passed_over_and_named_or_refused_when_asked_for() {
+fn non_text_is_skipped_or_refused() {
     let dir = project(&[("a.md", "a"), ("empty.md", ""), ("nul.md", "a\0b"), ("config/.env.local", "A=b")]);
     let root = dir.path();
     put(root, "latin.md", b"caf\xe9");
@@ -209,19 +210,19 @@ fn what_is_no_text_is_passed_over_and_named_or_refused_when_asked_for() {
         ]
     );
     let said = all.passed_over[0].to_string();
-    assert_eq!(said, "config/.env.local is not shown: its name says that it holds secrets");
+    assert_eq!(said, "config/.env.local is not shown: its name suggests that it contains secrets");
     for named in ["latin.md", "nul.md", "pipe.md"] {
         let why = why(select(root, &[named], &[], &[]));
         assert!(why.contains(named) && !why.contains("not shown"), "{why}");
     }
     let error = select(root, &["config/.env.local"], &[], &[]).unwrap_err();
     assert!(matches!(error, SpecError::SecretInPacket { .. }), "{error}");
-    // An empty file that was named is shown: who named it knows that.
+    // A named empty file is shown: the user knows that it is empty.
     assert_eq!(found_by_name(root, &["empty.md"]), ["empty.md"]);
 }
 
 #[test]
-fn a_named_file_that_is_not_there_is_told_with_what_is_near() {
+fn missing_named_file_suggests_similar() {
     let dir =
         project(&[("src/export.rs", "e"), ("src/import.rs", "i"), ("src/.env", "x"), ("Readme.md", "r")]);
     let root = dir.path();
@@ -237,7 +238,7 @@ fn a_named_file_that_is_not_there_is_told_with_what_is_near() {
         let near = near(named);
         assert!(near.contains(told) && near.contains(named) && !near.contains(".env"), "{near}");
     }
-    // Of a selector nothing has to be there.
+    // A selector may match nothing.
     assert_eq!(
         select(root, &[], &["none.md", "lib/**/*.rs", "nowhere/x"], &[]).unwrap(),
         Selection::default()
@@ -267,7 +268,7 @@ fn a_pattern_that_is_none_names_itself() {
 fn no_more_is_read_than_there_is_room_for() {
     let dir = project(&[("a.md", "12345"), ("b.md", "123"), ("c.md", "1\n2\n3\n4\n"), ("d.md", "12")]);
     let root = dir.path();
-    // Larger than any memory: only its size is asked for.
+    // Larger than any memory: only its size is read.
     std::fs::File::create(root.join("huge.md")).unwrap().set_len(1 << 40).unwrap();
     let room = |max_bytes, max_lines| PacketLimits { max_bytes, max_lines };
     let some = select_files(&selectors(root, &[], &["*.md"], &[]), room(10, 3)).unwrap();
@@ -275,10 +276,10 @@ fn no_more_is_read_than_there_is_room_for() {
     let left: Vec<(&str, u64, bool)> =
         some.left_out.iter().map(|row| (row.name.as_str(), row.bytes, row.sha256.is_some())).collect();
     assert_eq!(left, [("c.md", 8, false), ("huge.md", 1 << 40, false)]);
-    // One that fits by its bytes and not by its lines.
+    // One fits by its bytes, but not by its lines.
     let some = select_files(&selectors(root, &[], &["c.md", "d.md"], &[]), room(100, 3)).unwrap();
     assert_eq!((names(&some), some.left_out[0].lines), (vec!["d.md"], 4));
-    // Those that do not, whatever their number: at most four times the room is read.
+    // For any number of files that do not fit, at most four times the room is read.
     let lines = project(&[]);
     for number in 0..6 {
         put(lines.path(), &format!("{number}.md"), "\n".repeat(100));
@@ -286,7 +287,7 @@ fn no_more_is_read_than_there_is_room_for() {
     let none = select_files(&selectors(lines.path(), &[], &["*.md"], &[]), room(100, 3)).unwrap();
     let were_read = none.left_out.iter().filter(|row| row.sha256.is_some()).count();
     assert_eq!((none.entries.len(), none.left_out.len(), were_read), (0, 6, 4));
-    // What was named has to fit.
+    // Named files must fit.
     let all = selectors(root, &["huge.md", "a.md"], &["b.md"], &[]);
     match gather_packet(Vec::new(), &all, room(100, 100)) {
         Err(SpecError::PacketOverLimit { manifest }) => {
@@ -366,7 +367,7 @@ fn path_idea(path: &Path, limit: ByteLimit) -> Result<Idea, SpecError> {
 }
 
 #[test]
-fn one_source_is_taken_as_it_is_and_several_stand_behind_their_names() {
+fn several_sources_get_headings() {
     let text = "users can export their data\r\n\r\n";
     assert_eq!(idea_of(&[("standard input", text.as_bytes())]).unwrap().text.as_str(), text);
     let several = idea_of(&[("b.md", b"second"), ("empty", b" \n"), ("a.md", b"first\n")]).unwrap();
@@ -385,7 +386,7 @@ fn an_idea_that_says_nothing_is_none() {
 }
 
 #[test]
-fn an_idea_that_is_no_text_is_refused_by_name_and_one_that_is_too_much_has_sizes() {
+fn invalid_idea_is_refused_oversized_has_sizes() {
     for (bytes, why) in [(&b"caf\xe9"[..], "no UTF-8"), (b"a\0b", "a NUL byte"), (b"\xff\xfea\0", "no UTF-8")]
     {
         let error = idea_of(&[("notes.md", bytes)]).unwrap_err().to_string();
@@ -400,11 +401,11 @@ fn an_idea_that_is_no_text_is_refused_by_name_and_one_that_is_too_much_has_sizes
     // The headings count, too.
     let half = vec![b'a'; 32_768];
     assert_eq!(sizes(&idea_of(&[("a", &half), ("b", &half)]).unwrap()), [("idea", 65_559, false)]);
-    // A character may be cut where no more is read.
+    // The last character may be cut where reading stops.
     let cut = format!("{}é", "a".repeat(65_536)).into_bytes();
     assert_eq!(sizes(&idea_of(&[("a", &cut[..65_537])]).unwrap()), [("a", 65_537, false)]);
     assert!(idea_of(&[("a", &[0xff; 70_000])]).unwrap_err().to_string().contains("UTF-8"));
-    // No packet is made of it, and what it would take is told.
+    // No packet is built with it, and its size is listed.
     let unread = both.unread;
     let selection = Selection { unread, ..Selection::default() };
     match build_packet_with(Vec::new(), selection, PacketLimits::default()) {
@@ -450,12 +451,12 @@ fn a_directory_is_its_texts_in_the_order_of_their_names() {
             ("wishes/picture.png", &PassedOverReason::NotText),
         ]
     );
-    // A name can hold a secret, too.
+    // A name can contain a secret, too.
     let token = made_up_token();
     put(dir.path(), &format!("{token}.png"), [0]);
     let told = format!("{:?}", path_idea(dir.path(), LIMIT).unwrap().passed_over);
     assert!(told.contains(".png") && !told.contains(&token), "{told}");
-    // A text that is too large is no picture.
+    // A text that is too large is not a picture.
     put(dir.path(), "c.md", "aé".repeat(40_000));
     let large = path_idea(dir.path(), LIMIT).unwrap();
     assert_eq!(sizes(&large).last(), Some(&("wishes/c.md", 120_000, false)));
@@ -535,7 +536,7 @@ fn where_a_source_leads_decides_whether_it_is_read() {
         assert!(error.contains("no text"), "{directory}: {error}");
     }
     assert_eq!(path_idea(&root.join("linked.md"), LIMIT).unwrap().text.as_str(), "x");
-    // What is in a directory and no regular file is named.
+    // Entries of a directory that are not regular files are listed.
     let idea = path_idea(&root.join("a"), LIMIT).unwrap();
     assert_eq!(idea.text.as_str(), "# From wishes/idea.md\n\nx\n");
     let told: Vec<(&str, &PassedOverReason)> =
@@ -558,7 +559,7 @@ fn links_and_pipes_that_a_pattern_finds_are_named() {
     let packet = build_packet_with(Vec::new(), found, PacketLimits::default()).unwrap();
     let told: Vec<&str> = packet.manifest.passed_over.iter().map(|file| file.name.as_str()).collect();
     assert_eq!(told, ["docs/link.md", "docs/more", "docs/pipe.md"]);
-    // One that is named itself is followed, as long as it stays in the project.
+    // A named link is followed if it stays in the project.
     let found = select(root, &["docs/link.md"], &["docs/**/*.md", "docs/pipe.md"], &["skipped.md"]).unwrap();
     let packet = build_packet_with(Vec::new(), found, PacketLimits::default()).unwrap();
     assert_eq!(
@@ -635,7 +636,7 @@ async fn an_issue_is_its_title_and_its_text() {
     assert!(old.notes[1].ends_with("is closed") && old.notes[2].contains("acme/store/issues/2"));
     let renumbered = issue_idea(&gh, "acme/shop#22", LIMIT).await.unwrap();
     assert!(renumbered.notes[0].contains("acme/store/issues/2"), "a moved one has another number");
-    // Beside another source it has its name as a heading.
+    // Next to another source it gets its name as a heading.
     let mut builder = IdeaBuilder::new(LIMIT);
     builder.text("standard input", b"first".to_vec()).unwrap();
     builder.issue(&gh, &"acme/shop#13".parse().unwrap()).await.unwrap();
@@ -723,7 +724,7 @@ fn a_text_that_names_no_issue_is_refused() {
         "a/b#1#2",
     ] {
         let error = bad.parse::<IssueRef>().unwrap_err();
-        // Of an address that is nearly one, the fault itself is told.
+        // For a nearly valid address, the specific fault is reported.
         let says = match bad {
             "http://github.com/a/b/issues/1" => "write https:// in place of",
             "https://github.com/a/b/pull/1" => "pull request",

@@ -26,7 +26,7 @@ impl Runner for Just {
         let text = view.text(name)?;
         let (recipe, commands) =
             ["test", "check"].into_iter().find_map(|name| Some((name, commands(text, name)?)))?;
-        if recipe::runs_known_suite(&commands, &Makefile::default(), view) {
+        if recipe::adds_no_gate(&commands, &Makefile::default(), view) {
             return None;
         }
         Some((command(&["just", recipe]), format!("{name} has a recipe `{recipe}`")))

@@ -53,7 +53,7 @@ impl Runner for Make {
         let made = Makefile::read([view.text(name)?]);
         let target = TARGETS.into_iter().find(|target| made.has_target(target))?;
         let is_script = test_script(view).is_some_and(|script| script == format!("make {target}"));
-        if is_script || recipe::runs_known_suite(&made.commands(target), &made, view) {
+        if is_script || recipe::adds_no_gate(&made.commands(target), &made, view) {
             return None;
         }
         Some((command(&["make", target]), format!("{name} has a target `{target}`")))
@@ -150,6 +150,7 @@ mod tests {
         assert_eq!(gates("test: build\n\t@echo testing\n\t$(GO) test $(TEST_ARGS) ./...\n", go), ["go-test"]);
         assert_eq!(gates("test:\n\t${PYTHON} -m pytest tests\n", python), ["pytest"]);
         assert_eq!(gates("test: unit\nunit:\n\ttox -e py\n", python), ["pytest"]);
+        assert_eq!(gates("RUN = docker run -it\ntest:\n\t$(RUN) go test ./...\n", go), ["go-test"]);
         assert_eq!(gates("test:\n\tcargo nextest run\n", ("Cargo.toml", "")), ["cargo-test"]);
         assert_eq!(
             gates("test:\n\tnpm test\n", ("package.json", r#"{"scripts":{"test":"x"}}"#)),

@@ -1,4 +1,4 @@
-//! Whether the recipe of a makefile or a justfile only runs a suite that is a gate already.
+//! Whether the recipe of a makefile or a justfile adds a gate to those that the tree has.
 
 use crucible_host::words::split_words;
 
@@ -8,15 +8,21 @@ use crate::makefile::Makefile;
 /// Programs that test nothing.
 const QUIET: [&str; 7] = ["echo", "printf", "true", ":", "mkdir", "rm", "set"];
 
-/// Returns whether these commands run only suites that are separate gates of this tree; `made` has their
-/// variables.
-pub(super) fn runs_known_suite(commands: &[String], made: &Makefile, view: &TreeView) -> bool {
+/// Programs that start a container or a machine, which no gate can reach.
+const ENGINES: [&str; 5] = ["docker", "docker-compose", "nerdctl", "podman", "vagrant"];
+
+/// Returns whether these commands run only containers and suites that are separate gates of this tree; `made` has their variables.
+pub(super) fn adds_no_gate(commands: &[String], made: &Makefile, view: &TreeView) -> bool {
     let mut tests = 0;
     for line in commands {
         for part in line.split("&&").map(str::trim).filter(|part| !part.is_empty()) {
             let part = made.expand(part.trim_start_matches(['@', '-', '+', ' ']));
             let first = part.split_whitespace().next().unwrap_or_default();
             if QUIET.contains(&first) {
+                continue;
+            }
+            if ENGINES.contains(&first) {
+                tests += 1;
                 continue;
             }
             let Ok(words) = split_words(&part) else { return false };

@@ -19,41 +19,42 @@ use crate::error::CommandError;
 use crate::input::{self, Awaited};
 use crate::text::one_line;
 
-/// The schema of the result as JSON, described in `docs/contracts/council.schema.json`.
+/// The schema name of the JSON result, described in `docs/contracts/council.schema.json`.
 const SCHEMA: &str = "crucible-council-v1";
 
-/// How the command ends.
+/// The exit codes, as the help lists them.
 const ENDS: &str = "Exit codes: 0 answered, 1 the record of a call cannot be written, 2 usage or configuration, 3 the triage's council \
-    breaks the rules, 7 the question is too long, 8 secret found, 10 a call without which it cannot go on timed out, 70 no usable \
-    answer of a model or the budget is used up, 130 interrupted.";
+    breaks the rules, 7 the question is too long, 8 secret found, 10 a required call timed out, 70 no usable model answer, or the budget is exhausted, 130 interrupted.";
 
 /// Ask a council of models with a red team
 ///
-/// A triage decides who sits in the council and in which order they speak; in each loop a red team attacks what the seats
-/// hold; then one voice answers. For example:
+/// A triage chooses the seats of the council and the order in which they speak. In each loop a red team
+/// attacks the positions of the seats. At the end one model writes the answer. For example:
 ///
-/// `crucible ask "Should a team of five split its program into services?" --provider openrouter --trace`, or
-/// `crucible ask - --context audience=board < question.txt`
+/// `crucible ask "Should a team of five split its program into services?" --provider openrouter --trace`,
+/// or `crucible ask - --context audience=board < question.txt`
 ///
-/// The answer goes to standard output, the warnings and the progress to standard error. One question takes up to 64 calls of a
-/// model (--max-calls); llm.budget.tokens and llm.budget.dollars limit the rest.
+/// The answer goes to standard output, warnings and progress to standard error. One question takes up to
+/// 64 model calls (--max-calls); llm.budget.tokens and llm.budget.dollars set further limits.
 #[derive(Args)]
 #[command(after_help = ENDS)]
 pub(crate) struct Ask {
-    /// The question; `-`, or none where standard input is a file or a pipe: what is read from there
+    /// The question; `-` reads it from standard input
+    ///
+    /// Without an argument, it is read from standard input if that is a file or a pipe.
     #[arg(value_name = "QUESTION")]
     question: Option<String>,
-    /// Show the argument behind the answer, loop by loop, and what each part took
+    /// Show the argument behind the answer, loop by loop
     #[arg(long)]
     trace: bool,
-    /// Something that the triage, and nobody else, is told about the question. May be given several times
+    /// Fact about the question that only the triage sees (repeatable)
     #[arg(long, value_name = "KEY=VALUE", value_parser = entry)]
     context: Vec<(String, String)>,
     #[command(flatten)]
     council: CouncilFlags,
 }
 
-/// The result as JSON: what the engine gives back, after the name of its form.
+/// The JSON result: the schema name, then the fields of the engine's result.
 #[derive(Serialize)]
 struct Document<'r> {
     schema_version: &'static str,
@@ -74,7 +75,8 @@ impl Ask {
         let assembly = Assembly::choose(app, &self.council)?;
         let question = self.question(app, assembly.limits().query_bytes)?;
         let progress = Arc::new(CouncilProgress::new(&app.output));
-        // Whoever reads a document finds nothing on standard error but what went wrong; a spinner leaves nothing behind.
+        // A program that reads the document finds only errors on standard error. A spinner leaves nothing
+        // behind.
         let assembly = if app.output.is_json() && !app.output.live {
             assembly
         } else {
@@ -92,7 +94,7 @@ impl Ask {
         Ok(ExitStatus::Success)
     }
 
-    /// The question, from where it is said to be, without the space around it.
+    /// The trimmed question, from the argument or from standard input.
     fn question(&self, app: &App, limit: usize) -> Result<String, CommandError> {
         let question = match self.question.as_deref() {
             Some(question) if question != "-" => question.to_owned(),
@@ -107,13 +109,13 @@ impl Ask {
         }
     }
 
-    /// What the triage is told besides.
+    /// The context for the triage.
     fn context(&self) -> Result<TriageContext, CommandError> {
         let mut known = BTreeMap::new();
         for (key, value) in &self.context {
             if known.insert(key, value).is_some() {
                 return Err(CommandError::usage(format!("--context names {key:?} twice"))
-                    .hint("Give each key once, with all that belongs to it."));
+                    .hint("Give each key once, with its whole value."));
             }
         }
         Ok(known.into_iter().map(|(key, value)| (key.as_str(), value.as_str())).collect())
@@ -140,7 +142,7 @@ impl Ask {
     }
 }
 
-/// What was done in vain: the error alone says why there is no answer.
+/// Prints what a failed run used. The error alone says why there is no answer.
 pub(super) fn tell_in_vain(app: &App, failure: &CouncilFailure) {
     if app.output.is_json() || failure.usage.calls == 0 {
         return;
@@ -151,7 +153,7 @@ pub(super) fn tell_in_vain(app: &App, failure: &CouncilFailure) {
     app.output.remark(&format!("no answer; {}", show::took(&failure.usage)));
 }
 
-/// The document of a result; every field of it, so that none is forgotten.
+/// The document of a result. It names every field of the result, so that a new one is not forgotten.
 fn document(result: &ExecutorResult) -> Document<'_> {
     let ExecutorResult {
         final_response,
@@ -176,31 +178,33 @@ fn document(result: &ExecutorResult) -> Document<'_> {
     }
 }
 
-/// Reads an entry of the context.
+/// Parses an entry of the context, `KEY=VALUE`.
 fn entry(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
-        Some(_) | None => Err("it takes KEY=VALUE, such as audience=board".to_owned()),
+        Some(_) | None => Err("expected KEY=VALUE, such as audience=board".to_owned()),
     }
 }
 
 fn no_question() -> CommandError {
-    CommandError::usage("there is no question")
-        .hint("Say it: crucible ask \"Should we split our program into services?\"")
-        .hint("Or hand it in: crucible ask - < question.txt. For a conversation: crucible chat")
+    CommandError::usage("no question given")
+        .hint("Pass it as an argument: crucible ask \"Should we split our program into services?\"")
+        .hint(
+            "Or pass it on standard input: crucible ask - < question.txt. For a conversation: crucible chat",
+        )
 }
 
-/// All of standard input.
+/// Reads all of standard input.
 fn from_standard_input(app: &App, limit: usize) -> Result<String, CommandError> {
     let most = limit.saturating_add(input::SPACE_AROUND);
     let bytes = input::whole(app, most, Awaited::Silently)?.map_err(|why| {
-        CommandError::usage(format!("the question cannot be read from standard input: {why}"))
-            .hint("Hand it in through a pipe or a file, or write it behind `crucible ask`.")
+        CommandError::usage(format!("cannot read the question from standard input: {why}"))
+            .hint("Pipe it in, or pass it as an argument of `crucible ask`.")
     })?;
     if bytes.len() > most {
         let error = CouncilError::QueryTooLong { bytes: bytes.len(), limit };
         let message =
-            format!("the question on standard input has more than {limit} bytes, and no more are taken");
+            format!("the question on standard input has more than {limit} bytes, which is the limit");
         return Err(CommandError { message, ..error.into() });
     }
     String::from_utf8(bytes).map_err(|error| {

@@ -1,14 +1,15 @@
 //! `crucible chat`: the council's plain conversation (seed 001 §6).
 //!
-//! Lines come from standard input, and all that belongs to the conversation goes to standard output, errors included: whoever
-//! reads the answers of a file of questions sees which question has none. Warnings go to standard error.
+//! Lines are read from standard input. The whole conversation, errors included, goes to standard output,
+//! so that the answers to a file of questions show which question failed. Warnings go to standard error.
 //!
-//! The words of the seed are taken in any case. Words that somebody types who looks for the way out or for help (`quit`, `help`,
-//! `?`, `/exit` and the like) are no questions: they ask nobody and are told what the words are.
+//! The commands of the seed are recognised in any case. Words that a user types to leave or to get help
+//! (`quit`, `help`, `?`, `/exit` and the like) are not sent as questions. They print the list of
+//! commands.
 //!
-//! What holds: each question is a run of its own with a budget of its own, and nothing of it is kept; no question ends the
-//! conversation, whatever comes of it, and none is asked when nobody reads the answers any more, or when the recording that was
-//! asked for cannot be written: then the conversation ends.
+//! Invariants: each question is a separate run with its own budget, and nothing is kept between
+//! questions. A failed question does not end the conversation. The conversation ends when standard output
+//! is closed, or when the requested recording cannot be written.
 
 use clap::Args;
 use crucible_council::{CouncilError, ExecutorResult, Observability, TriageContext};
@@ -21,24 +22,27 @@ use crate::app::App;
 use crate::error::CommandError;
 use crate::input::{self, Line};
 
-/// What a conversation begins with. The version is that of the conversation as the seed lays it out; the program has its own.
+/// The first line of a conversation. Its version is that of the conversation format in the seed, not of
+/// the program.
 const BANNER: &str = "Crucible v1.0";
 
-/// Its words.
+/// The commands of a conversation.
 const WORDS: &str = "Type 'exit' to quit, 'trace on/off' to toggle observability\n";
 
-/// How the command ends.
-const ENDS: &str = "Exit codes: 0 the conversation has ended, whatever came of its questions, 1 standard input or output fails, or \
-    the recording cannot be written, 2 usage or configuration, 130 interrupted.";
+/// The exit codes, as the help lists them.
+const ENDS: &str = "Exit codes: 0 the conversation has ended, even if questions failed, 1 standard input, \
+standard output or the recording failed, 2 usage or configuration, 130 interrupted.";
 
 /// Talk to the council, one question at a time
 ///
-/// Each line is a question of its own; the council remembers none. `exit` or the end of the input ends the conversation;
-/// `trace on` shows the argument behind each answer from then on, `trace off` no longer. For example:
+/// Each line is a separate question; the council does not remember earlier ones. `exit` or the end of the
+/// input ends the conversation. `trace on` shows the argument behind each following answer, `trace off`
+/// hides it. For example:
 ///
 /// `crucible chat --provider openrouter`, or `crucible chat < questions.txt > answers.txt`
 ///
-/// Each question takes up to 64 calls of a model (--max-calls). For one question with more options: `crucible ask`.
+/// Each question takes up to 64 model calls (--max-calls). For one question with more options:
+/// `crucible ask`.
 #[derive(Args)]
 #[command(after_help = ENDS)]
 pub(crate) struct Chat {
@@ -46,15 +50,15 @@ pub(crate) struct Chat {
     council: CouncilFlags,
 }
 
-/// What a line asks for.
+/// What a line of input means.
 #[derive(Debug, PartialEq, Eq)]
 enum Wish<'l> {
     Nothing,
     Exit,
     Observe(Observability),
-    /// How observability is switched.
+    /// The line names the trace switch without `on` or `off`.
     Usage,
-    /// Which words there are.
+    /// The line asks for help.
     Help,
     Answer(&'l str),
 }
@@ -62,8 +66,8 @@ enum Wish<'l> {
 impl Chat {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         if app.output.is_json() {
-            return Err(CommandError::usage("a conversation has no JSON form")
-                .hint("Ask one question after the other with `crucible ask --json`."));
+            return Err(CommandError::usage("a conversation has no JSON output")
+                .hint("Ask each question with `crucible ask --json`."));
         }
         let assembly = Assembly::choose(app, &self.council)?;
         let conversation = Conversation { app, assembly };
@@ -99,7 +103,7 @@ impl Conversation<'_> {
                     continue;
                 }
                 Line::End => {
-                    // What comes next on a terminal begins a line of its own.
+                    // The next output on a terminal starts on its own line.
                     output.line("");
                     break;
                 }
@@ -125,7 +129,7 @@ impl Conversation<'_> {
         Ok(())
     }
 
-    /// Waits for a line; the conversation is at its end, too, when nobody reads it any more.
+    /// Waits for a line. The conversation also ends when standard output is closed.
     fn listen(&self, most: usize) -> Result<Line, CommandError> {
         self.app.output.part("> ");
         if self.app.output.is_lost() {
@@ -135,11 +139,11 @@ impl Conversation<'_> {
         let line = line.inspect_err(|_| self.app.output.line(""))?;
         line.map_err(|error| {
             self.app.output.line("");
-            CommandError::new(ExitStatus::Refused, format!("standard input cannot be read: {error}"))
+            CommandError::new(ExitStatus::Refused, format!("cannot read standard input: {error}"))
         })
     }
 
-    /// Asks the council, and says what came of it; fails where the conversation cannot go on.
+    /// Asks the council and prints the result. Fails if the conversation cannot continue.
     fn answer(&self, question: &str, observability: Observability) -> Result<(), CommandError> {
         let output = &self.app.output;
         output.part("\n[Processing...");
@@ -156,15 +160,17 @@ impl Conversation<'_> {
         match ended {
             Ok(result) => self.show(&result),
             Err(failure) => {
-                // The line ends before standard error is written, which a terminal shows in the same place.
+                // End this line before standard error is written, because a terminal shows both in the
+                // same place.
                 output.line(" failed]");
                 tell_in_vain(self.app, &failure);
                 let unrecorded =
                     matches!(*failure.error, CouncilError::Call { source: CallError::Record(_), .. });
                 let error = CommandError::from(failure);
                 if unrecorded {
-                    return Err(error
-                        .hint("The conversation ends: what is asked would be paid for and not recorded."));
+                    return Err(
+                        error.hint("The conversation ends, because further calls would not be recorded.")
+                    );
                 }
                 output.line("");
                 self.tell(&error);
@@ -185,16 +191,16 @@ impl Conversation<'_> {
             output.remark(&warning);
         }
         output.line(&format!("\n{}\n", result.final_response.as_str().trim_end()));
-        // Without a council there is no argument to show.
+        // A question that bypassed the council has no argument to show.
         let trace = if council_met { show::trace(result) } else { String::new() };
         if !trace.is_empty() {
             output.line(&format!("{}\n", trace.trim_end()));
         }
     }
 
-    /// Prints what went wrong, as a part of the conversation.
+    /// Prints an error as a part of the conversation.
     fn tell(&self, error: &CommandError) {
-        // What a message quotes may have lines of its own: set off, they cannot pass for ours.
+        // Indent continuation lines, so that quoted text cannot pass for ours.
         let set_off = |text: &str| text.trim_end().replace('\n', "\n  ");
         let mut text = format!("error: {}\n", set_off(&error.message));
         for hint in &error.hints {
@@ -204,7 +210,7 @@ impl Conversation<'_> {
     }
 }
 
-/// What a line asks for; space around it is no part of it, and the case of a word makes no difference.
+/// Parses a line. Surrounding space and the case of a command are ignored.
 fn wish(line: &str) -> Wish<'_> {
     let line = line.trim();
     let lower = line.to_ascii_lowercase();
@@ -214,7 +220,8 @@ fn wish(line: &str) -> Wish<'_> {
         [Some("exit"), None, _] => Wish::Exit,
         [Some("trace"), Some("on"), None] => Wish::Observe(Observability::On),
         [Some("trace"), Some("off"), None] => Wish::Observe(Observability::Off),
-        // Two words are meant as the switch: nobody pays for a slip of the hand.
+        // Two words that begin with `trace` are taken as the switch, so that a typing error costs no
+        // call.
         [Some("trace"), _, None] => Wish::Usage,
         [Some("quit" | "help" | "?" | "/exit" | "/quit" | "/help" | "/?"), None, _] => Wish::Help,
         _ => Wish::Answer(line),

@@ -1,8 +1,8 @@
 //! `crucible ask` and `crucible chat`: the council on the command line.
 //!
-//! Both are thin clients of `crucible_council`: what the engine does not offer, they do without (seed 001 §6.5). What they
-//! share is here: whom a council asks and within which limits, read from `[council]` and `[llm]` once, before anything is
-//! sent. Each question then gets an engine, and with it a budget, of its own.
+//! Both are thin clients of `crucible_council` and offer only what the engine offers (seed 001 §6.5).
+//! This module holds what they share: the backend and the limits of a council, read once from `[council]`
+//! and `[llm]` before anything is sent. Each question then gets its own engine and budget.
 
 pub(crate) mod ask;
 pub(crate) mod chat;
@@ -33,10 +33,10 @@ use crate::commands::record::Record;
 use crate::commands::run::{providers, shared_sandbox};
 use crate::error::CommandError;
 
-/// What decides whether a loop changed anything, as it is named on the command line and in the configuration.
+/// The delta strategies by name, on the command line and in the configuration.
 const DELTAS: [&str; 3] = ["judge", "similarity", "never"];
 
-/// The entry of `hinted_models` that stands for every model there is.
+/// The entry of `hinted_models` that allows every model.
 const ANY_MODEL: &str = "*";
 
 /// The phases of a council, as `[phases]` names them.
@@ -49,50 +49,49 @@ const PHASES: [&str; 6] = [
     "council-synthesis",
 ];
 
-/// What the shortest question takes: the triage, and an answer without a council.
+/// The fewest calls for an answer: the triage, and one answer without a council.
 const FEWEST_CALLS: u64 = 2;
 
-/// Whom a council asks, and how.
+/// The flags that choose the models and limits of a council.
 #[derive(Args, Default)]
 pub(crate) struct CouncilFlags {
-    /// Who answers every call; without it council.provider, else llm.provider
+    /// Provider of every call [default: council.provider, else llm.provider]
     #[arg(long, alias = "llm-provider", value_name = "NAME", value_parser = providers())]
     provider: Option<String>,
-    /// The recording that answers, for the provider `replay`
+    /// The recording to answer from, for the provider `replay`
     #[arg(long, value_name = "FILE")]
     cassette: Option<PathBuf>,
-    /// The model that configures the council; without it council.triage_model, else as for all other calls
+    /// Model that configures the council [default: council.triage_model, else as for other calls]
     #[arg(long, value_name = "MODEL")]
     triage_model: Option<String>,
-    /// The model of every call that is given no other; without it the one that [phases] names for the call, else
-    /// council.default_model, else the provider's own
+    /// Model of all other calls [default: the phase's in [phases], council.default_model or the
+    /// provider's]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// A model that OpenRouter may ask where the other cannot answer; several are tried in this order. May be given several
-    /// times
+    /// Fallback model for OpenRouter, tried in order (repeatable)
     #[arg(long = "fallback-model", value_name = "MODEL", value_parser = model_name)]
     fallback_models: Vec<String>,
-    /// A model that the triage may choose for a seat; `*` allows any. May be given several times
+    /// Model that the triage may choose; `*` allows any (repeatable)
     #[arg(long = "hint-model", value_name = "MODEL", value_parser = model_name)]
     hinted_models: Vec<String>,
-    /// What decides whether a loop changed anything; without it council.delta, judge
+    /// How to detect that a loop changed nothing [default: council.delta, judge]
     #[arg(long, value_name = "HOW", value_parser = PossibleValuesParser::new(DELTAS))]
     delta: Option<String>,
-    /// Calls that one question may take, retries included, at least 2; without it council.calls, 64
+    /// Maximum calls per question, retries included, at least 2 [default: council.calls, 64]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = RangedI64ValueParser::<u64>::new().range(FEWEST_CALLS as i64..))]
     max_calls: Option<u64>,
-    /// Write every call to this new file; the provider `replay` answers the same question with the same options from it again
+    /// Record every call in this new file, for the provider `replay`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 }
 
-/// A council that is chosen and can be made ready, as often as there are questions, and where its calls are written down.
+/// A configured council whose backend is ready, for any number of questions, and the record of its calls.
 pub(crate) struct Assembly {
     bench: Bench,
     record: Option<Record>,
 }
 
-/// A council that is chosen: whom it asks, and within which limits.
+/// A configured council: its backend and its limits.
 pub(crate) struct Bench {
     backend: Backend,
     models: Models,
@@ -102,7 +101,7 @@ pub(crate) struct Bench {
     fell_back: Option<FellBack>,
 }
 
-/// The models that are named for a council; an empty name stands for the provider's own.
+/// The models that the configuration names; an empty name selects the provider's own model.
 #[derive(Default, PartialEq)]
 struct Models {
     triage: String,
@@ -112,7 +111,8 @@ struct Models {
 }
 
 impl CouncilFlags {
-    /// The settings that the options stand for. Lists of models are none: a name may hold the comma that parts a setting.
+    /// The settings that the options override. Lists of models are not among them, because a model name
+    /// may contain the comma that separates list entries.
     fn settings(&self) -> Vec<(&'static str, String)> {
         let mut settings = Vec::new();
         let mut add = |key, value: Option<String>| settings.extend(value.map(|value| (key, value)));
@@ -127,7 +127,7 @@ impl CouncilFlags {
 }
 
 impl Assembly {
-    /// Reads the configuration and makes sure that the provider can be made ready. Nothing is sent.
+    /// Reads the configuration and prepares the provider. Sends nothing.
     pub(crate) fn choose(app: &App, flags: &CouncilFlags) -> Result<Self, CommandError> {
         let config = app.config(app.env.working_directory(), &flags.settings())?;
         let provider = provider(&config)?;
@@ -137,37 +137,37 @@ impl Assembly {
         Ok(Self { bench, record })
     }
 
-    /// An engine with a budget of its own.
+    /// Creates an engine with its own budget.
     pub(crate) fn engine(&self, observability: Observability) -> Result<Crucible, CommandError> {
         let recording = self.record.as_ref().map(|record| record.of(&self.bench.backend)).transpose()?;
         Ok(Crucible::new(self.bench.config(recording.unwrap_or(Recording::Off), observability))?)
     }
 
-    /// The same, with somebody who is told of each call.
+    /// Adds an observer of each call.
     pub(crate) fn watched(self, watch: Arc<dyn CallWatch>) -> Self {
         Self { bench: Bench { backend: self.bench.backend.watched(watch), ..self.bench }, ..self }
     }
 
-    /// How much one question may take.
+    /// The limits of one question.
     pub(crate) fn limits(&self) -> &CouncilLimits {
         self.bench.limits()
     }
 
-    /// What is left of a question that was interrupted.
+    /// The note that an interrupted question saves nothing.
     pub(crate) fn kept(&self) -> String {
-        let nothing = || "Nothing was kept: a council's question begins anew.".to_owned();
+        let nothing = || "No partial result was saved; ask the question again.".to_owned();
         self.record.as_ref().and_then(Record::kept).unwrap_or_else(nothing)
     }
 
-    /// The models that these parts were asked with, each once; none where all is the provider's own. A model that the triage
-    /// chose for a seat is not among them.
+    /// The models that these parts used, each once; empty if all used the provider's own. Models that the
+    /// triage chose for seats are not included.
     pub(crate) fn asked(&self, parts: &BTreeMap<Part, CallUsage>) -> Vec<&str> {
         self.bench.asked(parts)
     }
 }
 
 impl Bench {
-    /// Reads the configuration and makes sure that this provider can be made ready. Nothing is sent.
+    /// Reads the configuration and prepares this provider. Sends nothing.
     pub(crate) fn of(
         app: &App,
         config: &Config,
@@ -182,8 +182,8 @@ impl Bench {
             None => Models::of(config, flags).or_those_of_openrouter(config, backend.provider()),
             Some(_) => Models::none_of(config, flags, app, &backend),
         };
-        // What the command line names holds for every phase; what the configuration names, for those without their own.
-        // A name that is none stays where it is refused.
+        // A model from the command line applies to every phase; one from the configuration only to phases
+        // without their own. An invalid name stays, so that the engine refuses it.
         let backend = if flags.model.is_some() || models.default.trim().is_empty() {
             backend
         } else {
@@ -191,13 +191,13 @@ impl Bench {
             each_phase_with_a_model(backend, &default)
         };
         let bench = Self { backend, models, delta, limits, prices, fell_back };
-        // What no engine can be made of is told now, and not when somebody waits for an answer.
+        // Settings that no engine accepts are refused here, before a question waits for an answer.
         Crucible::new(bench.config(Recording::Off, Observability::Off))?;
         Ok(bench)
     }
 
-    /// An engine for one question of somebody who keeps a budget and a record of their own: each call takes its part of `budget`
-    /// besides, and the question is worked on as it stands.
+    /// Creates an engine for one question under the caller's own budget and record. Each call also counts
+    /// against `budget`, and the triage does not reword the question.
     pub(crate) fn engine_within(
         &self,
         budget: &Arc<CallBudget>,
@@ -226,22 +226,23 @@ impl Bench {
         }
     }
 
-    /// How much one question may take.
+    /// The limits of one question.
     pub(crate) fn limits(&self) -> &CouncilLimits {
         &self.limits
     }
 
-    /// Who answers every call.
+    /// The provider of every call.
     pub(crate) fn provider(&self) -> &'static str {
         self.backend.provider()
     }
 
-    /// Why that is not the one that was named, where it is not.
+    /// Why a fallback provider is used, if one is.
     pub(crate) fn fell_back(&self) -> Option<&FellBack> {
         self.fell_back.as_ref()
     }
 
-    /// The models that these parts were asked with, each once. A model that the triage chose for a seat is not among them.
+    /// The models that these parts used, each once. Models that the triage chose for seats are not
+    /// included.
     pub(crate) fn models_of(&self, parts: &BTreeMap<Part, CallUsage>) -> Vec<&str> {
         let mut asked = Vec::new();
         for part in parts.keys() {
@@ -275,7 +276,7 @@ impl Bench {
     }
 }
 
-/// The backend with this model for each phase of a council that has none of its own.
+/// Gives this model to each phase of a council that has none of its own.
 fn each_phase_with_a_model(backend: Backend, default: &str) -> Backend {
     let mut models = backend.phase_models().clone();
     for phase in PHASES {
@@ -299,7 +300,8 @@ impl Models {
         }
     }
 
-    /// Those of seed 001 where OpenRouter answers and nobody named a model: of the council, or of the provider.
+    /// Uses the models of seed 001 with OpenRouter if no model is configured for the council or the
+    /// provider.
     fn or_those_of_openrouter(self, config: &Config, provider: &str) -> Self {
         let key = format!("llm.{provider}.model");
         let is_unnamed =
@@ -316,18 +318,18 @@ impl Models {
         Self { triage, default: EngineConfig::OPENROUTER_MODEL.to_owned(), hinted, ..self }
     }
 
-    /// None of those that are configured: the name of a model means nothing to the provider that fell in for another.
+    /// Drops the configured models: a fallback provider does not know models of another provider.
     fn none_of(config: &Config, flags: &CouncilFlags, app: &App, backend: &Backend) -> Self {
         if Self::of(config, flags) != Self::default() {
             app.output.remark(&format!(
-                "note: the fallback is asked with its own model {}, not with those that [council] or the command line names",
+                "note: the fallback uses its own model {}, not the models of [council] or the command line",
                 backend.default_model()
             ));
         }
         Self::default()
     }
 
-    /// Which models the triage may name.
+    /// The models that the triage may name.
     fn hinted(&self) -> HintedModels {
         if self.hinted.iter().any(|model| model == ANY_MODEL) {
             return HintedModels::Any;
@@ -336,25 +338,23 @@ impl Models {
     }
 }
 
-/// Who answers.
+/// The configured provider.
 fn provider(config: &Config) -> Result<&str, CommandError> {
     config.text("council.provider").or_else(|| config.text("llm.provider")).ok_or_else(|| {
-        CommandError::usage(format!("{UNSPECIFIED}: a council is made of models")).hint(format!(
-            "Say whom to ask: --provider NAME, or {} for every command; `crucible doctor` shows who can be asked.",
+        CommandError::usage(format!("{UNSPECIFIED}: a council needs a model")).hint(format!(
+            "Pass --provider NAME, or set {} for every command; `crucible doctor` shows which providers are ready.",
             variable_of("llm.provider")
         ))
     })
 }
 
-/// The limits of one question: calls of its own, tokens and money as everywhere.
+/// The limits of one question: its own call limit, and the general limits of tokens and cost.
 fn limits(config: &Config) -> Result<CouncilLimits, CommandError> {
     let mut budget = model::limits(config)?;
     let calls = number(config, "council.calls")?;
     if calls < FEWEST_CALLS {
-        return Err(CommandError::usage(format!(
-            "council.calls is {calls}, and with that nothing is answered"
-        ))
-        .hint(format!("It takes a whole number from {FEWEST_CALLS}.")));
+        return Err(CommandError::usage(format!("council.calls is {calls}, which is too few for an answer"))
+            .hint(format!("Set a whole number of at least {FEWEST_CALLS}.")));
     }
     budget.calls = Limit::At(calls);
     let size = |key: &str| number(config, key).map(|number| usize::try_from(number).unwrap_or(usize::MAX));
@@ -368,11 +368,11 @@ fn limits(config: &Config) -> Result<CouncilLimits, CommandError> {
     })
 }
 
-/// A limit under which something can be done.
+/// Reads a limit that must be greater than zero.
 pub(crate) fn number(config: &Config, key: &str) -> Result<u64, CommandError> {
     match config.number(key) {
-        0 => Err(CommandError::usage(format!("{key} is 0, and with that nothing can be asked"))
-            .hint("It takes a whole number from 1.")),
+        0 => Err(CommandError::usage(format!("{key} is 0, so no model can be called"))
+            .hint("Set a whole number of at least 1.")),
         number => Ok(number),
     }
 }
@@ -381,21 +381,21 @@ fn delta(config: &Config) -> Result<DeltaChoice, CommandError> {
     let threshold = config.fraction("council.similarity").unwrap_or_default();
     if !(0.0..=1.0).contains(&threshold) {
         return Err(CommandError::usage(format!("council.similarity is {threshold}"))
-            .hint("It takes a number from 0, nothing in common, to 1, the same words."));
+            .hint("Set a number from 0 (nothing in common) to 1 (the same words)."));
     }
     match config.text("council.delta").unwrap_or_default() {
         "judge" => Ok(DeltaChoice::Judge),
         "never" => Ok(DeltaChoice::Never),
         "similarity" => Ok(DeltaChoice::TextSimilarity { threshold }),
         other => Err(CommandError::usage(format!("council.delta is {other:?}"))
-            .hint(format!("It takes one of these: {}.", DELTAS.join(", ")))),
+            .hint(format!("Use one of: {}.", DELTAS.join(", ")))),
     }
 }
 
-/// Reads the name of a model.
+/// Parses the name of a model.
 fn model_name(text: &str) -> Result<String, String> {
     match text.trim() {
-        "" => Err("it takes the name of a model".to_owned()),
+        "" => Err("expected the name of a model".to_owned()),
         name => Ok(name.to_owned()),
     }
 }

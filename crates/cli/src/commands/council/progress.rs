@@ -1,4 +1,4 @@
-//! What the user sees while a council works: which call it is at, on standard error.
+//! The progress of a council on standard error: the current call.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,9 @@ pub(crate) struct CouncilProgress {
 
 struct Calls {
     spinner: Spinner,
-    /// Calls that were begun.
+    /// The number of calls started.
     begun: u64,
-    /// How many calls of each part wait for an answer.
+    /// The pending calls of each part.
     waiting: BTreeMap<String, u64>,
 }
 
@@ -28,7 +28,7 @@ impl CouncilProgress {
         Self { output: output.clone(), shown: Shown::new(calls) }
     }
 
-    /// Takes the spinner off the terminal: something else is printed now.
+    /// Removes the spinner before other output.
     pub(crate) fn finish(&self) {
         self.shown.lock().spinner.finish();
     }
@@ -63,7 +63,7 @@ impl CallWatch for CouncilProgress {
 }
 
 impl Calls {
-    /// Turns the spinner, with the call that it is at and whoever has not answered yet.
+    /// Updates the spinner with the current call and the pending parts.
     fn turn(&mut self) {
         let one = |(part, count): (&String, &u64)| match count {
             1 => part.clone(),
@@ -74,7 +74,7 @@ impl Calls {
     }
 }
 
-/// Whose call it is, in words.
+/// The part that makes a call, in words.
 fn part(phase_id: &str) -> String {
     phase_id.strip_prefix("council-").unwrap_or(phase_id).replace('-', " ")
 }

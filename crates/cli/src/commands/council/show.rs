@@ -1,6 +1,6 @@
-//! A result of the council for people: the argument, loop by loop, and what it took.
+//! A council's result for people: the argument, loop by loop, and its usage.
 //!
-//! What holds: what a model said stands indented below a line of ours, so that it cannot pass for one.
+//! Invariant: model output is indented below a line of ours, so that it cannot pass for one.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::commands::models::dollars;
 use crate::table::table;
 use crate::text::one_line;
 
-/// The trace of a run as text; empty where none was built.
+/// The trace of a run as text; empty if none was built.
 pub(super) fn trace(result: &ExecutorResult) -> String {
     let mut page = Page::default();
     if let Some(triage) = &result.triage {
@@ -31,7 +31,7 @@ pub(super) fn trace(result: &ExecutorResult) -> String {
     page.text
 }
 
-/// The answer as one part of the page that the trace goes on with.
+/// The answer as a section of the page that the trace continues.
 pub(super) fn answer(result: &ExecutorResult) -> String {
     let mut page = Page::default();
     page.heading("THE ANSWER");
@@ -39,12 +39,12 @@ pub(super) fn answer(result: &ExecutorResult) -> String {
     page.text
 }
 
-/// What was worse than asked for, a line each, as warnings.
+/// The degradations, one warning line each.
 pub(super) fn warnings(degradations: &[Degradation]) -> Vec<String> {
     degraded(degradations).iter().map(|line| format!("warning: {line}")).collect()
 }
 
-/// What was worse than asked for, a line each.
+/// The degradations, one line each.
 pub(crate) fn degraded(degradations: &[Degradation]) -> Vec<String> {
     let line = |degradation: &Degradation| match degradation.loop_number {
         Some(number) => format!("loop {number}: {}", worse(degradation)),
@@ -65,7 +65,7 @@ pub(crate) fn summary(result: &ExecutorResult) -> String {
     format!("{how}; {}", took(&result.usage))
 }
 
-/// What calls took, on one line.
+/// The usage of calls on one line.
 pub(super) fn took(usage: &CallUsage) -> String {
     let tokens = match (
         usage.tokens_input.saturating_add(usage.tokens_output),
@@ -79,7 +79,7 @@ pub(super) fn took(usage: &CallUsage) -> String {
         None => "cost unknown".to_owned(),
         Some(_) => cost(usage),
     };
-    // What a call is tried again is paid for as well.
+    // A repeated attempt is paid for too.
     let attempts = match usage.attempts {
         attempts if attempts > usage.calls => format!(" in {}", counted(attempts, "attempt")),
         _ => String::new(),
@@ -87,7 +87,7 @@ pub(super) fn took(usage: &CallUsage) -> String {
     format!("{}{attempts}, {tokens}, {cost}, {}", counted(usage.calls, "call"), seconds(usage.elapsed_ms))
 }
 
-/// What is written, line by line.
+/// A page of text, built line by line.
 #[derive(Default)]
 struct Page {
     text: String,
@@ -107,13 +107,13 @@ impl Page {
         self.line(heading);
     }
 
-    /// What somebody else said, below a line that says who.
+    /// Foreign text below a line that names its author.
     fn said(&mut self, who: &str, what: &str) {
         self.line(&format!("  {}", one_line(who)));
         self.words(what);
     }
 
-    /// Words of somebody else.
+    /// Indented foreign text.
     fn words(&mut self, what: &str) {
         for line in what.trim_end().lines() {
             self.line(format!("    {line}").trim_end());
@@ -166,7 +166,7 @@ impl Page {
                 likeness(&record.resemblance_to_prior)
             ));
         }
-        // Before the second loop there is nothing to compare.
+        // The first loop has no predecessor to compare with.
         if record.loop_number > 1 {
             self.line(&format!("  - {}", delta(record)));
         }
@@ -188,11 +188,11 @@ impl Page {
             ]);
         }
         self.line(&all.trim_fmt());
-        self.line("  The time of a part is the sum over its calls, some of which ran side by side.");
+        self.line("  The time of a part is the sum over its calls, some of which ran in parallel.");
     }
 }
 
-/// Of how many calls something is not known.
+/// The number of calls without a known value.
 enum Unknown {
     None,
     Some(String),
@@ -235,20 +235,20 @@ fn seconds(milliseconds: u64) -> String {
     format!("{}.{} s", milliseconds / 1000, milliseconds % 1000 / 100)
 }
 
-/// What was worse, for a line of its own.
+/// A degradation in words.
 fn worse(degradation: &Degradation) -> String {
     let Degradation { part, kind, detail, .. } = degradation;
     let what = match kind {
         DegradationKind::SeatMissing => "gave no position",
-        DegradationKind::DefenseMissing => "gave no defence, so its position stands as it was",
-        DegradationKind::AnswerCutShort => "was cut off, and is used as far as it goes",
+        DegradationKind::DefenseMissing => "gave no defence; its position is unchanged",
+        DegradationKind::AnswerCutShort => "was cut off; the partial text is used",
         DegradationKind::AnswerRedacted => "said something secret",
         DegradationKind::RedTeamYielded => "raised no objection",
-        DegradationKind::DeltaUnclear => "cannot tell whether anything changed, so it counts as changed",
-        DegradationKind::HintRefused => "was not given another model",
-        DegradationKind::FallbackIgnored => "goes without fallback models",
-        DegradationKind::SummaryCut => "was shown the deliberation in part",
-        DegradationKind::QuestionShortened => "handed on less than half of the question",
+        DegradationKind::DeltaUnclear => "gave no clear result, so the loop counts as changed",
+        DegradationKind::HintRefused => "did not get the model that the triage named",
+        DegradationKind::FallbackIgnored => "has no fallback models",
+        DegradationKind::SummaryCut => "was shown only part of the deliberation",
+        DegradationKind::QuestionShortened => "passed on less than half of the question",
     };
     format!("{part} {what}: {detail}")
 }
@@ -257,10 +257,10 @@ fn joined(seats: &[SeatId]) -> String {
     seats.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Who held a position and who changed it.
+/// Which seats held their positions and which changed them.
 fn after_attack(outcomes: &BTreeMap<SeatId, AfterAttack>, grammar: Option<LoopGrammar>) -> String {
     if outcomes.values().all(|outcome| *outcome == AfterAttack::NotAskedAgain) {
-        return "nobody was asked again".to_owned();
+        return "no seat was asked again".to_owned();
     }
     let whose = if grammar == Some(LoopGrammar::Sequential) { "the draft of " } else { "" };
     let one = |(seat, outcome): (&SeatId, &AfterAttack)| {
@@ -276,9 +276,10 @@ fn after_attack(outcomes: &BTreeMap<SeatId, AfterAttack>, grammar: Option<LoopGr
     outcomes.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// How much each seat's position resembles its earlier one.
+/// The similarity of each seat's position to its earlier one.
 fn likeness(resemblance: &BTreeMap<SeatId, f64>) -> String {
-    // Cut and not rounded, from the four decimals that it has: what is shown as 0.80 counts as held.
+    // Cut rather than rounded from its four decimals, so that only a value that counts as held is shown
+    // as 0.80.
     let shown = |likeness: f64| ((likeness * 10_000.0).round() / 100.0).floor() / 100.0;
     let one = |(seat, likeness): (&SeatId, &f64)| format!("{seat} {:.2}", shown(*likeness));
     resemblance.iter().map(one).collect::<Vec<_>>().join(", ")
@@ -286,11 +287,11 @@ fn likeness(resemblance: &BTreeMap<SeatId, f64>) -> String {
 
 fn delta(record: &LoopRecord) -> String {
     match &record.delta {
-        None => "nobody was asked whether anything changed".to_owned(),
+        None => "not checked for changes".to_owned(),
         Some(DeltaVerdict::Changed) => "something changed".to_owned(),
         Some(DeltaVerdict::Unchanged) => "nothing of substance changed: the loops end here".to_owned(),
         Some(DeltaVerdict::Unclear(why)) => {
-            format!("whether anything changed cannot be told, so it counts as changed: {}", one_line(why))
+            format!("it is unclear whether anything changed, so it counts as changed: {}", one_line(why))
         }
     }
 }
@@ -352,7 +353,7 @@ mod tests {
             told(&[Held, NotAskedAgain], LoopGrammar::Sequential),
             "the draft of creative held, the draft of creative#2 was the last one"
         );
-        assert_eq!(told(&[NotAskedAgain; 2], LoopGrammar::Parallel), "nobody was asked again");
+        assert_eq!(told(&[NotAskedAgain; 2], LoopGrammar::Parallel), "no seat was asked again");
         let figures = BTreeMap::from([(seats[0], 0.8), (seats[1], 0.7999), (seats[2], 0.29)]);
         assert_eq!(likeness(&figures), "creative 0.80, creative#2 0.79, creative#3 0.29");
     }
@@ -380,7 +381,7 @@ mod tests {
     #[test]
     fn every_verdict_has_its_words_and_a_reason_cannot_begin_a_line() {
         assert_eq!(delta(&record(Some(DeltaVerdict::Changed))), "something changed");
-        assert_eq!(delta(&record(None)), "nobody was asked whether anything changed");
+        assert_eq!(delta(&record(None)), "not checked for changes");
         let unclear = delta(&record(Some(DeltaVerdict::Unclear("MAYBE\nLOOP 9".to_owned()))));
         assert!(unclear.contains("counts as changed") && !unclear.contains('\n'), "{unclear}");
     }

@@ -1,6 +1,6 @@
 //! Questions to the user: written to standard error, answered by a line on standard input.
 //!
-//! The end of the input is an answer, too: none. So is an input that cannot be read.
+//! The end of the input, and an input that cannot be read, count as no answer.
 
 use std::io::IsTerminal;
 
@@ -12,15 +12,16 @@ use crate::error::CommandError;
 use crate::input::{self, Line};
 use crate::text::one_line;
 
-/// The longest line that is taken for an answer, in bytes.
+/// The longest accepted line, in bytes.
 const MAX_LINE: usize = 4096;
 
-/// Whether questions may be asked: somebody is there to answer, and did not say that nothing is to be asked.
+/// Whether questions may be asked: there is a terminal, and questions are not turned off.
 pub(crate) fn may_ask(output_args: &OutputArgs) -> bool {
     !output_args.non_interactive && std::io::stdin().is_terminal()
 }
 
-/// Asks for a line until one can be taken; nothing where the input has ended. Space around an answer is no part of it.
+/// Asks until a valid line is entered; returns nothing at the end of the input. Space around an answer is
+/// ignored.
 pub(crate) fn ask(app: &App, question: &str) -> Result<Option<String>, CommandError> {
     loop {
         app.output.question(&one_line(question));
@@ -33,7 +34,7 @@ pub(crate) fn ask(app: &App, question: &str) -> Result<Option<String>, CommandEr
     }
 }
 
-/// Asks for a number from 1 to `most` until one is given; nothing where the input has ended.
+/// Asks for a number from 1 to `most`; returns nothing at the end of the input.
 pub(crate) fn ask_number(app: &App, question: &str, most: usize) -> Result<Option<usize>, CommandError> {
     loop {
         let Some(answer) = ask(app, &format!("{question} [1-{most}]"))? else {
@@ -46,7 +47,7 @@ pub(crate) fn ask_number(app: &App, question: &str, most: usize) -> Result<Optio
     }
 }
 
-/// Asks for yes or no; anything but a yes is a no.
+/// Asks for yes or no; anything but yes means no.
 pub(crate) fn confirm(app: &App, question: &str) -> Result<bool, CommandError> {
     let answer = ask(app, &format!("{question} [y/N]"))?.unwrap_or_default();
     Ok(matches!(answer.to_lowercase().as_str(), "y" | "yes"))
@@ -65,15 +66,15 @@ pub(crate) fn choose_result<'a>(
     chosen.and_then(|number| results.get(number - 1)).ok_or_else(nothing_chosen)
 }
 
-/// Lets the user choose among the sub-projects and, where something builds there, the top, which is none of them.
+/// Lets the user choose a sub-project, or the top level if something builds there, which is none of them.
 pub(crate) fn choose_project(
     app: &App,
     top: Option<&str>,
     projects: &[SubProject],
 ) -> Result<Option<String>, CommandError> {
     app.output.remark(match top {
-        Some(_) => "The repository holds several projects:",
-        None => "The repository holds several projects and builds none at its top:",
+        Some(_) => "The repository contains several projects:",
+        None => "The repository contains several projects, none of them at its top level:",
     });
     let whole = top.map(|system| (None, format!("the whole repository ({system})")));
     let part = |project: &SubProject| {
@@ -89,6 +90,8 @@ pub(crate) fn choose_project(
 }
 
 fn nothing_chosen() -> CommandError {
-    CommandError::usage("nothing was chosen")
-        .hint("Name the repository, with --ref REF:PATH for one of its projects; or ask nothing: --non-interactive.")
+    CommandError::usage("nothing was chosen").hint(
+        "Name the repository, with --ref REF:PATH for one of its projects; or turn off questions: \
+        --non-interactive.",
+    )
 }

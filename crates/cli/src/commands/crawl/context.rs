@@ -1,4 +1,4 @@
-//! Where the commands of a crawl work: the pipeline with its session, which ends on every way out.
+//! The environment of a crawl command: the pipeline and its session, which every exit path ends.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use crate::app::App;
 use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
 
-/// What the names of work directories begin with.
+/// The prefix of work directories.
 const WORK_PREFIX: &str = "crucible-crawl-";
 
-/// What a session is about.
+/// The purpose of a session.
 pub(crate) struct Intent {
     query: Option<String>,
     dry: bool,
-    /// The options of the command line that set nothing in the configuration, for its snapshot.
+    /// Command-line options that are not settings, for the snapshot of the configuration.
     options: Vec<(&'static str, String)>,
 }
 
@@ -43,36 +43,36 @@ impl Intent {
         Self { query: Some(query.to_owned()), ..self }
     }
 
-    /// With options that the configuration does not know, by their names.
+    /// Adds options that are not settings, by name.
     pub(crate) fn with(mut self, options: impl IntoIterator<Item = (&'static str, String)>) -> Self {
         self.options.extend(options);
         self
     }
 }
 
-/// Whether a repository that is named is looked up as if it had been searched for.
+/// Whether to look up a named repository as if it had been searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LookUp {
-    /// For an export, which tells how the repository was found.
+    /// For an export, which records how the repository was found.
     Yes,
-    /// Nothing needs it.
+    /// Not needed.
     No,
 }
 
-/// A place to work at, while the command goes on.
+/// The working state of a running command.
 pub(crate) struct CrawlContext<'a> {
     pub(crate) app: &'a App,
     pub(crate) config: &'a Config,
     tools: FetchTools,
     progress: &'a CrawlProgress,
-    /// Made when it is needed: a local repository needs no `gh`.
+    /// Created on demand: a local repository needs no `gh`.
     github: OnceCell<GitHub<'a>>,
     pipeline: Pipeline<'a>,
     snapshot: ConfigSnapshot,
 }
 
 impl CrawlContext<'_> {
-    /// Begins a session, works, and ends the session as the work ended.
+    /// Starts a session, does the work, and ends the session with its outcome.
     pub(crate) fn open(
         app: &App,
         config: &Config,
@@ -80,7 +80,8 @@ impl CrawlContext<'_> {
         work: impl FnOnce(&mut CrawlContext<'_>) -> Result<ExitStatus, CommandError>,
     ) -> Result<ExitStatus, CommandError> {
         let progress = CrawlProgress::new(&app.output);
-        // The default is GitHub's own host; where gh is told to ask another one, that is cloned from.
+        // The default clone address is GitHub's own host; if gh uses another host, that one is cloned
+        // from.
         let is_set = config.source("crawl.clone_base") != Some(&SettingSource::Default);
         let clone_base = config.text("crawl.clone_base").filter(|base| is_set && !base.is_empty());
         let clone_base = clone_base
@@ -111,11 +112,10 @@ impl CrawlContext<'_> {
         };
         let worked = worked.map_err(|error| match (error.status, intent.dry) {
             (ExitStatus::Interrupted, true) => {
-                error.hint("Nothing fetched is left, and nothing was written.")
+                error.hint("Fetched files were removed, and nothing was written.")
             }
-            (ExitStatus::Interrupted, false) => {
-                error.hint("Nothing fetched is left; `crucible crawl history` shows the session as aborted.")
-            }
+            (ExitStatus::Interrupted, false) => error
+                .hint("Fetched files were removed; `crucible crawl history` shows the session as aborted."),
             _ => error,
         });
         match (worked, context.pipeline.end(status)) {
@@ -124,7 +124,7 @@ impl CrawlContext<'_> {
         }
     }
 
-    /// The run under which calls of models are counted; none where nothing may be written.
+    /// The run under which model calls are counted; none in a dry run.
     pub(crate) fn run_id(&self) -> Option<RunId> {
         self.pipeline.session().run_id().cloned()
     }
@@ -146,7 +146,8 @@ impl CrawlContext<'_> {
         found
     }
 
-    /// Finds the wanted repository, fetches it and looks at it; with how it was found, where that was asked for or a search.
+    /// Finds the selected repository, fetches it and inspects it. Also returns how it was found, if
+    /// requested or if it was a search.
     pub(crate) fn inspect(
         &mut self,
         wanted: &RepoSelection,
@@ -170,7 +171,7 @@ impl CrawlContext<'_> {
         Ok((inspected?, found))
     }
 
-    /// What is fetched is gone when this returns, or when it is interrupted.
+    /// Inspects the fetched files, which are deleted when this returns or is interrupted.
     fn look_at(
         &mut self,
         target: &Target,
@@ -228,7 +229,7 @@ impl CrawlContext<'_> {
         planned
     }
 
-    /// Makes the documents of an export.
+    /// Prepares the documents of an export.
     pub(crate) fn prepare(
         &mut self,
         search: Option<Checked<SearchV1>>,
@@ -257,7 +258,7 @@ impl CrawlContext<'_> {
     }
 }
 
-/// GitHub for this command: one value, so that its rate limit is waited for once.
+/// The GitHub client of this command; there is one, so that its rate limit is awaited once.
 fn github<'d, 'a>(
     slot: &'d OnceCell<GitHub<'a>>,
     app: &'a App,
@@ -268,7 +269,7 @@ fn github<'d, 'a>(
     slot.get_or_init(|| GitHub::new(gh(), app.clock.as_ref(), progress))
 }
 
-/// The configuration as it is in force, the options beside it, and whether the instants are real.
+/// The effective configuration, the additional options, and whether the clock is real.
 fn snapshot(app: &App, config: &Config, intent: &Intent) -> Result<ConfigSnapshot, CommandError> {
     let settings = config.settings().map(|(key, setting)| {
         let value = setting.value.as_str().map_or_else(|| setting.value.to_string(), str::to_owned);

@@ -1,4 +1,4 @@
-//! `crucible crawl export`: the whole way, written down for another program.
+//! `crucible crawl export`: a whole crawl, written to files for another program.
 
 use std::path::PathBuf;
 
@@ -14,10 +14,11 @@ use crate::app::App;
 use crate::error::CommandError;
 use crate::text::one_line;
 
-/// Go the whole way and write it down for another program: search, inspection, plan, recipe, manifest
+/// Search, inspect, plan, and export the result for another program
 ///
-/// A plan that the safety rules reject is not exported. For example:
-/// `crucible crawl export BurntSushi/ripgrep --output-dir ./ripgrep-build`, or with no model at all:
+/// Writes the search, the inspection, the plan, the recipe and a manifest. A plan that the safety rules
+/// reject is not exported. For example:
+/// `crucible crawl export BurntSushi/ripgrep --output-dir ./ripgrep-build`, or without a model:
 /// `crucible crawl export ./my-project --offline`
 #[derive(Args, Default)]
 pub(crate) struct Export {
@@ -38,7 +39,7 @@ impl Export {
         let wanted = RepoSelection::of(app, &self.which, &self.output_args)?;
         let config = app.config(app.env.working_directory(), &self.debating.settings())?;
         let minds = PlannerBackends::choose(app, &config, &self.debating, &self.trace)?;
-        // Said before anything is fetched or asked; looked at again before anything is written.
+        // Refused before anything is fetched or sent, and checked again before anything is written.
         let named =
             self.place.output_dir.as_ref().map(|dir| OutputDir::resolve(&app.absolute(dir))).transpose()?;
         let intent = wanted.intent(&self.trace).with(minds.options());
@@ -66,7 +67,7 @@ impl Export {
     }
 }
 
-/// The manifest stands for the export; where it lies is said beside it.
+/// Prints the manifest for the whole export, and its directory on standard error.
 fn print(app: &App, manifest: Option<&CheckedArtifact>, did: &str, files: &[PathBuf]) {
     let dir = files.first().and_then(|file| file.parent()).map(|dir| dir.display().to_string());
     let summary = format!("{did} {} to {}", counted(files.len() as u64, "file"), dir.unwrap_or_default());

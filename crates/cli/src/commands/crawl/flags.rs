@@ -1,4 +1,4 @@
-//! The options that the commands of a crawl share, with their defaults and caps (seed 000 §1.3).
+//! The options that the crawl commands share, with their defaults and caps (seed 000 §1.3).
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use crate::app::App;
 use crate::commands::run::providers;
 use crate::error::CommandError;
 
-/// Results that are shown without `--max-results`.
+/// The number of results shown without `--max-results`.
 const DEFAULT_RESULTS: u32 = 10;
 
-/// How the result is printed.
+/// The output format of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormatName {
     /// One JSON document
@@ -32,32 +32,32 @@ impl fmt::Display for FormatName {
     }
 }
 
-/// How a command speaks.
+/// The flags for output and questions.
 #[derive(Args, Clone, Default)]
 pub(crate) struct OutputArgs {
-    /// Print the result as JSON or for people; without it for people on a terminal and as JSON elsewhere
+    /// Output format [default: pretty on a terminal, else json]
     #[arg(long, value_name = "FORMAT", conflicts_with = "json")]
     pub(crate) format: Option<FormatName>,
-    /// Ask nothing; what would have to be asked is an error, and the best search result is taken
+    /// Ask no questions; take the best search result or fail
     #[arg(long)]
     pub(crate) non_interactive: bool,
 }
 
-/// Whether a command leaves a trace.
+/// The flag that disables all records of a command.
 #[derive(Args, Clone, Copy, Default)]
 pub(crate) struct Trace {
-    /// Do all of it, but write neither the ledger nor an export; the search cache is not used
+    /// Run without writing to the ledger, an export or the search cache
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
-/// How a search is done.
+/// The flags of a search.
 #[derive(Args, Clone, Copy, Default)]
 pub(crate) struct Searching {
-    /// How many results to show, 30 at most [default: 10]
+    /// Number of results to show, 30 at most [default: 10]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count())]
     max_results: Option<u32>,
-    /// Ask GitHub even where an answer from the last 15 minutes is at hand
+    /// Query GitHub even if a cached answer is under 15 minutes old
     #[arg(long)]
     no_cache: bool,
     /// Take the best result instead of asking which one
@@ -65,7 +65,7 @@ pub(crate) struct Searching {
     pub(crate) auto_select: bool,
 }
 
-/// Which repository, at which commit.
+/// The flags that choose a repository and a commit.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Which {
     /// owner/repo on GitHub, its address, or ./path of a local repository
@@ -74,35 +74,35 @@ pub(crate) struct Which {
     /// Search for this instead, and choose among the results
     #[arg(long, value_name = "QUERY")]
     pub(crate) query: Option<String>,
-    /// The tag, branch or whole commit id to look at; :PATH behind it, or alone, chooses a sub-project. Without it the
-    /// latest release, else the default branch
+    /// Tag, branch or full commit id; `:PATH` selects a sub-project [default: latest release, else
+    /// default branch]
     #[arg(long = "ref", value_name = "REF[:PATH]", allow_hyphen_values = true)]
     pub(crate) reference: Option<String>,
     #[command(flatten)]
     pub(crate) searching: Searching,
 }
 
-/// Who plans, and for how long.
+/// The flags of a debate.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Debating {
-    /// Rounds of draft and critique before the plan is settled, 4 at most [default: 2]
+    /// Maximum rounds of draft and critique, 4 at most [default: 2]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count(), conflicts_with = "offline")]
     max_debate_rounds: Option<u32>,
-    /// Ask no model: plan with the standard steps of the build system
+    /// Plan without a model: use the standard steps of the build system
     #[arg(long)]
     pub(crate) offline: bool,
-    /// Who drafts, revises and settles the plan; without it crawl.gpt_provider, else llm.provider
+    /// Provider that drafts and revises the plan [default: crawl.gpt_provider, else llm.provider]
     #[arg(long, value_name = "NAME", value_parser = providers(), conflicts_with = "offline")]
     pub(crate) gpt_provider: Option<String>,
-    /// Who criticises and approves it; without it crawl.claude_provider, else llm.provider
+    /// Provider that reviews the plan [default: crawl.claude_provider, else llm.provider]
     #[arg(long, value_name = "NAME", value_parser = providers(), conflicts_with = "offline")]
     pub(crate) claude_provider: Option<String>,
 }
 
-/// Where an export goes.
+/// The flag for the directory of an export.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Place {
-    /// The directory to write to; without it exports/SESSION in Crucible's own directory
+    /// Output directory [default: exports/SESSION in Crucible's own directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) output_dir: Option<PathBuf>,
 }
@@ -112,7 +112,7 @@ fn count() -> RangedU64ValueParser<u32> {
 }
 
 impl Searching {
-    /// What the search is to do; a number over the cap is held to it, and that is said.
+    /// The search options. A number over its cap is reduced to the cap, with a warning.
     pub(crate) fn options(&self, app: &App) -> SearchOptions {
         let wanted = self.max_results.unwrap_or(DEFAULT_RESULTS);
         let max_results = MaxResults::for_command_line(wanted);
@@ -122,7 +122,7 @@ impl Searching {
 }
 
 impl Debating {
-    /// The settings that the options stand for.
+    /// The settings that the options override.
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
         let mut settings = Vec::new();
         let mut add = |key, value: &Option<String>| settings.extend(value.clone().map(|value| (key, value)));
@@ -131,14 +131,14 @@ impl Debating {
         settings
     }
 
-    /// Whether both owners have somebody who speaks for them.
+    /// Whether both owners of the debate have a provider.
     pub(crate) fn somebody_plans(&self, app: &App) -> Result<bool, CommandError> {
         let config = app.config(app.env.working_directory(), &self.settings())?;
         let named = |key: &str| config.text(key).is_some();
         Ok(named("llm.provider") || (named("crawl.gpt_provider") && named("crawl.claude_provider")))
     }
 
-    /// How many rounds; a number over the cap is held to it, and that is said.
+    /// The number of rounds. A number over the cap is reduced to the cap, with a warning.
     pub(crate) fn rounds(&self, app: &App) -> DebateRounds {
         let Some(wanted) = self.max_debate_rounds else {
             return DebateRounds::default();
@@ -150,7 +150,7 @@ impl Debating {
 }
 
 impl Which {
-    /// The ref and the sub-project.
+    /// Parses the ref and the sub-project.
     pub(crate) fn choice(&self) -> Result<RefChoice, CommandError> {
         let choice = self.reference.as_deref().map(RefChoice::parse).transpose();
         Ok(choice.map_err(|error| CommandError::usage(error.to_string()))?.unwrap_or_default())

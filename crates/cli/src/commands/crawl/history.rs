@@ -1,4 +1,4 @@
-//! `crucible crawl history`: the sessions there were, or one of them with its documents and who said what.
+//! `crucible crawl history`: past sessions, or one of them with its documents and its debate.
 
 mod one;
 
@@ -13,15 +13,17 @@ use crate::error::CommandError;
 use crate::table::table;
 use crate::text::one_line;
 
-/// The schema of the result as JSON.
+/// The schema name of the JSON result.
 const SCHEMA: &str = "crucible-crawl-history-v1";
 
-/// Characters of a search or of an error that stand in a line of a table.
+/// Characters of a query or an error in a table cell.
 const SHOWN: usize = 100;
 
-/// List the last 20 sessions, newest first; or show one, with its documents and who said what
+/// List the last sessions, or show one with its documents
 ///
-/// A session is one line, as text and as JSON. For example: `crucible crawl history`, then `crucible crawl history 3`; or a plan of old with
+/// Each session is one line, as text and as JSON, newest first. One session is shown with its documents
+/// and its debate. For example: `crucible crawl history`, then `crucible crawl history 3`; or an old
+/// plan with
 /// `crucible crawl history 3 --json | jq '.documents[] | select(.type == "plan").content'`
 #[derive(Args)]
 pub(crate) struct History {
@@ -41,7 +43,7 @@ impl History {
     }
 }
 
-/// Prints the sessions; a place where there was none yet is none to begin.
+/// Prints the sessions, or how to start one if there are none.
 pub(crate) fn show(app: &App) -> Result<ExitStatus, CommandError> {
     let sessions = match Ledger::open_existing(&app.ledger_path()?)? {
         Some(ledger) => ledger.crawls()?,
@@ -77,7 +79,7 @@ pub(crate) fn show(app: &App) -> Result<ExitStatus, CommandError> {
     Ok(ExitStatus::Success)
 }
 
-/// One document, and a line of it for each session, so that `grep` finds whole ones.
+/// One JSON document with one line per session, so that `grep` finds whole sessions.
 fn document(sessions: &[Session<'_>]) -> Result<String, CommandError> {
     let lines: Result<Vec<String>, _> = sessions.iter().map(serde_json::to_string).collect();
     let lines = lines.map_err(|error| {

@@ -1,4 +1,4 @@
-//! `crucible crawl inspect`: what a repository is, how it builds and why we think so.
+//! `crucible crawl inspect`: describes a repository, its build system and the evidence for that.
 
 use clap::Args;
 use crucible_model::ExitStatus;
@@ -10,11 +10,12 @@ use super::wanted::RepoSelection;
 use crate::app::App;
 use crate::error::CommandError;
 
-/// Look at a repository: what it is, how it builds and why we think so
+/// Describe a repository, its build system and the evidence
 ///
-/// Fetches the latest release's archive, or a shallow clone, into a temporary directory that is gone afterwards; asks no
-/// model and executes nothing. For example: `crucible crawl inspect BurntSushi/ripgrep`,
-/// `crucible crawl inspect ./my-project`, or `crucible crawl inspect owner/repo --ref v1.0:packages/core`
+/// Fetches the archive of the latest release, or a shallow clone, into a temporary directory that is
+/// deleted afterwards. No model is called, and nothing is executed. For example:
+/// `crucible crawl inspect BurntSushi/ripgrep`, `crucible crawl inspect ./my-project`, or
+/// `crucible crawl inspect owner/repo --ref v1.0:packages/core`
 #[derive(Args, Default)]
 pub(crate) struct Inspect {
     #[command(flatten)]

@@ -1,7 +1,7 @@
-//! `crucible crawl` alone, on a terminal: the menu.
+//! `crucible crawl` without a subcommand, on a terminal: the menu.
 //!
-//! Each choice does what the subcommand of its name does, and asks for what that needs. What fails there is told, and the
-//! menu comes back; it ends with 0, with the end of the input, and with Ctrl-C.
+//! Each choice runs the subcommand of its name and asks for the arguments it needs. An error is printed,
+//! and the menu returns. It ends with choice 0, at the end of the input, and on Ctrl-C.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use super::{ask, export, history, inspect, plan, search};
 use crate::app::App;
 use crate::error::CommandError;
 
-/// Seed 000 §1.4.
+/// The text of seed 000 §1.4.
 const MENU: &str = "\
 ═══ Crucible Git Crawler ══════════════════════
 1) Search repository
@@ -24,7 +24,7 @@ const MENU: &str = "\
 0) Exit
 ···············································";
 
-/// What the menu's choices begin with.
+/// The state that the menu's choices share.
 #[derive(Args, Default)]
 pub(crate) struct Menu {
     #[command(flatten)]
@@ -43,7 +43,7 @@ impl Menu {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         if !ask::may_ask(&self.output_args) {
             return Err(CommandError::usage(
-                "the menu needs a terminal to ask on, and nothing else was asked for",
+                "the menu needs a terminal, and no subcommand was given",
             )
             .hint("Name a subcommand: search, inspect, plan, export, history or validate; `crucible crawl --help` describes them."));
         }
@@ -88,7 +88,8 @@ impl Menu {
     fn export(&self, app: &App) -> Result<export::Export, CommandError> {
         let (which, debating, mut place) = (self.which(), self.debating(app)?, self.place.clone());
         if place.output_dir.is_none() {
-            let question = "Directory to write to (nothing for exports/SESSION in Crucible's own directory):";
+            let question =
+                "Directory to write to (leave empty for exports/SESSION in Crucible's own directory):";
             place.output_dir = ask::ask(app, question)?.filter(|named| !named.is_empty()).map(PathBuf::from);
         }
         Ok(export::Export { which, debating, place, trace: self.trace, ..Default::default() })
@@ -98,7 +99,7 @@ impl Menu {
         Which { searching: self.searching, ..Which::default() }
     }
 
-    /// Who plans; with nobody configured the user may want the standard steps.
+    /// The debate options. If no model is configured, asks whether to use the standard steps.
     fn debating(&self, app: &App) -> Result<Debating, CommandError> {
         let mut debating = self.debating.clone();
         if !debating.offline && !debating.somebody_plans(app)? {

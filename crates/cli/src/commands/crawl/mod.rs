@@ -1,4 +1,4 @@
-//! `crucible crawl`: find a repository, understand it, derive a build plan that is safe to run.
+//! `crucible crawl`: finds a repository, inspects it and derives a build plan that is safe to run.
 
 mod ask;
 mod context;
@@ -25,21 +25,20 @@ use crate::error::CommandError;
 use crate::output::{Format, OutputMode, Voice};
 use flags::{FormatName, OutputArgs};
 
-/// How the commands of a crawl end.
-const ENDS: &str = "Exit codes: 0 done, 1 refused, usage included, 2 the plan is rejected by safety, 3 a document does not match its \
-    schema or a model's JSON is not what was asked for, 4 GitHub's rate limit, 8 secret found, 9 locked, 70 no usable answer of a \
-    model, 130 interrupted.";
+/// The exit codes, as the help lists them.
+const ENDS: &str = "Exit codes: 0 done, 1 refused, usage errors included, 2 the safety rules reject the plan, \
+3 a document or a model's JSON does not match its schema, 4 GitHub's rate limit, 8 secret found, 9 locked, 70 no usable model answer, 130 interrupted.";
 
-/// Find a repository, understand it, and derive a build plan that is safe to run
+/// Inspect a repository and derive a safe build plan
 ///
-/// Without a subcommand, on a terminal: a menu. GitHub is reached through `gh` and `git clone` alone; nothing of a
-/// repository is executed. For example:
+/// Without a subcommand on a terminal, this opens a menu. Crucible contacts GitHub only through `gh` and
+/// `git clone`, and executes nothing from a repository. For example:
 ///
 /// `crucible crawl search ripgrep`, then `crucible crawl plan BurntSushi/ripgrep --offline`, or
 /// `crucible crawl inspect ./my-project` for a local repository.
 ///
-/// The result goes to standard output, as one JSON document unless that is a terminal; everything else goes to standard
-/// error, each line after `[crawl]`.
+/// The result goes to standard output, as one JSON document unless that is a terminal. Everything else
+/// goes to standard error, each line prefixed with `[crawl]`.
 #[derive(Args)]
 #[command(after_help = ENDS, args_conflicts_with_subcommands = true)]
 pub(crate) struct Crawl {
@@ -60,7 +59,7 @@ enum CrawlCommand {
 }
 
 impl Crawl {
-    /// How it speaks; JSON goes to whatever is no terminal, unless text is asked for.
+    /// The output mode: JSON if standard output is not a terminal, unless text is requested.
     pub(crate) fn mode(&self, json: bool) -> OutputMode {
         let asked =
             if json || self.wants_lines() { Some(FormatName::Json) } else { self.output_args().format };
@@ -85,7 +84,7 @@ impl Crawl {
         }
     }
 
-    /// Whether the result is JSON, an item a line.
+    /// Whether the result is JSON with one item per line.
     fn wants_lines(&self) -> bool {
         matches!(&self.command, Some(CrawlCommand::Search(search)) if search.ndjson)
     }

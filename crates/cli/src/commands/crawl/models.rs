@@ -1,4 +1,4 @@
-//! The two models of a debate: chosen before anything begins, made ready when there is a session to count for.
+//! The two models of a debate: chosen before the session starts, and opened within it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,13 +19,13 @@ use crate::commands::model;
 use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
 
-/// Who is going to plan.
+/// The planner, before the session starts.
 pub(crate) enum PlannerBackends {
     Offline,
     Both(Box<Both>),
 }
 
-/// Two backends, and what holds for their calls.
+/// Two backends, and the limits of their calls.
 pub(crate) struct Both {
     gpt: Backend,
     claude: Backend,
@@ -33,14 +33,14 @@ pub(crate) struct Both {
     timeout: Duration,
 }
 
-/// Who plans.
+/// The planner within a session.
 pub(crate) enum OpenPlannerBackends {
     Offline,
     Both { gpt: Box<Gpt>, claude: Box<Claude>, rounds: DebateRounds, timeout: Duration },
 }
 
 impl PlannerBackends {
-    /// Makes both providers ready, so that what is missing is said before anything is fetched.
+    /// Prepares both providers, so that a missing one is reported before anything is fetched.
     pub(crate) fn choose(
         app: &App,
         config: &Config,
@@ -59,7 +59,7 @@ impl PlannerBackends {
         }
         let (drafts, criticises) = (provider(config, "gpt_provider")?, provider(config, "claude_provider")?);
         let Selected { backend: gpt, candidate, .. } = model::selected_with(app, config, &context, drafts)?;
-        // One provider for both is made ready once more and not chosen again: what was said of it was said.
+        // A provider that serves both roles is prepared again without repeating its warnings.
         let claude = if drafts == criticises {
             construct(&candidate.name, &candidate.settings, &context)?
         } else {
@@ -67,15 +67,15 @@ impl PlannerBackends {
         };
         let timeout = match config.number("llm.timeout_s") {
             0 => {
-                return Err(CommandError::usage("llm.timeout_s is 0, and no model answers at once")
-                    .hint("It takes a whole number of seconds from 1."));
+                return Err(CommandError::usage("llm.timeout_s is 0, which leaves no time for an answer")
+                    .hint("Set a whole number of seconds of at least 1."));
             }
             seconds => Duration::from_secs(seconds),
         };
         Ok(Self::Both(Box::new(Both { gpt, claude, rounds, timeout })))
     }
 
-    /// What the command line says of the debate, for the snapshot of the configuration.
+    /// The debate options for the snapshot of the configuration.
     pub(crate) fn options(&self) -> Vec<(&'static str, String)> {
         let offline = |is: bool| ("--offline", is.to_string());
         match self {
@@ -86,7 +86,7 @@ impl PlannerBackends {
         }
     }
 
-    /// Wraps both for this session: within one budget, which stands in the ledger unless nothing may be written.
+    /// Wraps both for this session with one budget, which is in the ledger except in a dry run.
     pub(crate) fn open(self, context: &CrawlContext<'_>) -> Result<OpenPlannerBackends, CommandError> {
         let Self::Both(both) = self else {
             return Ok(OpenPlannerBackends::Offline);
@@ -113,7 +113,7 @@ impl PlannerBackends {
 }
 
 impl OpenPlannerBackends {
-    /// The same for the pipeline.
+    /// Borrows this as the planner of the pipeline.
     pub(crate) fn planner(&self) -> Planner<'_> {
         match self {
             Self::Offline => Planner::Offline,
@@ -124,7 +124,7 @@ impl OpenPlannerBackends {
     }
 }
 
-/// Who speaks for an owner.
+/// The provider of an owner.
 fn provider<'c>(config: &'c Config, owner: &str) -> Result<&'c str, CommandError> {
     let own = config.text(&format!("crawl.{owner}"));
     let (flag, other, does) = match owner {
@@ -132,18 +132,16 @@ fn provider<'c>(config: &'c Config, owner: &str) -> Result<&'c str, CommandError
         _ => ("--claude-provider", "crawl.gpt_provider", "criticises the plan"),
     };
     if own.is_none() && config.text("llm.provider").is_none() && config.text(other).is_some() {
-        let message = format!("{UNSPECIFIED}: nobody is named who {does}; {other} is set alone");
-        return Err(CommandError::usage(message).hint(format!(
-            "Say whom to ask with {flag}, or {} for all that is not named.",
-            variable_of("llm.provider")
-        )));
+        let message = format!("{UNSPECIFIED}: no provider is set that {does}; only {other} is set");
+        return Err(CommandError::usage(message)
+            .hint(format!("Pass {flag}, or set {} for both.", variable_of("llm.provider"))));
     }
     own.or_else(|| config.text("llm.provider")).ok_or_else(|| {
-        CommandError::usage(format!("{UNSPECIFIED}: a plan is drafted and criticised by models"))
+        CommandError::usage(format!("{UNSPECIFIED}: models draft and criticise a plan"))
             .hint(format!(
-                "Say whom to ask: --gpt-provider and --claude-provider, or {} for both.",
+                "Pass --gpt-provider and --claude-provider, or set {} for both.",
                 variable_of("llm.provider")
             ))
-            .hint("Or plan without a model, with the standard steps of the build system: --offline.")
+            .hint("Or plan without a model: --offline uses the standard steps of the build system.")
     })
 }

@@ -1,4 +1,4 @@
-//! `crucible crawl plan`: a build plan, drafted, attacked and judged.
+//! `crucible crawl plan`: a build plan that models draft and review, and code judges.
 
 use clap::Args;
 use crucible_crawl::PlannedCrawl;
@@ -12,12 +12,13 @@ use super::wanted::RepoSelection;
 use crate::app::App;
 use crate::error::CommandError;
 
-/// Derive a build plan: one model drafts, another attacks, code judges
+/// Derive a build plan with two models; check its safety
 ///
-/// GPT drafts, revises and settles the plan, Claude criticises it; which provider and model stand behind each name is
-/// yours to say. The safety rules decide, not the models: a plan that they reject is printed with its violations, and the
-/// exit code is 2. For example: `crucible crawl plan BurntSushi/ripgrep --gpt-provider openai --claude-provider anthropic`,
-/// or with no model at all: `crucible crawl plan ./my-project --offline`
+/// GPT drafts, revises and finishes the plan; Claude reviews it. Both are role names: you choose the
+/// provider and the model of each. The safety rules decide, not the models. A rejected plan is printed
+/// with its violations, and the exit code is 2. For example:
+/// `crucible crawl plan BurntSushi/ripgrep --gpt-provider openai --claude-provider anthropic`, or
+/// without a model: `crucible crawl plan ./my-project --offline`
 #[derive(Args, Default)]
 pub(crate) struct Plan {
     #[command(flatten)]
@@ -50,16 +51,16 @@ impl Plan {
     }
 }
 
-/// How a command ends that printed this plan.
+/// The exit status of a command that printed this plan.
 fn judged(app: &App, planned: &PlannedCrawl) -> ExitStatus {
     if planned.planned.plan.safety_validated {
         return ExitStatus::Success;
     }
     let violations = counted(planned.planned.plan.safety_violations.len() as u64, "violation");
-    app.output.remark(&format!("the safety rules reject this plan ({violations}); run nothing of it"));
+    app.output.remark(&format!("the safety rules reject this plan ({violations}); do not run any of it"));
     app.output.remark(if planned.outcome.rounds > 0 {
-        "  hint: another debate may do better: ask again, with more rounds (--max-debate-rounds) or other models; \
-         or take the standard steps of the build system with --offline"
+        "  hint: try again with more rounds (--max-debate-rounds) or other models; or use the standard steps \
+        of the build system with --offline"
     } else {
         "  hint: the standard steps do not fit this repository: have models plan (--gpt-provider, --claude-provider), \
          or choose a part of it with --ref REF:PATH"

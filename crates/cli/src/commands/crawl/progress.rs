@@ -1,4 +1,4 @@
-//! What the user sees while a crawl works: a spinner on a terminal, plain lines elsewhere, all on standard error.
+//! The progress of a crawl on standard error: a spinner on a terminal, plain lines elsewhere.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::output::Output;
 use crate::spinner::{Shown, Spinner};
 use crate::text::one_line;
 
-/// Where nothing can move, a wait is told when it begins and then this often.
+/// Without a terminal, a wait is reported at its start and then at this interval, in seconds.
 const SPARSE: u64 = 10;
 
 /// Shows the progress of one crawl.
@@ -19,7 +19,7 @@ pub(crate) struct CrawlProgress {
 
 struct Wait {
     spinner: Spinner,
-    /// The seconds that were left when a wait was told last; nothing while nobody waits.
+    /// The seconds left at the last report of a wait; none outside of a wait.
     told: Option<u64>,
 }
 
@@ -29,7 +29,7 @@ impl CrawlProgress {
         Self { output: output.clone(), shown: Shown::new(wait) }
     }
 
-    /// Takes the spinner off the terminal: something else is printed now.
+    /// Removes the spinner before other output.
     pub(crate) fn finish(&self) {
         self.shown.lock().spinner.finish();
     }
@@ -54,7 +54,7 @@ impl CrawlObserver for CrawlProgress {
     fn waiting(&self, why: &str, left: Duration) {
         let mut shown = self.shown.lock();
         let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
-        let words = format!("{why}: going on in {seconds} s");
+        let words = format!("{why}: continuing in {seconds} s");
         if self.output.live {
             shown.spinner.turn(&words);
         } else if shown.told.is_none_or(|told| seconds + SPARSE <= told) {

@@ -1,4 +1,4 @@
-//! `crucible crawl search`: repositories, ranked, with the reasons for each score.
+//! `crucible crawl search`: ranks repositories and explains each score.
 
 use clap::Args;
 use crucible_crawl::{Checked, CheckedArtifact, SearchV1};
@@ -11,19 +11,20 @@ use super::{ask, show};
 use crate::app::App;
 use crate::error::CommandError;
 
-/// Search GitHub and rank what it finds, with the reasons for each score
+/// Search GitHub and rank the results with reasons
 ///
-/// No model is asked: the score is a formula over what GitHub says of a repository. For example:
-/// `crucible crawl search ripgrep`, or `crucible crawl search ripgrep --format json | jq .results[0].full_name`
+/// No model is called: the score is a formula over the data that GitHub returns. For example:
+/// `crucible crawl search ripgrep`, or
+/// `crucible crawl search ripgrep --format json | jq .results[0].full_name`
 #[derive(Args, Default)]
 pub(crate) struct Search {
-    /// What to search for
+    /// The text to search for
     #[arg(value_name = "QUERY", conflicts_with = "named")]
     pub(crate) query: Option<String>,
-    /// The same as an option
+    /// The text to search for, as an option
     #[arg(id = "named", long = "query", value_name = "QUERY")]
     pub(crate) named: Option<String>,
-    /// Print the results as JSON, one a line, instead of one document
+    /// Print the results as JSON, one per line
     #[arg(long, conflicts_with = "format")]
     pub(crate) ndjson: bool,
     #[command(flatten)]
@@ -52,7 +53,7 @@ impl Search {
         })
     }
 
-    /// What to search for: as given, or asked for on a terminal.
+    /// The query: as given, or asked for on a terminal.
     fn asked(&self, app: &App) -> Result<String, CommandError> {
         let given = self.query.as_ref().or(self.named.as_ref()).cloned();
         let asked = match given {
@@ -60,8 +61,8 @@ impl Search {
             given => given,
         };
         asked.filter(|query| !query.trim().is_empty()).ok_or_else(|| {
-            CommandError::usage("there is nothing to search for")
-                .hint("Say what: crucible crawl search QUERY, or --query QUERY.")
+            CommandError::usage("no search query given")
+                .hint("Pass one: crucible crawl search QUERY, or --query QUERY.")
         })
     }
 
@@ -78,7 +79,8 @@ impl Search {
     }
 }
 
-/// How a command ends that printed this result: with nothing had before the rate limit it is an error all the same.
+/// The exit status of a command that printed this result. It is an error if the rate limit left no
+/// results.
 fn searched(app: &App, found: &SearchV1) -> ExitStatus {
     if !found.rate_limited || found.result_count > 0 {
         return ExitStatus::Success;
@@ -87,7 +89,7 @@ fn searched(app: &App, found: &SearchV1) -> ExitStatus {
     ExitStatus::RateLimited
 }
 
-/// The items of a search document as they stand in it, each for itself.
+/// The items of a search document, one JSON text each.
 fn lines(artifact: &CheckedArtifact) -> Vec<String> {
     let document: serde_json::Value = serde_json::from_str(artifact.json()).unwrap_or_default();
     document["results"].as_array().into_iter().flatten().map(ToString::to_string).collect()

@@ -11,23 +11,23 @@ use crate::output::Output;
 use crate::table::table;
 use crate::text::one_line;
 
-/// Characters of a description, of a README's beginning, that are shown.
+/// Characters of a description that are shown.
 const DESCRIPTION: usize = 100;
-/// The narrowest terminal that a table is fitted into.
+/// The narrowest terminal in which a table is wrapped.
 const NARROWEST: u16 = 60;
 /// Lines of a README that are shown.
 const README_LINES: usize = 5;
 /// Sub-projects and key files that are shown.
 const SHOWN: usize = 12;
 
-/// Search results, the best first, with what each score is made of.
+/// Shows search results, best first, with the parts of each score.
 pub(crate) fn search(output: &Output, found: &SearchV1) {
     if found.results.is_empty() {
         output.line(&one_line(&format!("nothing found for {:?}", found.query)));
         return;
     }
     let mut all = table(["#", "score", "repository", "stars", "pushed", "why"]);
-    // On a terminal that is wide enough for it, columns are wrapped.
+    // On a wide enough terminal the columns are wrapped.
     if all.width().is_some_and(|width| width >= NARROWEST) {
         all.set_content_arrangement(ContentArrangement::Dynamic);
     }
@@ -51,13 +51,13 @@ pub(crate) fn search(output: &Output, found: &SearchV1) {
     output.line("\nnext: crucible crawl plan OWNER/REPO");
 }
 
-/// What a score is made of: each part that counts.
+/// The parts of a score that are not zero.
 fn reasons(breakdown: &ScoreBreakdown) -> String {
     let parts = [
         ("exact name", breakdown.exact_name),
         ("part of the name", breakdown.partial_name),
         ("stars", breakdown.star_score),
-        ("pushed lately", breakdown.recency),
+        ("pushed recently", breakdown.recency),
         ("organization", breakdown.verified_owner),
         ("releases", breakdown.has_releases),
         ("build system known", breakdown.build_files),
@@ -65,7 +65,7 @@ fn reasons(breakdown: &ScoreBreakdown) -> String {
     ];
     let counts = parts.iter().filter(|(_, value)| *value != 0.0);
     let parts: Vec<String> = counts.map(|(name, value)| format!("{name} {}", signed(*value))).collect();
-    if parts.is_empty() { "nothing speaks for it".to_owned() } else { parts.join(", ") }
+    if parts.is_empty() { "no points".to_owned() } else { parts.join(", ") }
 }
 
 fn signed(value: f64) -> String {
@@ -85,7 +85,7 @@ fn marks(item: &SearchItem) -> String {
     if marks.is_empty() { String::new() } else { format!("\n({})", marks.join(", ")) }
 }
 
-/// What a repository is, how it builds and why we think so.
+/// Shows a repository, its build system and the evidence for it.
 pub(crate) fn inspection(output: &Output, inspected: &Inspected) {
     let Inspection { artifact, version_constraints, reasons, .. } = &inspected.inspection;
     let row = |name: &str, text: &str| row(output, name, text);
@@ -128,7 +128,7 @@ pub(crate) fn inspection(output: &Output, inspected: &Inspected) {
     }
 }
 
-/// A plan: its steps, what is to be said about them, who said what, and the verdict.
+/// Shows a plan: its steps, warnings, debate and verdict.
 pub(crate) fn plan(output: &Output, planned: &PlannedCrawl) {
     let plan = &planned.planned.plan;
     let line = |text: &str| output.line(&one_line(text));
@@ -157,7 +157,7 @@ pub(crate) fn plan(output: &Output, planned: &PlannedCrawl) {
     section(output, "Why it is rejected", &plan.safety_violations);
     output.line("");
     let verdict =
-        if plan.safety_validated { "passes the safety rules" } else { "rejected, run nothing of it" };
+        if plan.safety_validated { "passes the safety rules" } else { "rejected; do not run any of it" };
     row(output, "verdict", verdict);
     let rounds = counted(plan.debate_rounds, "round");
     row(
@@ -177,7 +177,7 @@ fn step_lines(number: usize, step: &PlanStep) -> Vec<String> {
     lines
 }
 
-/// One message of a debate in a line.
+/// One message of a debate on one line.
 fn who_said(message: &RedactedMessage) -> String {
     let did = match message.phase {
         "draft" => "drafted",
@@ -205,7 +205,7 @@ fn row(output: &Output, name: &str, text: &str) {
     output.line(&one_line(&format!("{name:<12} {text}")));
 }
 
-/// The first of some things, one a line, and how many more there are.
+/// Shows the first items, one per line, and the number of the others.
 fn some_of(output: &Output, all: impl ExactSizeIterator<Item = String>) {
     let more = all.len().saturating_sub(SHOWN);
     for text in all.take(SHOWN) {

@@ -1,4 +1,4 @@
-//! `crucible crawl validate`: schema and safety of any plan, wherever it came from.
+//! `crucible crawl validate`: checks the schema and the safety of any plan.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -12,23 +12,24 @@ use super::flags::OutputArgs;
 use crate::app::App;
 use crate::error::CommandError;
 
-/// No plan is larger.
+/// The largest plan that is read.
 const MAX_PLAN: ByteLimit = ByteLimit(4 * 1024 * 1024);
 
-/// The schema of the result as JSON.
+/// The schema name of the JSON result.
 const SCHEMA: &str = "crucible-crawl-validate-v1";
 
-/// Judge a viv-git-plan.v1 document, wherever it came from: its schema, then the safety of its commands
+/// Check the schema and the safety of a build plan
 ///
-/// Looks at nothing but the document, and at the directory of --repo. Exit code 0: it passes, perhaps with warnings; 2: the safety rules reject it; 3: it
-/// does not match its schema. For example: `crucible crawl validate plan.json`, or
+/// The plan is a viv-git-plan.v1 document from any source. Only the document and the directory of --repo
+/// are read. Exit code 0: it passes, perhaps with warnings; 2: the safety rules reject it; 3: it does not
+/// match its schema. For example: `crucible crawl validate plan.json`, or
 /// `crucible crawl plan BurntSushi/ripgrep --offline | crucible crawl validate -`
 #[derive(Args)]
 pub(crate) struct Validate {
-    /// The plan; - for standard input
+    /// The plan; `-` for standard input
     #[arg(value_name = "PLAN.json")]
     plan: PathBuf,
-    /// Judge it for the repository in this directory: its links, and what its package.json declares
+    /// Check against this repository: its links, and what its package.json declares
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
     #[command(flatten)]
@@ -40,7 +41,8 @@ impl Validate {
         let bytes = self.read(app)?;
         let workspace = match &self.repo {
             Some(directory) => workspace_of(&app.absolute(directory))?,
-            // Where it will run is not known: every path in a plan is relative, and is judged below any place.
+            // It is unknown where the plan will run. Every path in a plan is relative, so any root gives
+            // the same verdict.
             None => Workspace { root: PathBuf::from("/workspace"), ..Workspace::default() },
         };
         let (verdict, refused) = match judge_plan(&bytes, &workspace) {
@@ -60,13 +62,13 @@ impl Validate {
         let mut bytes = Vec::new();
         std::io::stdin().lock().take(MAX_PLAN.0.saturating_add(1)).read_to_end(&mut bytes).map_err(
             |error| {
-                CommandError::usage(format!("the plan cannot be read from standard input: {error}"))
-                    .hint("Hand it in through a pipe, or name its file.")
+                CommandError::usage(format!("cannot read the plan from standard input: {error}"))
+                    .hint("Pipe it in, or name its file.")
             },
         )?;
         if bytes.len() as u64 > MAX_PLAN.0 {
             return Err(CommandError::usage(format!("the plan has more than {} bytes", MAX_PLAN.0))
-                .hint("A plan is a short list of commands; this is something else."));
+                .hint("A plan is a short list of commands; check that this is one."));
         }
         Ok(bytes)
     }

@@ -1,4 +1,4 @@
-//! Which repository a command is about: named, or to be found by a search.
+//! The repository of a command: named, or found by a search.
 
 use crucible_crawl::{RefChoice, RepoName, SearchOptions, SearchV1, Target};
 use crucible_model::ExitStatus;
@@ -9,39 +9,39 @@ use super::flags::{OutputArgs, Trace, Which};
 use crate::app::App;
 use crate::error::CommandError;
 
-/// The repository that is wanted, and at which commit.
+/// The selected repository and commit.
 pub(crate) struct RepoSelection {
     pub(crate) source: RepoSource,
     pub(crate) choice: RefChoice,
-    /// Whether the user may be asked on the way.
+    /// Whether the user may be asked questions.
     pub(crate) may_ask: bool,
 }
 
-/// How the repository is known.
+/// How the repository is given.
 pub(crate) enum RepoSource {
-    /// By its name.
+    /// By name.
     Named(Target),
-    /// As a result of this search.
+    /// By a search.
     Found { query: String, options: SearchOptions, pick: Pick },
 }
 
-/// Who chooses among results.
+/// How to choose among results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pick {
-    /// The best is taken.
+    /// Take the best one.
     Best,
-    /// The user.
+    /// Ask the user.
     User,
 }
 
 impl RepoSelection {
-    /// Reads what the command line says, and asks on a terminal for what it does not.
+    /// Reads the command line, and asks on a terminal for missing values.
     pub(crate) fn of(app: &App, which: &Which, output_args: &OutputArgs) -> Result<Self, CommandError> {
         let may_ask = ask::may_ask(output_args);
         let choice = which.choice()?;
         let named = match (&which.repo, &which.query) {
             (None, None) if may_ask => {
-                ask::ask(app, "Repository (owner/repo or ./path; nothing to search for one):")?
+                ask::ask(app, "Repository (owner/repo or ./path; leave empty to search for one):")?
             }
             (repo, _) => repo.clone(),
         };
@@ -56,7 +56,7 @@ impl RepoSelection {
             query => query.clone(),
         };
         let query = query.filter(|query| !query.trim().is_empty()).ok_or_else(|| {
-            CommandError::usage("no repository is named").hint(
+            CommandError::usage("no repository given").hint(
                 "Name it, as owner/repo or ./path; or search for it: --query QUERY --auto-select takes the best result.",
             )
         })?;
@@ -64,7 +64,7 @@ impl RepoSelection {
             (true, _) => Pick::Best,
             (false, true) => Pick::User,
             (false, false) => {
-                return Err(CommandError::usage("nobody is there to choose among the results").hint(
+                return Err(CommandError::usage("cannot ask which of the results to use").hint(
                     "Take the best one with --auto-select, or name the repository instead of --query.",
                 ));
             }
@@ -73,7 +73,7 @@ impl RepoSelection {
         Ok(Self { source: RepoSource::Found { query, options, pick }, choice, may_ask })
     }
 
-    /// What the session is about.
+    /// The purpose of the session.
     pub(crate) fn intent(&self, trace: &Trace) -> Intent {
         let intent = Intent::new(trace);
         match &self.source {
@@ -83,7 +83,7 @@ impl RepoSelection {
     }
 }
 
-/// How many results a search is to give, for the snapshot of the configuration.
+/// The number of search results, for the snapshot of the configuration.
 pub(crate) fn options_of(options: &SearchOptions) -> (&'static str, String) {
     ("--max-results", options.max_results.get().to_string())
 }
@@ -100,7 +100,7 @@ pub(crate) fn picked(app: &App, found: &SearchV1, pick: Pick) -> Result<Target, 
         } else {
             CommandError::new(
                 ExitStatus::Refused,
-                format!("GitHub knows no repository for {:?}", found.query),
+                format!("GitHub found no repository for {:?}", found.query),
             )
             .hint("Search for something else, or name the repository.")
         });

@@ -1,7 +1,8 @@
 //! A judgement as workflow commands, which GitHub shows as annotations of a pull request.
 //!
-//! A command is one line that begins with `::`. What findings quote can hold anything, so that everything that could end a line, a
-//! property or the command is escaped as runners read it; and every command begins a line that is ours.
+//! A command is one line that begins with `::`. Findings may quote arbitrary text, so every character
+//! that could end a line, a property or the command is escaped as runners expect, and every command
+//! starts on a line of ours.
 
 use crucible_model::Level;
 use crucible_spec::GateFinding;
@@ -16,7 +17,7 @@ pub(super) fn print(output: &Output, told: &GateView<'_>) {
     text::conclude(output, told);
 }
 
-/// That nothing was judged, as a workflow command.
+/// The workflow command for a gate that reached no verdict.
 pub(super) fn unjudged(why: &str) -> String {
     format!("::error title=crucible gate::{}", message(why))
 }
@@ -33,12 +34,12 @@ fn annotation(found: &GateFinding, file: &str) -> String {
     format!("::{command} file={},title={}::{message}", property(file), property(finding.code.as_str()))
 }
 
-/// A text as the message of a command.
+/// Escapes a text as the message of a command.
 fn message(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// A text as the property of a command.
+/// Escapes a text as the property of a command.
 fn property(text: &str) -> String {
     message(text).replace(':', "%3A").replace(',', "%2C")
 }
@@ -65,7 +66,7 @@ mod tests {
         );
     }
 
-    /// What a runner makes of a command: the escapes undone, in the order in which it does that.
+    /// Undoes the escapes in the same order as a runner.
     fn undone(text: &str) -> String {
         let text = text.replace("%0D", "\r").replace("%0A", "\n").replace("%3A", ":").replace("%2C", ",");
         text.replace("%25", "%")

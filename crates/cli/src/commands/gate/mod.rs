@@ -1,10 +1,10 @@
-//! `crucible gate`: whether a spec is far enough, as one exit code.
+//! `crucible gate`: judges the progress of a spec and returns one exit code.
 //!
-//! The judgement is the library's ([`gate_findings`]); here are the flags, the hooks around it and the ways to print it: for people
-//! (`text`), as a document (`json`), for code scanning (`sarif`) and as annotations of a pull request (`github`). Nothing is
-//! changed, and the ledger is looked at only where there is one.
+//! The judgement is the library's ([`gate_findings`]). This module holds the flags, the hooks around it
+//! and the output formats: `text` for people, `json`, `sarif` for code scanning, and `github` for
+//! annotations of a pull request. Nothing is changed, and the ledger is read only if it exists.
 //!
-//! What always holds: exit code 1 means that a verdict was reached, that it is `fail`, and that it was printed.
+//! Invariant: exit code 1 means that the verdict is `fail` and was printed.
 
 mod github;
 mod sarif;
@@ -30,36 +30,36 @@ use crate::commands::spec::place;
 use crate::error::CommandError;
 use crate::output::{Format, OutputMode};
 
-/// Judge whether a spec is far enough, for CI
+/// Judge whether a spec has come far enough, for CI
 ///
-/// Weighs the newest receipt of each phase against what is on the disk: dry runs and failures count for nothing, and a
-/// receipt that cannot be believed refuses. Exit code 0: it passes; 1: it does not; 10: a hook that must not fail ran out of time;
-/// another: it could not be judged.
-/// For example: `crucible gate export-data --min-phase tasks --max-phase-age 7d --fail-on-pending-fixups`
+/// Compares the newest receipt of each phase with the files on disk. Dry runs and failures do not count,
+/// and a receipt that cannot be trusted refuses. Exit code 0: the gate passes; 1: it fails; 10: a
+/// required hook timed out; another: no verdict was reached. For example:
+/// `crucible gate export-data --min-phase tasks --max-phase-age 7d --fail-on-pending-fixups`
 #[derive(Args)]
 #[command(after_help = format!("Without flags it asks for {}.", policy_words(&GatePolicy::default())))]
 pub(crate) struct Gate {
-    /// The spec
+    /// The id of the spec
     #[arg(value_name = "SPEC-ID", value_parser = place::spec_id)]
     spec: SpecId,
-    /// The phase that must have succeeded, with all before it
+    /// The phase that must have succeeded, with every phase before it
     #[arg(long, value_name = "PHASE", default_value_t = GatePolicy::default().min_phase, value_parser = phases())]
     min_phase: PhaseId,
-    /// How long ago the last success of that phase may be: 90s, 30m, 12h, 7d, 2w
+    /// Maximum age of that phase's last success: 90s, 30m, 12h, 7d, 2w
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     max_phase_age: Option<Duration>,
-    /// Refuse while fixups are proposed and not applied
+    /// Refuse if a proposed fixup is not applied
     #[arg(long)]
     fail_on_pending_fixups: bool,
-    /// How to print the result; `--json` is `--format json`
+    /// Output format; `--json` is the same as `--format json`
     #[arg(long, value_name = "FORMAT")]
     format: Option<GateFormat>,
-    /// The workspace.yaml of the project, instead of searching upward
+    /// The project's workspace.yaml, instead of searching upward
     #[arg(long, value_name = "FILE")]
     workspace: Option<PathBuf>,
 }
 
-/// How the result is printed.
+/// The output format of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum GateFormat {
     /// For people
@@ -72,28 +72,28 @@ enum GateFormat {
     Github,
 }
 
-/// Findings that are printed one by one at most; the document has a smaller limit of its own.
+/// The most findings that are printed one by one. The JSON document has its own, smaller limit.
 const TOLD: usize = 5_000;
 
-/// What is printed in other forms than the document.
+/// The findings as the text, SARIF and GitHub formats print them.
 struct GateView<'a> {
     report: &'a GateReport,
     policy: &'a GatePolicy,
-    /// The first findings, whole.
+    /// The first findings, each complete.
     findings: &'a [GateFinding],
-    /// How many more there are.
+    /// The number of findings left out.
     left_out: usize,
     places: Places,
 }
 
-/// Where the files that findings are about lie.
+/// Maps the file of a finding to a path in the repository.
 struct Places {
-    /// From the repository's root to the spec's directory, with `/` between names.
+    /// The spec's directory relative to the repository's root, with `/` between names.
     spec: String,
 }
 
 impl Gate {
-    /// How the command speaks.
+    /// The output mode of the command.
     pub(crate) fn mode(&self, json: bool) -> OutputMode {
         let json = json || self.format == Some(GateFormat::Json);
         OutputMode::plain(if json { Format::Json } else { Format::Human })
@@ -101,12 +101,12 @@ impl Gate {
 
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let judged = self.judge(app).map_err(|error| match error.status {
-            // 1 is a verdict; what cannot be read is none.
+            // Exit code 1 is reserved for a verdict; an input that cannot be read is another error.
             ExitStatus::Refused => CommandError { status: ExitStatus::Usage, ..error },
             _ => error,
         });
         if let Err(error) = &judged {
-            // Whoever uploads a log, or reads annotations, has to see that nothing was judged.
+            // A log or an annotation must show that no verdict was reached.
             match self.format {
                 Some(GateFormat::Sarif) if !app.output.is_json() => {
                     app.output.json(&sarif::unjudged(self.spec.as_str(), app.clock.now(), error))?;
@@ -140,7 +140,7 @@ impl Gate {
         findings.extend(fixup_under_way(&store)?.map(|under_way| under_way.finding()));
 
         let mut receipts = before.receipts;
-        // After one that must not fail and did, no other runs.
+        // After a required hook has failed, no other hook runs.
         if let HookConsequence::GoOn(_) = before.consequence {
             let verdict = Verdict::new(findings.iter().map(|found| found.finding.clone()).collect());
             subject.verdict = Some(verdict.outcome());
@@ -169,7 +169,7 @@ impl Gate {
         match (self.format, app.output.is_json()) {
             (None | Some(GateFormat::Json), true) => Ok(GateFormat::Json),
             (Some(GateFormat::Text | GateFormat::Sarif | GateFormat::Github), true) => {
-                Err(CommandError::usage("--json and --format ask for different results")
+                Err(CommandError::usage("--json and --format contradict each other")
                     .hint("Give one of them: --json is the same as --format json."))
             }
             (format, false) => Ok(format.unwrap_or(GateFormat::Text)),
@@ -188,7 +188,7 @@ impl Gate {
         }
     }
 
-    /// Runs the hooks of a moment, and warns of those that failed and may.
+    /// Runs the hooks of a moment, and warns about failures that are allowed.
     fn hooks(
         &self,
         app: &App,
@@ -220,8 +220,8 @@ impl Places {
         Self { spec: names.collect::<Vec<_>>().join("/") }
     }
 
-    /// The file of a finding from the repository's root on. Where a receipt names none that can be one of the spec's, it is the spec's
-    /// directory.
+    /// The file of a finding relative to the repository's root. If a receipt names no possible file of
+    /// the spec, it is the spec's directory.
     fn file(&self, finding: &GateFinding) -> String {
         match finding.file.parse::<crucible_model::RepoPath>() {
             Ok(path) => format!("{}/{path}", self.spec),
@@ -230,13 +230,13 @@ impl Places {
     }
 }
 
-/// Reads the name of a phase.
+/// Parses the name of a phase.
 fn phases() -> impl TypedValueParser<Value = PhaseId> {
     PossibleValuesParser::new(PhaseId::ALL.map(PhaseId::as_str))
         .try_map(|name| -> Result<PhaseId, PhaseIdError> { name.parse() })
 }
 
-/// What a policy asks for, in words.
+/// Describes the requirements of a policy.
 fn policy_words(policy: &GatePolicy) -> String {
     let GatePolicy { min_phase, pending_fixups, max_phase_age } = policy;
     let before = if min_phase.predecessor().is_some() { " and every phase before it" } else { "" };

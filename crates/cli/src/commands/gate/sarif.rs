@@ -1,5 +1,5 @@
-//! A judgement as SARIF 2.1.0, for code scanning: a rule for each code with its page's words as help, a result for each finding with
-//! the file that it is about.
+//! A judgement as SARIF 2.1.0 for code scanning: a rule for each code, with the text of its page as help,
+//! and a result for each finding with its file.
 
 use std::fmt::Write as _;
 
@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use super::{GateView, Places};
 use crate::error::CommandError;
 
-/// The page of the gate's codes, which is the rules' help.
+/// The page of the gate's codes; its text is the rules' help.
 const PAGE: &str = include_str!("../../../../../docs/codes/gate.md");
-/// The page of the one code of a gate that is not the gate's own, and that code.
+/// The page and the code of the one finding that is not the gate's own.
 const FIXUP_PAGE: &str = include_str!("../../../../../docs/codes/fixup.md");
 const FIXUP_CODE: &str = "fixup-under-way";
 
@@ -48,7 +48,7 @@ pub(super) fn log(told: &GateView<'_>) -> Value {
     })
 }
 
-/// The log of a gate that could not judge: no result, and why.
+/// The log of a gate that reached no verdict: no result, and the reason.
 pub(super) fn unjudged(spec: &str, at: Timestamp, error: &CommandError) -> Value {
     json!({
         "$schema": SCHEMA,
@@ -68,14 +68,14 @@ pub(super) fn unjudged(spec: &str, at: Timestamp, error: &CommandError) -> Value
     })
 }
 
-/// Every code that a finding of a gate can have, with its words.
+/// Every code that a gate finding can have, with its help.
 fn every_rule() -> Vec<(&'static str, String)> {
     let mut all = rules(PAGE);
     all.extend(rules(FIXUP_PAGE).into_iter().filter(|(code, _)| *code == FIXUP_CODE));
     all
 }
 
-/// The codes of a page, each with its words on one line.
+/// The codes of a page, each with its text on one line.
 fn rules(page: &str) -> Vec<(&str, String)> {
     let sections = page.split("\n## ").skip(1);
     sections
@@ -112,7 +112,7 @@ fn result(found: &GateFinding, rules: &[(&str, String)], places: &Places) -> Val
             "artifactLocation": { "uri": uri(&file), "uriBaseId": "%SRCROOT%" },
             "region": { "startLine": 1 },
         } }],
-        // The first is the one by which GitHub tells results of one rule in one file apart, and knows them again.
+        // GitHub uses the first to distinguish and recognise results of one rule in one file.
         "partialFingerprints": { "primaryLocationLineHash": same, "crucibleFinding/v1": same },
     });
     if let Some(place) = rules.iter().position(|(code, _)| *code == finding.code.as_str()) {
@@ -121,7 +121,8 @@ fn result(found: &GateFinding, rules: &[(&str, String)], places: &Places) -> Val
     result
 }
 
-/// A path as a relative reference: everything that is no unreserved character of RFC 3986 is percent-encoded.
+/// A path as a relative reference: everything except the unreserved characters of RFC 3986 is
+/// percent-encoded.
 fn uri(path: &str) -> String {
     let mut uri = String::with_capacity(path.len());
     for byte in path.bytes() {

@@ -1,4 +1,4 @@
-//! A judgement for people: what was found, what was judged and how old it is, and the verdict on the last line.
+//! A judgement for people: the findings, the phases and their age, and the verdict on the last line.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(super) fn print(output: &Output, told: &GateView<'_>) {
     conclude(output, told);
 }
 
-/// How many findings were left out, the phases, and the verdict.
+/// Prints the number of findings left out, the phases, and the verdict.
 pub(super) fn conclude(output: &Output, told: &GateView<'_>) {
     if told.left_out > 0 {
         output.line(&format!("and {} more", counted(told.left_out as u64, "finding")));
@@ -26,25 +26,25 @@ pub(super) fn conclude(output: &Output, told: &GateView<'_>) {
     output.line(&verdict(told.report, told.policy));
 }
 
-/// The phases that are asked for, and those beyond that have run.
+/// The required phases, and later ones that have run.
 fn phases(report: &GateReport) -> String {
-    let mut rows = table(["phase", "stands", "last success", ""]);
+    let mut rows = table(["phase", "state", "last success", ""]);
     for phase in &report.phases {
         if phase.required || phase.status != Standing::NotRun {
-            let asked = if phase.required { "" } else { "not asked for" };
+            let asked = if phase.required { "" } else { "not required" };
             rows.add_row([phase.phase_id.as_str(), words(phase.status), &last_success(phase), asked]);
         }
     }
     lines_of(&rows)
 }
 
-/// The verdict on one line, with what was asked for.
+/// The verdict on one line, with the policy.
 fn verdict(report: &GateReport, policy: &GatePolicy) -> String {
     let (word, verb) = match report.verdict {
-        Outcome::Pass => ("pass", "has"),
-        Outcome::Fail => ("fail", "lacks a part of"),
+        Outcome::Pass => ("pass", "meets"),
+        Outcome::Fail => ("fail", "does not meet"),
     };
-    format!("{word}: {} {verb} what was asked for: {}", report.spec_id, policy_words(policy))
+    format!("{word}: {} {verb} the policy: {}", report.spec_id, policy_words(policy))
 }
 
 fn last_success(phase: &GatePhase) -> String {

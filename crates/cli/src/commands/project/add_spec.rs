@@ -1,4 +1,4 @@
-//! `crucible project add-spec`: a spec more in the workspace.
+//! `crucible project add-spec`: adds a spec to the workspace.
 
 use std::error::Error;
 
@@ -10,18 +10,19 @@ use crate::app::App;
 use crate::commands::spec::place::{named, spec_id};
 use crate::error::CommandError;
 
-/// List a spec in the workspace
+/// Add a spec to the workspace
 ///
-/// Comments, unknown keys, order and line ends of workspace.yaml stay. The spec need not have begun: `crucible spec SPEC-ID` begins it.
+/// Comments, unknown keys, order and line endings of workspace.yaml are preserved. The spec need not
+/// exist yet: `crucible spec SPEC-ID` starts it.
 #[derive(Args)]
 pub(crate) struct AddSpec {
-    /// The spec's id
+    /// The id of the spec
     #[arg(value_name = "SPEC-ID", value_parser = spec_id)]
     spec: SpecId,
-    /// What it is about; give it once for each tag
+    /// A tag of the spec (repeatable)
     #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
     tags: Vec<SpecTag>,
-    /// Give a spec that is listed already these tags instead of its own, and a new instant
+    /// Replace the tags and the time of a spec that is already listed
     #[arg(long)]
     force: bool,
 }

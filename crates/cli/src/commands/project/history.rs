@@ -1,4 +1,4 @@
-//! `crucible project history`: what happened to a spec.
+//! `crucible project history`: the runs of a spec.
 
 use std::path::Path;
 
@@ -17,26 +17,27 @@ use crate::error::CommandError;
 use crate::table::{lines_of, table};
 use crate::text::one_line;
 
-/// How much of why a phase failed is shown, in characters; `--json` has more.
+/// Characters of a failure message in the table; `--json` has more.
 const LONGEST_NOTE: usize = 80;
 
-/// Show what happened to a spec: each run of a phase, its tokens and its cost
+/// Show the runs of a spec with tokens and cost
 ///
-/// Every receipt of the spec is read, and compared with this machine's ledger. One that cannot be believed is named, and the sums are over the others.
+/// Reads every receipt of the spec and compares it with this machine's ledger. A receipt that cannot be
+/// trusted is named and is not part of the totals.
 #[derive(Args)]
 pub(crate) struct History {
-    /// The spec
+    /// The id of the spec
     #[arg(value_name = "SPEC-ID", value_parser = spec_id)]
     spec: SpecId,
 }
 
 impl History {
     pub(crate) fn run(&self, app: &App, named: Option<&Path>) -> Result<ExitStatus, CommandError> {
-        // A spec has a history also where nobody made a workspace.
+        // A spec has a history even without a workspace file.
         let project = place::project(app, named)?;
         let store = SpecStore::new(&project, self.spec.clone());
         let (receipts, problems) = match store.history(app.ledger_to_ask()?.as_ref()) {
-            // What a list names may still have to begin.
+            // A listed spec may not have been started yet.
             Err(SpecError::Unknown { why: SpecAbsence::Nothing | SpecAbsence::NotBegun, .. })
                 if self.is_listed(app, named, &project)? =>
             {
@@ -53,9 +54,9 @@ impl History {
             let next = if store.exists()? {
                 String::new()
             } else {
-                format!("; begin it: crucible spec {}", self.spec)
+                format!("; start it: crucible spec {}", self.spec)
             };
-            app.output.line(&format!("nothing has happened to {} yet{next}", self.spec));
+            app.output.line(&format!("{} has no history yet{next}", self.spec));
         } else {
             let mut rows = table(["when", "phase", "ended", "model", "tokens", "cost", "note"]);
             for row in &history.timeline {
@@ -80,7 +81,7 @@ impl History {
 }
 
 impl History {
-    /// Whether the project's list names the spec.
+    /// Whether the project's workspace lists the spec.
     fn is_listed(
         &self,
         app: &App,
@@ -123,7 +124,7 @@ fn totals(history: &SpecHistory) -> String {
         }
     }
     parts.push(format!("{} tokens in, {} out", totals.tokens_input, totals.tokens_output));
-    // A sum of nothing is no price.
+    // The sum of no known costs is not a price of zero.
     if totals.cost_unknown == 0 || history.timeline.iter().any(|row| row.cost_micro_dollars.is_some()) {
         let estimate = if totals.cost_estimated > 0 { " (estimate)" } else { "" };
         parts.push(format!("{}{estimate}", dollars(totals.cost_micro_dollars)));

@@ -1,4 +1,4 @@
-//! `crucible project init`: a workspace without specs.
+//! `crucible project init`: creates a workspace without specs.
 
 use std::path::Path;
 
@@ -9,13 +9,14 @@ use crucible_spec::{SpecProject, WorkspaceFile};
 use crate::app::App;
 use crate::error::CommandError;
 
-/// Make a workspace: write workspace.yaml
+/// Create a workspace: write workspace.yaml
 ///
-/// The file comes into the project that holds the working directory: the nearest directory upward with a `.crucible` or a `.git`,
-/// else the working directory itself. One that is there already is left as it is, and the command fails.
+/// The file goes into the project that contains the working directory: the nearest parent directory with
+/// a `.crucible` or a `.git`, or else the working directory itself. The command fails if the file already
+/// exists.
 #[derive(Args)]
 pub(crate) struct Init {
-    /// The workspace's name [default: the name of its directory]
+    /// The name of the workspace [default: the name of its directory]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 }
@@ -29,8 +30,8 @@ impl Init {
         };
         let name = match &self.name {
             Some(name) if says_nothing(name) => {
-                return Err(CommandError::usage("the name of a workspace says something")
-                    .hint("Leave --name out for the name of the directory."));
+                return Err(CommandError::usage("the name of a workspace must not be empty")
+                    .hint("Omit --name to use the name of the directory."));
             }
             Some(name) => name.clone(),
             None => directory_name(file.path()),
@@ -48,7 +49,7 @@ impl Init {
     }
 }
 
-/// The name of the directory that a file lies in.
+/// The name of the directory that contains a file.
 fn directory_name(file: &Path) -> String {
     let name = file.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
     if says_nothing(&name) { "workspace".to_owned() } else { name.into_owned() }

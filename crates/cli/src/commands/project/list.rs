@@ -11,10 +11,10 @@ use crate::text::one_line;
 
 /// List the specs of the workspace
 ///
-/// Only workspace.yaml is read; `crucible project status` looks at the specs themselves.
+/// Reads only workspace.yaml; `crucible project status` reads the specs themselves.
 #[derive(Args)]
 pub(crate) struct List {
-    /// Only specs with this tag; given several times, with all of them
+    /// Show only specs with this tag; several tags must all match
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
 }
@@ -39,7 +39,7 @@ impl List {
                 "schema_version": "workspace-list-json.v1", "workspace": workspace.path(), "name": content.name, "specs": rows,
             }))?;
         } else if content.specs.is_empty() {
-            app.output.line("no spec yet; list one: crucible project add-spec SPEC-ID");
+            app.output.line("no specs yet; add one: crucible project add-spec SPEC-ID");
         } else if specs.is_empty() {
             app.output.line(&format!("none of {} specs has the tags", content.specs.len()));
         } else {

@@ -1,4 +1,4 @@
-//! `crucible project`: many specs at once, as `workspace.yaml` lists them.
+//! `crucible project`: works on many specs at once, as `workspace.yaml` lists them.
 
 mod add_spec;
 mod history;
@@ -16,13 +16,13 @@ use crate::app::App;
 use crate::commands::spec::place::workspace;
 use crate::error::CommandError;
 
-/// Many specs at once: the workspace
+/// Work on many specs at once: the workspace
 ///
-/// The workspace is the file `workspace.yaml`: the nearest one upward from the working directory, or the one that `--workspace`
-/// names. Its specs lie in `.crucible/specs` beside it.
+/// The workspace is the file `workspace.yaml`: the nearest one upward from the working directory, or the
+/// one that `--workspace` names. Its specs are in `.crucible/specs` beside it.
 #[derive(Args)]
 pub(crate) struct Project {
-    /// The workspace.yaml to work on, instead of searching upward
+    /// The workspace.yaml to use, instead of searching upward
     #[arg(long, global = true, value_name = "FILE")]
     workspace: Option<PathBuf>,
     #[command(subcommand)]

@@ -1,4 +1,4 @@
-//! `crucible project status`: where the specs of the workspace stand.
+//! `crucible project status`: the state of the specs in the workspace.
 
 use clap::Args;
 use crucible_model::{ExitStatus, counted};
@@ -9,9 +9,10 @@ use crate::error::CommandError;
 use crate::table::{lines_of, table};
 use crate::text::one_line;
 
-/// Show where the specs of the workspace stand
+/// Show the state of the specs in the workspace
 ///
-/// Nothing is changed and no model is asked. What fails, waits or is out of date is counted; `crucible gate` judges a spec.
+/// Nothing is changed, and no model is called. Failed, pending and outdated phases are counted;
+/// `crucible gate` judges a spec.
 #[derive(Args)]
 pub(crate) struct Status {}
 
@@ -25,7 +26,7 @@ impl Status {
         }
         app.output.line(&one_line(&format!("{}: {}", status.name, counts(&status.counts))));
         if !status.specs.is_empty() {
-            let mut rows = table(["spec", "stands", "reached", "trouble", "next"]);
+            let mut rows = table(["spec", "state", "reached", "trouble", "next"]);
             for spec in &status.specs {
                 rows.add_row([
                     spec.spec_id.as_str(),
@@ -40,14 +41,15 @@ impl Status {
         if let Some(first) = status.unlisted.first() {
             let unlisted = counted(status.counts.unlisted, "spec");
             app.output.remark(&format!(
-                "note: {unlisted} on the disk not listed, {first} among them; list one: crucible project add-spec {first}"
+                "note: {unlisted} on the disk not listed, for example {first}; add one: crucible project \
+                add-spec {first}"
             ));
         }
         Ok(ExitStatus::Success)
     }
 }
 
-/// How many specs there are of which kind, on one line.
+/// The number of specs in each state, on one line.
 pub(super) fn counts(counts: &WorkspaceCounts) -> String {
     let mut parts = vec![counted(counts.specs, "spec")];
     for (count, word) in [
@@ -65,7 +67,7 @@ pub(super) fn counts(counts: &WorkspaceCounts) -> String {
     parts.join(", ")
 }
 
-/// Where a spec stands, for people.
+/// The state of a spec in words.
 pub(super) fn words(standing: SpecStanding) -> &'static str {
     match standing {
         SpecStanding::Damaged => "damaged",
@@ -78,7 +80,7 @@ pub(super) fn words(standing: SpecStanding) -> &'static str {
     }
 }
 
-/// What is wrong with a spec or waits, a few words each.
+/// The problems and pending work of a spec, a few words each.
 pub(super) fn troubles(spec: &WorkspaceSpec) -> Vec<String> {
     let phases = |phases: &[PhaseId], what: &str| {
         let names: Vec<&str> = phases.iter().map(|phase| phase.as_str()).collect();

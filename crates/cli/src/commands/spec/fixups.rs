@@ -1,4 +1,4 @@
-//! Fixups on the command line: the flags that say what they may touch, and how they are shown.
+//! Fixups on the command line: the flags that limit what they may change, and their output.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,40 +19,41 @@ use crate::commands::patch::patch_limits;
 use crate::error::CommandError;
 use crate::text::one_line;
 
-/// Where in Crucible's own directory the fixups that are being applied are recorded.
+/// The directory, in Crucible's own directory, that records fixups while they are applied.
 pub(crate) const FIXUPS: &str = "fixups";
 
-/// What a fixup may do.
+/// The flags of a fixup.
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct FixupFlags {
-    /// Apply the fixups that waited when the command began to the project's files: all of them, or none
+    /// Apply the fixups that were pending when the command began, all or none
     #[arg(long)]
     apply_fixups: bool,
-    /// A path that a fixup may make new or remove, or change although it is a test, a manifest, a lock file or a setting of CI; several
-    /// times for several
+    /// Path that fixups may create, delete or change (repeatable)
+    ///
+    /// Without it, fixups change only existing files, except tests, manifests, lock files and CI settings.
     #[arg(long = "allow-path", value_name = "PATH")]
     allow_paths: Vec<RepoPath>,
-    /// Follow symbolic links to files inside of the project
+    /// Follow symbolic links to files inside the project
     #[arg(long)]
     allow_links: bool,
 }
 
-/// What becomes of a fixup.
+/// What to do with a fixup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FixupWish {
-    /// It is shown, and waits.
+    /// Show it and leave it pending.
     Preview,
-    /// It is applied.
+    /// Apply it.
     Apply,
 }
 
 impl FixupFlags {
-    /// What is to become of fixups.
+    /// Whether to show or to apply fixups.
     pub(crate) fn wish(&self) -> FixupWish {
         if self.apply_fixups { FixupWish::Apply } else { FixupWish::Preview }
     }
 
-    /// The option that lets a fixup touch more, where one is given.
+    /// The name of an option that lets a fixup change more, if one is given.
     pub(crate) fn widening(&self) -> Option<&'static str> {
         match (self.allow_paths.is_empty(), self.allow_links) {
             (false, _) => Some("--allow-path"),
@@ -61,12 +62,12 @@ impl FixupFlags {
         }
     }
 
-    /// What a link means.
+    /// The policy for symbolic links.
     pub(crate) fn links(&self) -> LinkPolicy {
         if self.allow_links { LinkPolicy::InsideProject } else { LinkPolicy::Refuse }
     }
 
-    /// Refuses a path that could be named for nothing.
+    /// Refuses a path that no fixup may change.
     pub(crate) fn check(&self, root: &Path) -> Result<(), CommandError> {
         match self.allow_paths.iter().find_map(|path| not_nameable(root, path)) {
             Some(why) => Err(CommandError::usage(format!("--allow-path: {why}"))),
@@ -74,7 +75,7 @@ impl FixupFlags {
         }
     }
 
-    /// What fixups may touch, and where, as the project is now.
+    /// The files that fixups may change, as the project is now.
     pub(crate) fn choice(
         &self,
         app: &App,
@@ -88,14 +89,15 @@ impl FixupFlags {
         Ok(FixupChoice { links: self.links(), guarded, ..choice })
     }
 
-    /// What may be touched: the configured amounts, and the paths that were named here and nowhere else.
+    /// The policy: the configured limits, and the paths from this command line only.
     pub(crate) fn policy(&self, config: &Config) -> Policy {
         let limits = patch_limits(config);
         fixup_policy(limits.max_files, limits.max_added_lines, self.allow_paths.clone())
     }
 }
 
-/// A spec to look at, with what Crucible has recorded of work that was begun on it; where Crucible has no directory of its own, nothing is.
+/// Opens a spec for reading, with the record of unfinished work on it. Without Crucible's own directory
+/// there is no record.
 pub(crate) fn to_look_at(app: &App, project: &SpecProject, spec: SpecId) -> SpecStore {
     let store = SpecStore::new(project, spec);
     match app.env.crucible_home() {
@@ -104,7 +106,7 @@ pub(crate) fn to_look_at(app: &App, project: &SpecProject, spec: SpecId) -> Spec
     }
 }
 
-/// Shows a diff that waits: each file with what comes and goes and where it really lies, and the diff. How it is applied is what comes next.
+/// Shows a pending diff: each file with its added and removed lines and its real location, then the diff.
 pub(crate) fn show_pending(app: &App, project: &SpecProject, diff: &[u8]) -> Result<(), CommandError> {
     let changes = fixup_changes(diff).map_err(|verdict| SpecError::FixupRefused { verdict })?;
     let links = fixup_links(project, &changes);
@@ -125,7 +127,7 @@ pub(crate) fn show_pending(app: &App, project: &SpecProject, diff: &[u8]) -> Res
     Ok(())
 }
 
-/// Shows what was applied; what deserves a look goes beside the result.
+/// Shows an applied diff, with warnings on standard error.
 pub(crate) fn show_applied(app: &App, applied: &AppliedFixup) {
     let files = counted(applied.files.len() as u64, "file");
     app.output.line(&format!("applied fixups: {files}"));
@@ -142,7 +144,7 @@ pub(crate) fn show_applied(app: &App, applied: &AppliedFixup) {
     }
 }
 
-/// Says what became of a fixup that a killed process left half applied, file by file.
+/// Reports, file by file, how a partly applied fixup of a killed process was recovered.
 pub(crate) fn show_recovered(app: &App, recovered: &RecoveredEdit) {
     let (others, files): (Vec<_>, Vec<_>) =
         recovered.files.iter().partition(|path| recovered.went_on.contains(path));
@@ -153,8 +155,8 @@ pub(crate) fn show_recovered(app: &App, recovered: &RecoveredEdit) {
     }
     let what = match recovered.outcome {
         EditRecovery::Nothing => return,
-        EditRecovery::Finished => "finished: these files are as the fixup makes them",
-        EditRecovery::TakenBack => "taken back: the fixup is in none of these files",
+        EditRecovery::Finished => "finished: the fixup is applied to these files",
+        EditRecovery::TakenBack => "rolled back: the fixup is not applied to these files",
     };
     let files = if files.is_empty() { "none".to_owned() } else { names(&files) };
     app.output.remark(&format!(
@@ -162,7 +164,7 @@ pub(crate) fn show_recovered(app: &App, recovered: &RecoveredEdit) {
     ));
     if !others.is_empty() {
         app.output.remark(&format!(
-            "warning: somebody changed these files after that; they stay as they are, so look whether that is well: {}",
+            "warning: these files were changed after that and are left as they are; check them: {}",
             names(&others)
         ));
     }

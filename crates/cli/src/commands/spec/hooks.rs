@@ -1,7 +1,7 @@
 //! The hooks of a project, read from its configuration and run around phases and gates.
 //!
-//! A command that has hooks reads them once ([`Hooks::read`]) and runs those of a moment with [`Hooks::run`]; where none is
-//! configured both cost nothing. A setting that makes no sense is an error of the configuration, before anything runs.
+//! A command reads its hooks once ([`Hooks::read`]) and runs those of a moment with [`Hooks::run`]; both
+//! are free if none is configured. An invalid setting is a configuration error before anything runs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::place;
 use crate::app::{App, strength};
 use crate::error::CommandError;
 
-/// Seconds that a hook may be given at most.
+/// The longest timeout of a hook, in seconds.
 const MAX_SECONDS: u64 = 3_600;
 
 /// The hooks of a project, ready to run.
@@ -30,36 +30,37 @@ pub(crate) struct Hooks {
     masked: Vec<PathBuf>,
 }
 
-/// What hooks did, and what it means.
+/// The results of hooks, and whether the work continues.
 pub(crate) struct HookOutcome {
-    /// One for each that was tried, for the receipt.
+    /// One receipt for each hook that was tried.
     pub(crate) receipts: Vec<HookReceipt>,
-    /// Whether the work goes on.
+    /// Whether the work continues.
     pub(crate) consequence: HookConsequence,
 }
 
 impl Hooks {
-    /// The hooks that this configuration names for the project.
+    /// Reads the hooks that this configuration defines for the project.
     pub(crate) fn read(app: &App, config: &Config, project: &SpecProject) -> Result<Self, CommandError> {
         let names = config.names_below("hooks");
-        // The sandbox knows Crucible's own directory; where else the runs lie only the configuration tells.
+        // The sandbox knows Crucible's own directory; only the configuration knows another place of the
+        // runs.
         let runs = config.text("paths.runs_root").map(|root| app.absolute(root.as_ref()).join(""));
         let root = project.root();
         Ok(Self {
             hooks: names.iter().map(|name| hook(app, config, project, name)).collect::<Result<_, _>>()?,
-            // A link to the project would be refused as a working directory.
+            // A symbolic link to the project would be refused as a working directory.
             project: root.canonicalize().unwrap_or_else(|_| root.to_owned()),
             strength: strength(config)?,
             masked: runs.into_iter().collect(),
         })
     }
 
-    /// Whether there is one for this moment of this phase.
+    /// Whether a hook exists for this moment of this phase.
     pub(crate) fn any(&self, moment: HookMoment, phase: PhaseId) -> bool {
         self.hooks.iter().any(|hook| hook.runs_at(moment, phase))
     }
 
-    /// Runs those of this moment; nothing happens where there is none. Dropping the future ends them.
+    /// Runs the hooks of this moment, if any. Dropping the future ends them.
     pub(crate) async fn run(
         &self,
         app: &App,
@@ -87,7 +88,7 @@ impl Hooks {
     }
 }
 
-/// What else in the project makes git run programs whenever it looks at it, or why git cannot tell.
+/// Other files of the project through which git runs programs, or why git cannot list them.
 async fn guarded(app: &App, sandbox: &Arc<Sandbox>, project: &Path) -> Result<Vec<PathBuf>, String> {
     Git::guarded_places(Arc::clone(sandbox), &app.env, project).await.map_err(|error| error.to_string())
 }
@@ -99,7 +100,7 @@ fn hook(app: &App, config: &Config, project: &SpecProject, name: &str) -> Result
     let command = config.list(&key("command"));
     if command.first().is_none_or(|program| program.trim().is_empty()) {
         return Err(CommandError::usage(format!("hooks.{name} has no command"))
-            .hint("Write it as a list, one text for each argument: command = [\"make\", \"lint\"]"));
+            .hint("Write it as a list with one string for each argument: command = [\"make\", \"lint\"]"));
     }
     let moments = HookMoment::ALL.map(|moment| (moment.as_str(), moment));
     let on_fail = [("warn", OnFail::Warn), ("fail", OnFail::Fail)];
@@ -109,7 +110,7 @@ fn hook(app: &App, config: &Config, project: &SpecProject, name: &str) -> Result
     let seconds = config.number(&key("timeout_s"));
     if !(1..=MAX_SECONDS).contains(&seconds) {
         return Err(CommandError::usage(format!(
-            "hooks.{name}.timeout_s is {seconds}; it takes 1 to {MAX_SECONDS} seconds"
+            "hooks.{name}.timeout_s is {seconds}; use 1 to {MAX_SECONDS} seconds"
         )));
     }
     let hook = Hook {
@@ -129,18 +130,18 @@ fn hook(app: &App, config: &Config, project: &SpecProject, name: &str) -> Result
     Ok(hook)
 }
 
-/// The word of a setting that takes one of a few.
+/// Parses a setting that takes one of a few words.
 fn word<T: Copy>(config: &Config, key: &str, words: &[(&str, T)]) -> Result<T, CommandError> {
     let said = config.text(key).unwrap_or_default();
     words.iter().find(|(word, _)| *word == said).map(|(_, meaning)| *meaning).ok_or_else(|| {
         let allowed = words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
-        CommandError::usage(format!("{key} is {said:?}; it takes one of {allowed}"))
+        CommandError::usage(format!("{key} is {said:?}; use one of {allowed}"))
     })
 }
 
-/// Refuses to take the walls from what a project's files bring along, on the word of the user's own file: that one holds for every
-/// project, also for a cloned one that happens to use the same name, or to have a program at the same place. What a variable or a flag
-/// says holds for one command, and so for a project that its author looks at.
+/// Refuses to run project files without a sandbox because the user's own file says so. That file applies
+/// to every project, including a cloned one that uses the same hook name or has a program at the same
+/// path. A variable or a flag applies to one command, and so to a project that its user has chosen.
 fn check_whose_hook(
     app: &App,
     config: &Config,
@@ -154,7 +155,8 @@ fn check_whose_hook(
     };
     let refuse = |why: String| {
         Err(CommandError::usage(format!("{walls} = \"off\" in {}: {why}", file.display())).hint(format!(
-            "Write the whole hook in your own file, under another name and with the program's absolute path, or set {}=off for this once.",
+            "Define the whole hook in your own configuration, under another name and with the program's \
+            absolute path, or set {}=off once.",
             variable_of(&walls)
         )))
     };
@@ -165,12 +167,12 @@ fn check_whose_hook(
     });
     if let Some((key, _)) = brought {
         return refuse(format!(
-            "the project's own file sets {key}, and would have a say in what runs without walls"
+            "the project's own file sets {key}, and must not control what runs without a sandbox"
         ));
     }
     let program = hook.command.first().map_or("", String::as_str);
     if program.contains('/') && !program.starts_with('/') {
-        return refuse(format!("{program:?} is a file of whatever project there is"));
+        return refuse(format!("{program:?} is a file of the project, which may be untrusted"));
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! What of Crucible's directory in a project git leaves alone.
+//! The files in a project's `.crucible` that git ignores.
 
 use std::path::Path;
 
 use crucible_host::fs::{FsError, write_atomic};
 
-/// What is of use on this machine alone, or only while a command runs.
+/// Files that matter only on this machine, or only while a command runs.
 const IGNORED: &str = "\
 # Written by Crucible where there was none. Documents and receipts are to be committed; this need not be.
 /specs/*/lock
@@ -16,8 +16,8 @@ const IGNORED: &str = "\
 .tmp-*
 ";
 
-/// Tells git what in this project's `.crucible` need not be committed. What a project says itself stays, whatever it is; a directory
-/// that is not there gets nothing.
+/// Writes the ignore file for this project's `.crucible`. An existing one is left unchanged, and a
+/// missing directory is not created.
 pub(crate) fn keep_out_of_git(project: &Path) -> Result<(), FsError> {
     let directory = project.join(".crucible");
     let file = directory.join(".gitignore");

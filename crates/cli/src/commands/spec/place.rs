@@ -1,4 +1,4 @@
-//! Where specs lie for a command: the project of the working directory, or the one of the workspace that is named.
+//! Finds the project of a command: that of the working directory, or of the named workspace.
 
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};
@@ -12,7 +12,8 @@ use crucible_spec::{SpecId, SpecProject, WorkspaceFile};
 use crate::app::App;
 use crate::error::CommandError;
 
-/// The project that the command works on: the one of `--workspace FILE`, else the one that holds the working directory.
+/// The project of the command: the one of `--workspace FILE`, else the one that contains the working
+/// directory.
 pub(crate) fn project(app: &App, workspace: Option<&Path>) -> Result<SpecProject, CommandError> {
     match workspace {
         Some(file) => Ok(named_workspace(app, file)?.project()),
@@ -20,21 +21,20 @@ pub(crate) fn project(app: &App, workspace: Option<&Path>) -> Result<SpecProject
     }
 }
 
-/// The workspace that the command works on: the one of `--workspace FILE`, else the nearest one upward.
+/// The workspace of the command: the one of `--workspace FILE`, else the nearest one upward.
 pub(crate) fn workspace(app: &App, named: Option<&Path>) -> Result<WorkspaceFile, CommandError> {
     let start = app.env.working_directory();
     match named {
         Some(file) => named_workspace(app, file),
         None => WorkspaceFile::discover(start).ok_or_else(|| {
-            let message =
-                format!("there is no workspace.yaml in {} or any directory above it", start.display());
+            let message = format!("no workspace.yaml in {} or any parent directory", start.display());
             CommandError::usage(message)
-                .hint("Make one with `crucible project init`, or name one with --workspace FILE.")
+                .hint("Create one with `crucible project init`, or name one with --workspace FILE.")
         }),
     }
 }
 
-/// The file that lists the specs of a project: the one of `--workspace FILE`, else the project's own where it has one.
+/// The file that lists the specs of a project: `--workspace FILE`, else the project's own, if any.
 pub(crate) fn list_of(
     app: &App,
     named: Option<&Path>,
@@ -52,16 +52,16 @@ fn named_workspace(app: &App, file: &Path) -> Result<WorkspaceFile, CommandError
     if file.is_file() {
         return Ok(WorkspaceFile::at(file));
     }
-    Err(CommandError::usage(format!("--workspace: {} is no file", file.display()))
-        .hint("Name the file workspace.yaml itself; `crucible project init` makes one."))
+    Err(CommandError::usage(format!("--workspace: {} is not a file", file.display()))
+        .hint("Name the file workspace.yaml itself; `crucible project init` creates one."))
 }
 
-/// Reads the id of a spec.
+/// Parses the id of a spec.
 pub(crate) fn spec_id(text: &str) -> Result<SpecId, Box<dyn Error + Send + Sync>> {
     named("the id of the spec", text)
 }
 
-/// Reads a name that is written to files and receipts, and so must hold no secret.
+/// Parses a name that is written to files and receipts, and so must not contain a secret.
 pub(crate) fn named<T>(what: &'static str, text: &str) -> Result<T, Box<dyn Error + Send + Sync>>
 where
     T: FromStr<Err: Error + Send + Sync + 'static>,
@@ -78,7 +78,7 @@ pub(crate) fn free_of_secrets(what: &'static str, name: &str) -> Result<(), Secr
     }
 }
 
-/// A name looks like a secret; it is not shown.
+/// A name that looks like a secret; it is not shown.
 #[derive(Debug)]
 pub(crate) struct SecretInName {
     what: &'static str,
@@ -96,8 +96,7 @@ impl Error for SecretInName {}
 
 impl From<&SecretInName> for CommandError {
     fn from(error: &SecretInName) -> Self {
-        Self::new(ExitStatus::SecretDetected, error.to_string()).hint(
-            "Take another name. If it is a real secret, revoke it: the command line and its history hold it.",
-        )
+        Self::new(ExitStatus::SecretDetected, error.to_string())
+            .hint("Choose another name. If it is a real secret, revoke it: the shell history contains it.")
     }
 }

@@ -1,4 +1,4 @@
-//! What the user sees while a phase waits for a model: which phase, whom it asks, and how long it has waited, on standard error.
+//! The progress of a phase on standard error: the phase, the model, and the waiting time.
 
 use crucible_llm::CallWatch;
 
@@ -9,7 +9,7 @@ use crate::text::one_line;
 /// Shows the calls of the phases of one command.
 pub(crate) struct PhaseProgress {
     output: Output,
-    /// Who is asked: `gateway (gpt-oss-20b)`.
+    /// The provider and the model: `gateway (gpt-oss-20b)`.
     asked: String,
     shown: Shown<Calls>,
 }
@@ -17,7 +17,7 @@ pub(crate) struct PhaseProgress {
 struct Calls {
     spinner: Spinner,
     phase: String,
-    /// Calls of the phase that were begun.
+    /// Calls of the phase that were started.
     begun: u64,
 }
 
@@ -27,7 +27,7 @@ impl PhaseProgress {
         Self { output: output.clone(), asked, shown: Shown::new(calls) }
     }
 
-    /// Takes the spinner off the terminal: something else is printed now, or another phase begins.
+    /// Removes the spinner before other output or another phase.
     pub(crate) fn finish(&self) {
         let mut shown = self.shown.lock();
         shown.spinner.finish();
@@ -44,7 +44,7 @@ impl CallWatch for PhaseProgress {
         }
         shown.begun += 1;
         let again = if shown.begun > 1 { format!(", call {}", shown.begun) } else { String::new() };
-        let words = format!("{phase_id}: {} is asked{again}", self.asked);
+        let words = format!("{phase_id}: asking {}{again}", self.asked);
         if self.output.live {
             shown.spinner.turn(&words);
         } else {
@@ -53,6 +53,6 @@ impl CallWatch for PhaseProgress {
     }
 
     fn answered(&self, _phase_id: &str) {
-        // The phase goes on: it reads the answer, asks again or ends.
+        // The phase continues: it reads the answer, asks again or ends.
     }
 }

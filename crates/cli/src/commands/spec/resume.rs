@@ -11,22 +11,22 @@ use super::work::{Applying, PhaseFlags, SpecSession, Work};
 use crate::app::App;
 use crate::error::CommandError;
 
-/// Go on with a spec from any phase
+/// Continue a spec from any phase
 ///
-/// Runs the phase that comes next, or the one that is named, however often it ran before. For example:
+/// Runs the next phase, or the one that is named, however often it has run. For example:
 ///
-/// `crucible resume export-data`, `crucible resume export-data --phase design --through tasks`, or, to be told what would happen,
-/// `crucible resume export-data --dry-run --json`
+/// `crucible resume export-data`, `crucible resume export-data --phase design --through tasks`,
+/// or, to see what would happen, `crucible resume export-data --dry-run --json`
 #[derive(Args)]
 #[command(after_help = ENDS)]
 pub(crate) struct Resume {
-    /// The name of the spec
+    /// The id of the spec
     #[arg(value_name = "SPEC-ID", value_parser = place::spec_id)]
     spec: SpecId,
-    /// The phase to run; without it the next one
+    /// The phase to run [default: the next one]
     #[arg(long, value_name = "PHASE", value_parser = phase)]
     phase: Option<PhaseId>,
-    /// The last phase to run; without it that phase alone
+    /// The last phase to run [default: that phase alone]
     #[arg(long, value_name = "PHASE", value_parser = phase)]
     through: Option<PhaseId>,
     #[command(flatten)]
@@ -40,8 +40,8 @@ impl Resume {
             return Err(session.store.unknown().into());
         }
         self.phases.check_applying(&self.spec)?;
-        // What is named is looked at before the lock is taken. Which phase comes next can only be told under it: what a killed process
-        // left is finished there.
+        // Named phases are checked before the lock is taken. The next phase is known only under the lock,
+        // where the unfinished work of a killed process is completed.
         let named = match (self.phase, self.phases.applies()) {
             (Some(phase), _) => Some(phase),
             (None, true) => Some(PhaseId::Fixup),
@@ -76,7 +76,7 @@ impl Resume {
         Ok(ExitStatus::Success)
     }
 
-    /// What is run from this phase on: the phase, the last one, and the idea where one is read.
+    /// The phases to run, and the idea if one is read.
     fn prepared(
         &self,
         app: &App,
@@ -94,8 +94,10 @@ impl Resume {
                 Some(self.phases.sources.idea(app, &session.store, session.idea_limit(), Unnamed::Kept)?)
             }
             _ if self.phases.sources.names_an_idea() => {
-                return Err(CommandError::usage(format!("the phase {phase} reads no idea"))
-                    .hint("Only requirements is made from it; show other phases files of the project with --context."));
+                return Err(CommandError::usage(format!("the phase {phase} does not read an idea")).hint(
+                    "Only the requirements phase does; use --context to show files of the project to \
+                    another phase.",
+                ));
             }
             _ => None,
         };
@@ -103,7 +105,7 @@ impl Resume {
     }
 }
 
-/// The phase that comes next; of a spec that is done the last one, again.
+/// The next phase; for a finished spec the last phase again.
 fn next_phase(state: &SpecState) -> PhaseId {
     phases_to_run(state, PhaseId::Final).first().copied().unwrap_or(PhaseId::Final)
 }

@@ -1,4 +1,4 @@
-//! What a phase did, for people.
+//! The result of a phase, for people.
 
 use crucible_model::{Timestamp, counted};
 use crucible_spec::{NextStep, PhaseEntry, PhaseId, SpecReceipt, SpecStore};
@@ -7,7 +7,7 @@ use super::status::cost;
 use crate::app::App;
 use crate::text::one_line;
 
-/// Shows a phase that succeeded: its artifact and what it took; what deserves a look goes beside the result.
+/// Shows a phase that succeeded: its artifact and usage, with warnings on standard error.
 pub(crate) fn show_phase(app: &App, store: &SpecStore, phase: PhaseId, receipt: &SpecReceipt) {
     let Some(entry) = receipt.phase(phase.as_str()) else {
         return;
@@ -40,14 +40,14 @@ pub(crate) fn show_dry(app: &App, phase: PhaseId, receipt: &SpecReceipt) {
     warn(app, phase, entry);
 }
 
-/// Tells the warnings of a receipt.
+/// Prints the warnings of a receipt.
 pub(crate) fn warn(app: &App, phase: PhaseId, entry: &PhaseEntry) {
     for warning in &entry.warnings {
         app.output.remark(&one_line(&format!("warning: {phase}: {}", warning.message)));
     }
 }
 
-/// Tells what comes next.
+/// Prints the next step.
 pub(crate) fn show_next(app: &App, next: Option<&NextStep>) {
     if let Some(next) = next {
         app.output.line(&format!("next: {}", next.command));
@@ -56,7 +56,7 @@ pub(crate) fn show_next(app: &App, next: Option<&NextStep>) {
     }
 }
 
-/// What a phase took: the model, tokens, cost and time.
+/// The usage of a phase: the model, tokens, cost and time.
 fn took(entry: &PhaseEntry) -> String {
     let mut parts = Vec::new();
     match &entry.llm {

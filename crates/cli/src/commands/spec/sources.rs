@@ -1,7 +1,8 @@
-//! Where a spec's idea comes from, and which files of the project its phases may see, as the command line says it.
+//! The idea of a spec, and the project files that its phases may see, from the command line.
 //!
-//! What always holds: what was named is taken in the order in which it was named, issues last; standard input is read once at
-//! most; a path on the command line is one of the working directory, wherever the project's directory is.
+//! Invariants: sources are used in the order in which they are named, issues last. Standard input is read
+//! at most once. A path on the command line is relative to the working directory, wherever the project's
+//! directory is.
 
 use std::io::IsTerminal;
 use std::path::{Component, Path, PathBuf};
@@ -23,56 +24,66 @@ use crate::error::CommandError;
 use crate::input::{self, Awaited};
 use crate::text::one_line;
 
-/// What is said where standard input is open, nobody named it, and nothing comes.
-const AWAITED: &str = "note: the idea is awaited on standard input, to its end; to go on without it, run the command with `< /dev/null`";
+/// The note if standard input is open but was not named, and nothing arrives.
+const AWAITED: &str = "note: reading the idea from standard input until its end; to continue without it, run \
+the command with `< /dev/null`";
 
-/// What is said where standard input may bring something, and the spec has its idea.
-const UNREAD: &str = "note: this spec has an idea, so standard input is not read; `--source -` takes a new idea from standard input";
+/// The note if standard input may have content but the spec already has an idea.
+const UNREAD: &str = "note: this spec has an idea, so standard input is not read; use `--source -` to read a \
+new idea from it";
 
-/// The longest command that names sources; a document has less than 8 KB.
+/// The longest command that names sources, in bytes; a document has less than 8 KB.
 const LONGEST_COMMAND: usize = 500;
 
-/// What stands for standard input.
+/// The argument that names standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// Where the idea comes from, and what else a model may see
+/// The flags for the idea and for files that a model may see
 #[derive(Args, Default)]
 pub(crate) struct SourceFlags {
-    /// Where the idea stands: a text file, a directory of them, or `-` for standard input, which is also read without this where the spec
-    /// has no idea yet and it is a file or a pipe; with a --source or an --issue it is read only where `-` names it. May be given several times: `--source notes.md --source docs/wishes`
+    /// Source of the idea: a file, a directory, or `-` (repeatable)
+    ///
+    /// A directory stands for its text files, and `-` for standard input.
+    ///
+    /// Standard input is also read without this flag if the spec has no idea yet and standard input is a
+    /// file or a pipe. With a --source or an --issue it is read only if `-` names it. For example:
+    /// `--source notes.md --source docs/wishes`
     #[arg(long, value_name = "FILE|DIR|-")]
     source: Vec<PathBuf>,
-    /// An issue of GitHub whose title and text are the idea, asked for through `gh`: `--issue acme/shop#12`, or its https address.
-    /// May be given several times
+    /// GitHub issue whose title and text are the idea (repeatable)
+    ///
+    /// The issue is read through `gh`: `--issue acme/shop#12`, or its https address.
     #[arg(long, value_name = "OWNER/REPO#N", value_parser = issue)]
     issue: Vec<IssueRef>,
-    /// A file of the project that every phase must see, or a directory, or a glob: `--context src/export.rs --context 'docs/**/*.md'`.
-    /// What does not fit ends the command before anybody is asked. May be given several times
+    /// File, directory or glob that every phase must see (repeatable)
+    ///
+    /// For example: `--context src/export.rs --context 'docs/**/*.md'`. If the files exceed the packet
+    /// limits, the command fails before any model call.
     #[arg(long, value_name = "PATH|GLOB")]
     context: Vec<String>,
 }
 
-/// The idea of a spec, and whether it is the one that is kept.
+/// The idea of a spec, and whether it is the stored one.
 pub(crate) struct GivenIdea {
     pub(crate) idea: Idea,
     pub(crate) origin: IdeaOrigin,
 }
 
-/// Where an idea comes from.
+/// The origin of an idea.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IdeaOrigin {
-    /// It was given with this command, and is to be kept.
+    /// Given with this command, and to be stored.
     Given,
-    /// It was given with an earlier one.
+    /// Stored by an earlier command.
     Kept,
 }
 
-/// What a command takes where no source is named.
+/// The source of the idea if none is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unnamed {
-    /// What is kept; where nothing is, standard input, unless it is a terminal.
+    /// The stored idea; if there is none, standard input unless it is a terminal.
     StandardInput,
-    /// What is kept.
+    /// The stored idea.
     Kept,
 }
 
@@ -82,7 +93,7 @@ impl SourceFlags {
         !self.source.is_empty() || !self.issue.is_empty()
     }
 
-    /// The idea: from what was named, else as `unnamed` says.
+    /// Reads the idea from the named sources, or else as `unnamed` says.
     pub(crate) fn idea(
         &self,
         app: &App,
@@ -92,7 +103,7 @@ impl SourceFlags {
     ) -> Result<GivenIdea, CommandError> {
         if self.source.iter().filter(|source| is_standard_input(source)).count() > 1 {
             return Err(CommandError::usage(
-                "--source - is given twice, and standard input can be read once",
+                "--source - is given twice, but standard input can be read only once",
             )
             .hint("Name it once."));
         }
@@ -109,13 +120,13 @@ impl SourceFlags {
         }
         match builder.finish() {
             Ok(idea) => Ok(GivenIdea { idea, origin: IdeaOrigin::Given }),
-            // Whoever named a source meant that one; an empty input that nobody spoke of is none.
+            // An empty named source is an error. Empty standard input that was not named is ignored.
             Err(SpecError::EmptyIdea) if !is_named => kept(store, limit),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The command that begins a spec with the same sources.
+    /// The command that starts a spec with the same sources.
     pub(crate) fn again(&self, spec: &SpecId) -> String {
         let mut command = format!("crucible spec {spec}");
         let plain = command.clone();
@@ -169,7 +180,7 @@ impl SourceFlags {
     }
 }
 
-/// How large a packet may be under this configuration.
+/// The packet limits of this configuration.
 pub(crate) fn packet_limits(config: &Config) -> PacketLimits {
     PacketLimits {
         max_bytes: config.number("spec.max_packet_bytes"),
@@ -188,12 +199,12 @@ fn kept(store: &SpecStore, limit: ByteLimit) -> Result<GivenIdea, CommandError> 
 fn standard_input(app: &App, limit: ByteLimit, awaited: Awaited) -> Result<Vec<u8>, CommandError> {
     let most = usize::try_from(IdeaBuilder::of_use(limit).0).unwrap_or(usize::MAX);
     input::whole(app, most, awaited)?.map_err(|why| {
-        CommandError::usage(format!("the idea cannot be read from standard input: {why}"))
-            .hint("Hand it in through a pipe or a file, or name a file with --source.")
+        CommandError::usage(format!("cannot read the idea from standard input: {why}"))
+            .hint("Pipe it in, or name a file with --source.")
     })
 }
 
-/// Whether standard input is something that can bring a text: neither a terminal nor `/dev/null`, nor closed.
+/// Whether standard input can provide text: it is not a terminal, `/dev/null` or closed.
 fn brings_something() -> bool {
     use std::os::fd::AsFd;
     use std::os::unix::fs::FileTypeExt;
@@ -207,26 +218,27 @@ fn is_standard_input(source: &Path) -> bool {
 }
 
 fn issue(text: &str) -> Result<IssueRef, String> {
-    // The text itself is told by whoever reads the command line.
+    // The caller that parses the command line already shows the text itself.
     text.parse().map_err(|error: SpecError| match error {
         SpecError::Source { why, .. } => why,
         other => other.to_string(),
     })
 }
 
-/// A text as one word of a shell, on one line.
+/// Quotes a text as one shell word on one line.
 fn as_word(text: &str) -> String {
     shell_word(&one_line(text))
 }
 
-/// What a source is called in the idea. An absolute path would tell a model about the machine, and change from one to another.
+/// The name of a source in the idea. An absolute path would reveal the machine, and would differ between
+/// machines.
 fn shown(source: &Path, directory: &Path) -> String {
     let below = source.strip_prefix(directory).unwrap_or(source);
     let name = if below.is_absolute() { below.file_name().map_or(below, Path::new) } else { below };
     if name.as_os_str().is_empty() { ".".to_owned() } else { name.display().to_string() }
 }
 
-/// An error about a source, which the user finds by the path that was typed and not by its name in the idea.
+/// Names a source in an error by the path that the user typed, not by its name in the idea.
 fn as_given(error: SpecError, name: &str, source: &Path) -> SpecError {
     match error {
         SpecError::Source { source_name, why } if source_name == name => {
@@ -236,11 +248,12 @@ fn as_given(error: SpecError, name: &str, source: &Path) -> SpecError {
     }
 }
 
-/// A path or a glob of the working directory, as one of the project's directory.
+/// Converts a path or glob relative to the working directory into one relative to the project's
+/// directory.
 fn in_project(text: &str, directory: &Path, root: &Path) -> Result<String, CommandError> {
     let outside = || {
         CommandError::usage(format!("--context {text}: it is not in the project {}", root.display()))
-            .hint("Name files of the project; what lies elsewhere can be a part of the idea, with --source.")
+            .hint("Name files of the project; use --source to add other files to the idea.")
     };
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
@@ -251,7 +264,7 @@ fn in_project(text: &str, directory: &Path, root: &Path) -> Result<String, Comma
         true => entering(Path::new(text), &root).ok_or_else(outside)?,
         false => (directory, Path::new(text)),
     };
-    // The directories on the way are names, whatever characters are in them.
+    // Directories of the working directory are literal names, even with glob characters.
     let is_glob = text.contains(['*', '?', '[', '{', '\\']);
     let mut parts: Vec<String> = Vec::new();
     for part in directory.strip_prefix(&root).map_err(|_| outside())?.components() {
@@ -269,7 +282,8 @@ fn in_project(text: &str, directory: &Path, root: &Path) -> Result<String, Comma
     Ok(if parts.is_empty() { ".".to_owned() } else { parts.join("/") })
 }
 
-/// Where an absolute path enters the project, through whatever links: that directory, and the rest of the path as it was written.
+/// The directory where an absolute path enters the project, after following links, and the rest of the
+/// path as written.
 fn entering<'a>(path: &'a Path, root: &Path) -> Option<(PathBuf, &'a Path)> {
     let ancestors: Vec<&Path> = path.ancestors().collect();
     ancestors.into_iter().rev().find_map(|ancestor| {
@@ -278,7 +292,7 @@ fn entering<'a>(path: &'a Path, root: &Path) -> Option<(PathBuf, &'a Path)> {
     })
 }
 
-/// A name as a glob that matches it alone.
+/// Escapes a name as a glob that matches only that name.
 fn escaped(name: &str) -> String {
     let mut glob = String::with_capacity(name.len());
     for c in name.chars() {
@@ -290,7 +304,7 @@ fn escaped(name: &str) -> String {
     glob
 }
 
-/// What the sources of an idea leave out, and what else deserves a look about them.
+/// Warns about parts of the sources that were left out, and about other problems with them.
 pub(super) fn warn_of_sources(run: &mut PhaseRun<'_>, given: Option<&GivenIdea>) {
     let idea = given.map(|given| &given.idea);
     for passed_over in idea.into_iter().flat_map(|idea| &idea.passed_over) {

@@ -10,25 +10,26 @@ use super::work::{Applying, PhaseFlags, SpecSession, Work, nothing_waits};
 use crate::app::App;
 use crate::error::CommandError;
 
-/// How commands end that run phases.
+/// The exit codes of commands that run phases, as their help lists them.
 pub(super) const ENDS: &str = "Exit codes: 0 done, 1 a fixup or a hook refused, 2 usage or configuration, 3 the model's answer is not the \
     document, 7 the packet is too large, 8 secret found, 9 another process is at work on the spec, 10 timed out, 70 model provider or \
     budget, 130 interrupted.";
 
 /// Take an idea through the phases of a spec
 ///
-/// The phases are requirements, design, tasks, review, fixup and final; each asks a model and leaves an artifact and a receipt in
-/// .crucible/specs/SPEC-ID. For example:
+/// The phases are requirements, design, tasks, review, fixup and final. Each calls a model and writes an
+/// artifact and a receipt to .crucible/specs/SPEC-ID. For example:
 ///
-/// `echo "users can export their data" | crucible spec export-data`, or in one go
+/// `echo "users can export their data" | crucible spec export-data`, or in one command
 /// `crucible spec export-data --source idea.md --through tasks`
 ///
-/// With a new idea the phases run again from the first; without one, those that are not done yet. A spec that has an idea takes a new one
-/// with --source, and from standard input with `--source -`.
+/// A new idea runs the phases again from the first one; without a new idea, only unfinished phases run. A
+/// spec that already has an idea takes a new one from --source, or from standard input with
+/// `--source -`.
 #[derive(Args)]
 #[command(after_help = ENDS)]
 pub(crate) struct Spec {
-    /// The name of the spec: letters, digits, `-`, `_` and `.`
+    /// The id of the spec: letters, digits, `-`, `_` and `.`
     #[arg(value_name = "SPEC-ID", value_parser = place::spec_id)]
     spec: SpecId,
     /// The last phase to run
@@ -43,14 +44,15 @@ impl Spec {
         let session = SpecSession::new(app, &self.spec, &self.phases)?;
         self.phases.check_applying(&self.spec)?;
         self.phases.check_fixups(PhaseId::Requirements, self.through)?;
-        // Of a spec that is not there nothing waits, and no directory is made for a command that makes no sense.
+        // A spec that does not exist has no pending fixup, and no directory is created for a refused
+        // command.
         if self.phases.applies() && self.through < PhaseId::Fixup && !session.store.exists()? {
             return Err(nothing_waits(&self.spec));
         }
         let idea =
             self.phases.sources.idea(app, &session.store, session.idea_limit(), Unnamed::StandardInput)?;
         let is_new = is_new(&session, &idea)?;
-        // A new idea is worth more than to be lost because nobody can be asked.
+        // A new idea is stored before the provider is prepared, so that it is not lost if that fails.
         let asked = match is_new && !self.phases.dry_run {
             true => Some(session.asked(app, &self.phases)?),
             false => None,
@@ -79,7 +81,8 @@ impl Spec {
         match phases.as_slice() {
             [] if applying == Some(Applying::Applied) => {}
             [] => {
-                app.output.line(&format!("{} is done up to {}; nothing was asked", self.spec, self.through));
+                app.output
+                    .line(&format!("{} is done up to {}; no model was called", self.spec, self.through));
                 for phase in self.through.up_to().filter(|phase| is_pinned(&state, *phase)) {
                     app.output.remark(&format!("warning: {phase} was written under a pinned clock (CRUCIBLE_CLOCK), which a gate refuses"));
                 }
@@ -99,7 +102,7 @@ impl Spec {
     }
 }
 
-/// Whether the idea is another one than the one that is kept.
+/// Whether the idea differs from the stored one.
 fn is_new(session: &SpecSession, given: &GivenIdea) -> Result<bool, SpecError> {
     Ok(match given.origin {
         IdeaOrigin::Kept => false,
@@ -109,13 +112,13 @@ fn is_new(session: &SpecSession, given: &GivenIdea) -> Result<bool, SpecError> {
     })
 }
 
-/// Whether the receipt that counts for the phase has an instant that somebody chose.
+/// Whether the newest receipt of the phase was written under a pinned clock.
 fn is_pinned(state: &SpecState, phase: PhaseId) -> bool {
     let real = state.phase(phase).and_then(|known| known.newest_real.as_ref());
     real.is_some_and(|receipt| receipt.clock == Some(ClockSource::Pinned))
 }
 
-/// Reads the name of a phase.
+/// Parses the name of a phase.
 pub(super) fn phase(text: &str) -> Result<PhaseId, PhaseIdError> {
     text.parse()
 }

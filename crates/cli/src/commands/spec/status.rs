@@ -1,4 +1,4 @@
-//! `crucible status`: where a spec stands, and what comes next.
+//! `crucible status`: the state of a spec, and the next step.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,15 +20,16 @@ use crate::output::Output;
 use crate::table::{lines_of, table};
 use crate::text::one_line;
 
-/// Show where a spec stands: its phases, their age and cost, pending fixups, and what comes next
+/// Show the phases of a spec and the next step
 ///
-/// Nothing is changed and no model is asked. For example: `crucible status export-data`
+/// Shows the age and the cost of each phase, and pending fixups. Nothing is changed, and no model is
+/// called. For example: `crucible status export-data`
 #[derive(Args)]
 pub(crate) struct SpecStatus {
-    /// The spec
+    /// The id of the spec
     #[arg(value_name = "SPEC-ID", value_parser = place::spec_id)]
     spec: SpecId,
-    /// The workspace.yaml of the project, instead of searching upward
+    /// The project's workspace.yaml, instead of searching upward
     #[arg(long, value_name = "FILE")]
     workspace: Option<PathBuf>,
 }
@@ -50,7 +51,7 @@ impl SpecStatus {
 }
 
 fn print(output: &Output, status: &Status) {
-    let mut rows = table(["phase", "stands", "age", "model", "tokens", "cost", "warnings"]);
+    let mut rows = table(["phase", "state", "age", "model", "tokens", "cost", "warnings"]);
     for phase in &status.phase_statuses {
         rows.add_row([
             phase.phase_id.as_str(),
@@ -83,9 +84,10 @@ fn print(output: &Output, status: &Status) {
     }
     if !status.fixup_under_way.is_empty() {
         let files = one_line(&status.fixup_under_way.join(", "));
-        output.line(&format!("an application of fixups is not over: {files}"));
+        output.line(&format!("applying fixups has not finished: {files}"));
         output.line(&format!(
-            "`crucible resume {} --phase fixup --apply-fixups` settles it, where no process is at work on it",
+            "`crucible resume {} --phase fixup --apply-fixups` completes it or rolls it back, if no process \
+            is working on it",
             status.spec_id
         ));
     }
@@ -106,7 +108,7 @@ fn print(output: &Output, status: &Status) {
     }
 }
 
-/// Where a phase stands, for people.
+/// The state of a phase in words.
 pub(crate) fn words(standing: Standing) -> &'static str {
     match standing {
         Standing::Success => "done",
@@ -119,17 +121,17 @@ pub(crate) fn words(standing: Standing) -> &'static str {
     }
 }
 
-/// Why a step comes next, for people.
+/// The reason for the next step in words.
 fn reason(reason: StepReason) -> &'static str {
     match reason {
         StepReason::NotRun => "it has not run",
         StepReason::Failed => "it failed",
-        StepReason::Stale => "what it was made from has changed",
-        StepReason::Changed => "its artifact is not what it wrote",
-        StepReason::Damaged => "its receipt cannot be believed",
-        StepReason::FixupsPending => "changes wait to be applied",
-        StepReason::FixupsApplied => "its changes are made, and its receipt tells of a failure",
-        StepReason::Problem => "receipts are not as they should be",
+        StepReason::Stale => "its inputs have changed",
+        StepReason::Changed => "its artifact was changed",
+        StepReason::Damaged => "its receipt cannot be trusted",
+        StepReason::FixupsPending => "changes are not applied yet",
+        StepReason::FixupsApplied => "its changes are applied, but its receipt records a failure",
+        StepReason::Problem => "receipts are invalid",
     }
 }
 
@@ -142,7 +144,7 @@ fn age(phase: &PhaseStanding) -> String {
     }
 }
 
-/// What was sent and what came back, as far as it is known; nothing where neither is.
+/// Tokens sent and received, as far as they are known; empty if neither is.
 pub(crate) fn tokens(input: Option<u64>, output: Option<u64>) -> String {
     let told = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
     match (input, output) {
@@ -151,7 +153,7 @@ pub(crate) fn tokens(input: Option<u64>, output: Option<u64>) -> String {
     }
 }
 
-/// What it cost, and whether that is an estimate; nothing where it is not known.
+/// The cost, and whether it is an estimate; empty if it is not known.
 pub(crate) fn cost(micro_dollars: Option<u64>, basis: Option<CostBasis>) -> String {
     let Some(cost) = micro_dollars.map(dollars) else { return String::new() };
     match basis {

@@ -1,12 +1,14 @@
-//! What `crucible spec` and `crucible resume` share: running phases, one after the other, each with its receipt.
+//! Runs phases one after the other, each with its receipt, for `crucible spec` and `crucible resume`.
 //!
-//! How it works: everything that can be wrong with the command line, the configuration and the sources is found before the spec's lock is
-//! taken; who is asked is made ready before the first phase begins. Then each phase is one [`PhaseRun`]: hooks before it, its packet, the asking, hooks after
-//! it, and its receipt. A phase that fails ends the command with the exit code that its receipt holds. Fixups are applied before any phase
-//! runs, between the hooks of theirs.
+//! Errors in the command line, the configuration and the sources are found before the spec's lock is
+//! taken. The backend is prepared before the first phase. Each phase is then one [`PhaseRun`]: hooks
+//! before it, its packet, the model call, hooks after it, and its receipt. A failed phase ends the
+//! command with the exit code in its receipt. Fixups are applied before any phase runs, between the hooks
+//! of their phase.
 //!
-//! What always holds: no fixup is applied that this very command proposed; the new idea is kept once the packet with it is found free of secrets and small enough, and where a hook runs before that, once it is itself; Ctrl-C
-//! leaves a receipt; whoever is asked is within one budget for all phases of the command.
+//! Invariants: a command never applies a fixup that it proposed itself. A new idea is stored after its
+//! packet is found to be free of secrets and within limits; if a hook runs earlier, after the idea itself
+//! is. Ctrl-C leaves a receipt. All phases of a command share one budget.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,58 +48,60 @@ use crate::error::CommandError;
 use crate::output::Output;
 use crate::text::one_line;
 
-/// How phases are run
+/// The flags for running phases
 #[derive(Args, Default)]
 pub(crate) struct PhaseFlags {
     #[command(flatten)]
     pub(crate) sources: SourceFlags,
     #[command(flatten)]
     fixups: FixupFlags,
-    /// Put the packet together and check it, and ask nobody. Counts for nothing
+    /// Build and check the prompt without calling a model; `gate` ignores the receipt
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Who answers; without it the configured one (llm.provider, which has no default)
+    /// Provider of all calls [default: llm.provider]
     #[arg(long, alias = "llm-provider", value_name = "NAME", value_parser = providers())]
     provider: Option<String>,
-    /// Who answers where that provider cannot be made ready; without it as configured (llm.fallback_provider, none)
+    /// Fallback if the provider is unavailable [default: llm.fallback_provider]
     #[arg(long, value_name = "NAME", value_parser = providers())]
     fallback_provider: Option<String>,
-    /// The recording that answers, for the provider `replay`
+    /// The recording to answer from, for the provider `replay`
     #[arg(long, value_name = "FILE")]
     cassette: Option<PathBuf>,
-    /// The model to ask in every phase; without it the one that [phases] names for the phase, else the provider's own
+    /// Model of every phase [default: the phase's in [phases], else the provider's]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Who may act on what a model says: `controlled`, Crucible alone, which is all there is
+    /// Who may act on a model's answer; only `controlled`, Crucible alone, is supported
     #[arg(long, value_name = "STRATEGY")]
     execution_strategy: Option<String>,
-    /// Write every call to this new file; the provider `replay` answers the same command from it again
+    /// Record every call in this new file, for the provider `replay`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Take the spec's lock from a process that holds it; that process keeps nothing
+    /// Take the spec's lock from another process
+    ///
+    /// That process then saves nothing more.
     #[arg(long)]
     force: bool,
-    /// The workspace.yaml whose directory is the project; without it the project that holds the working directory
+    /// The workspace.yaml of the project [default: the project of the working directory]
     #[arg(long, value_name = "FILE")]
     workspace: Option<PathBuf>,
 }
 
-/// A command at work on a spec, its lock held.
+/// A running command that holds the lock of a spec.
 pub(crate) struct Work<'a> {
     app: &'a App,
     flags: &'a PhaseFlags,
     session: &'a SpecSession,
     lock: SpecLock,
     ledger: Ledger,
-    /// What was settled of an application that was broken off.
+    /// How an interrupted application of fixups was recovered.
     recovered: RecoveredEdit,
     pub(crate) idea: Option<GivenIdea>,
     pub(crate) asked: Option<PhaseModel>,
-    /// What was run, in order.
+    /// The phases that have run, in order.
     ran: Vec<PhaseId>,
 }
 
-/// What is known before the lock is taken.
+/// Everything that is known before the lock is taken.
 pub(crate) struct SpecSession {
     pub(crate) config: Config,
     pub(crate) project: SpecProject,
@@ -109,17 +113,17 @@ pub(crate) struct SpecSession {
     bounds: Bounds,
 }
 
-/// What each phase is held to.
+/// The limits of each phase.
 struct Bounds {
     attempts: u64,
     phase_time: Duration,
     call_time: Duration,
 }
 
-/// Who is asked.
+/// The backend of the phases.
 pub(crate) struct PhaseModel {
     backend: Backend,
-    /// Who shows what is waited for.
+    /// The progress display.
     progress: Option<Arc<PhaseProgress>>,
     model: String,
     warnings: Vec<ReceiptWarning>,
@@ -128,7 +132,7 @@ pub(crate) struct PhaseModel {
 }
 
 impl PhaseFlags {
-    /// The settings that the options stand for.
+    /// The settings that the options override.
     fn settings(&self) -> Vec<(&'static str, String)> {
         let mut settings = Vec::new();
         let mut add = |key, value: Option<String>| settings.extend(value.map(|value| (key, value)));
@@ -139,77 +143,75 @@ impl PhaseFlags {
         settings
     }
 
-    /// Whether fixups are to be applied.
+    /// Whether to apply fixups.
     pub(crate) fn applies(&self) -> bool {
         self.fixups.wish() == FixupWish::Apply
     }
 
-    /// Refuses what says what a fixup may touch in a command whose phases, from the first to the last, neither propose one nor apply one.
+    /// Refuses the fixup flags if no phase of the command proposes or applies a fixup.
     pub(crate) fn check_fixups(&self, first: PhaseId, last: PhaseId) -> Result<(), CommandError> {
         let proposes = !self.dry_run && (first..=last).contains(&PhaseId::Fixup);
         match self.fixups.widening().filter(|_| !proposes && !self.applies()) {
             Some(flag) => Err(CommandError::usage(format!(
-                "no fixup is proposed or applied here, so {flag} has nothing to do"
+                "no fixup is proposed or applied here, so {flag} has no effect"
             ))
             .hint(format!(
-                "Give {flag} to the command that runs the phase fixup, and to the one that applies it."
+                "Pass {flag} to the command that runs the phase fixup, and to the one that applies it."
             ))),
             None => Ok(()),
         }
     }
 
-    /// The recording that is asked for, which a dry run has no calls for.
+    /// The requested recording. A dry run has no calls to record, so it refuses one.
     fn record(&self, app: &App) -> Result<Option<Record>, CommandError> {
         match &self.record {
             Some(_) if self.dry_run => {
-                Err(CommandError::usage("a dry run asks nobody, so --record has nothing to write in it")
-                    .hint("Leave one of the two out."))
+                Err(CommandError::usage("a dry run makes no model call, so --record has nothing to write")
+                    .hint("Omit one of the two."))
             }
             Some(path) => Record::at(app.absolute(path)).map(Some),
             None => Ok(None),
         }
     }
 
-    /// Refuses `--apply-fixups` where it can do nothing: in a dry run.
+    /// Refuses `--apply-fixups` in a dry run, where it has no effect.
     pub(crate) fn check_applying(&self, spec: &SpecId) -> Result<(), CommandError> {
         match self.applies() && self.dry_run {
-            true => Err(applies_nothing(
-                "a dry run changes nothing, so --apply-fixups has nothing to do in it",
-                spec,
-            )),
+            true => Err(applies_nothing("a dry run changes nothing, so --apply-fixups has no effect", spec)),
             false => Ok(()),
         }
     }
 }
 
-/// What `--apply-fixups` came to.
+/// The outcome of `--apply-fixups`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Applying {
-    /// A fixup waited and is applied.
+    /// A pending fixup was applied.
     Applied,
-    /// None waits: the newest is applied, or there was nothing to change.
+    /// Nothing is pending: the newest fixup is applied, or proposed no change.
     Settled,
-    /// None waits that is made from what is there now.
+    /// No pending fixup matches the current files.
     Missing,
 }
 
-/// `--apply-fixups` of a command that ends before the fixups, where none waits.
+/// The error of `--apply-fixups` if the command ends before the fixup phase and none is pending.
 pub(crate) fn nothing_waits(spec: &SpecId) -> CommandError {
     applies_nothing(
-        "no fixup waits, and this command proposes none, so --apply-fixups has nothing to do",
+        "no fixup is pending, and this command proposes none, so --apply-fixups has no effect",
         spec,
     )
 }
 
-/// `--apply-fixups` that would apply nothing, whatever comes of the command.
+/// The error of `--apply-fixups` if it cannot apply anything.
 fn applies_nothing(why: &str, spec: &SpecId) -> CommandError {
     CommandError::usage(why.to_owned()).hint(format!(
-        "`crucible resume {spec} --phase fixup --apply-fixups` applies what waits; without --apply-fixups this command does the rest."
+        "`crucible resume {spec} --phase fixup --apply-fixups` applies pending fixups; without --apply-fixups \
+        this command does the rest."
     ))
 }
 
 impl SpecSession {
-    /// Reads the configuration and looks at what the command line names. Nothing is changed.
+    /// Reads the configuration and checks what the command line names. Changes nothing.
     pub(crate) fn new(app: &App, spec: &SpecId, flags: &PhaseFlags) -> Result<Self, CommandError> {
         let project = place::project(app, flags.workspace.as_deref())?;
         let config = app.config(project.root(), &flags.settings())?;
@@ -227,7 +229,7 @@ impl SpecSession {
         let hooks = Hooks::read(app, &config, &project)?;
         flags.fixups.check(project.root())?;
         let record = flags.record(app)?;
-        // A name that is mistyped costs nothing: no hook has run, and nobody was asked.
+        // A mistyped name is found before any hook runs and any model is called.
         let files = flags.sources.files(app, &project, &config)?;
         check_named_files(&files)?;
         let home = app.home()?;
@@ -237,22 +239,21 @@ impl SpecSession {
         Ok(Self { config, project, store, files, hooks, sandbox: shared_sandbox(app), record, bounds })
     }
 
-    /// The most bytes of an idea.
+    /// The size limit of an idea.
     pub(crate) fn idea_limit(&self) -> ByteLimit {
         ByteLimit(packet_limits(&self.config).max_bytes)
     }
 
-    /// Makes whoever is asked ready. Nothing is changed.
+    /// Prepares the backend. Changes nothing.
     pub(crate) fn asked(&self, app: &App, flags: &PhaseFlags) -> Result<PhaseModel, CommandError> {
         let config = &self.config;
         let provider = config.text("llm.provider").ok_or_else(nobody)?;
         let Selected { backend, fell_back, .. } = model::selected(app, config, &self.sandbox, provider)?;
-        // The name of a model means nothing to another provider.
+        // A fallback provider does not know the model name of another provider.
         let model = flags.model.clone().filter(|_| fell_back.is_none()).unwrap_or_default();
         if let (Some(wanted), Some(_)) = (&flags.model, &fell_back) {
             let own = backend.default_model();
-            app.output
-                .remark(&format!("note: the fallback is asked with its own model {own}, not with {wanted}"));
+            app.output.remark(&format!("note: the fallback uses its own model {own}, not {wanted}"));
         }
         let progress = wants_progress(&app.output).then(|| {
             let name = if model.is_empty() { backend.default_model() } else { &model };
@@ -271,7 +272,7 @@ impl SpecSession {
         })
     }
 
-    /// What the documents say of the configuration.
+    /// A summary of the configuration for JSON documents.
     pub(crate) fn summary(&self) -> ConfigSummary {
         ConfigSummary::of(self.config.text("llm.provider").unwrap_or_default())
     }
@@ -285,28 +286,28 @@ impl<'a> Work<'a> {
         flags: &'a PhaseFlags,
     ) -> Result<Self, CommandError> {
         let mut ledger = app.ledger()?;
-        // Found before anybody is asked: what cannot be recorded must not be paid for.
+        // Checked before any model call, because a call that cannot be recorded must not be paid for.
         ledger.check_writable()?;
         let claim = if flags.force { LockClaim::Force } else { LockClaim::IfFree };
         let lock = session.store.lock(&format!("crucible spec {}", session.store.spec()), claim)?;
         keep_out_of_git(session.project.root())?;
-        // Whatever looks at the project's files from here on sees all of a fixup or nothing of it.
+        // From here on, the project's files contain a whole fixup or none of it.
         let recovered = recover_fixup(&session.project, &lock)?;
         show_recovered(app, &recovered);
         let (idea, ran) = (None, Vec::new());
         Ok(Self { app, flags, session, lock, ledger, recovered, idea, asked: None, ran })
     }
 
-    /// What is known of the spec now, as the ledger sees it, too.
+    /// Reads the state of the spec, including the ledger's view.
     pub(crate) fn state(&self) -> Result<SpecState, SpecError> {
         self.lock.store().state(Some(&self.ledger))
     }
 
-    /// Where the spec stands now.
+    /// Reads the status of the spec.
     pub(crate) fn status(&self) -> Result<SpecStatus, CommandError> {
         let state = self.state()?;
         let mut status = spec_status(&state, self.app.clock.now());
-        // A dry run keeps no idea, so whoever goes on has to bring it again.
+        // A dry run does not store the idea, so the next command needs it again.
         if self.flags.dry_run
             && !state.has_idea
             && let Some(next) = status.next.as_mut().filter(|next| next.phase_id == PhaseId::Requirements)
@@ -316,13 +317,14 @@ impl<'a> Work<'a> {
         Ok(status)
     }
 
-    /// The phases that were run.
+    /// The phases that have run.
     pub(crate) fn ran(&self) -> &[PhaseId] {
         &self.ran
     }
 
-    /// Applies what waited when the command began, where that is asked for, before any phase runs: what a phase of this very command proposes
-    /// waits until somebody has seen it. `last` is the last phase of the command.
+    /// Applies the fixup that was pending when the command began, if requested, before any phase runs. A
+    /// fixup that this command proposes stays pending until a person has seen it. `last` is the last
+    /// phase of the command.
     pub(crate) fn applying(&mut self, last: PhaseId) -> Result<Option<Applying>, CommandError> {
         if !self.flags.applies() {
             return Ok(None);
@@ -333,9 +335,9 @@ impl<'a> Work<'a> {
             Applying::Settled | Applying::Missing if last < PhaseId::Fixup => {
                 return Err(nothing_waits(self.session.store.spec()));
             }
-            Applying::Settled => self.tell("no fixup waits; none was applied"),
+            Applying::Settled => self.tell("no fixup is pending; none was applied"),
             Applying::Missing => {
-                self.tell("no fixup waits that is made from what is there now; none was applied");
+                self.tell("no pending fixup matches the current files; none was applied");
             }
         }
         Ok(Some(applying))
@@ -347,7 +349,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Runs these phases, in order, and shows what each did.
+    /// Runs these phases in order, and shows the result of each.
     pub(crate) fn run(&mut self, phases: &[PhaseId]) -> Result<(), CommandError> {
         for phase in phases {
             let receipt = self.phase(*phase)?;
@@ -357,7 +359,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Tries one phase dry.
+    /// Runs one phase as a dry run.
     pub(crate) fn try_dry(&mut self, phase: PhaseId) -> Result<SpecReceipt, CommandError> {
         let order = PhaseOrder {
             trial: Trial::Dry,
@@ -381,7 +383,7 @@ impl<'a> Work<'a> {
         Ok(receipt)
     }
 
-    /// Applies the fixup that waits, between the hooks of its phase.
+    /// Applies the pending fixup between the hooks of its phase.
     fn apply(&mut self) -> Result<Applying, CommandError> {
         let mut run = match waiting_fixup(&self.lock, self.app.clock.as_ref(), &self.ledger)? {
             WaitingFixup::Ready(run) => run,
@@ -402,7 +404,7 @@ impl<'a> Work<'a> {
         };
         if let Err(stopped) = self.hooked_apply(&mut run, HookMoment::PrePhase, &subject) {
             return Err(unapplied(&run, &mut self.ledger, stopped)
-                .hint(format!("The fixup waits: {again} goes on with it, and nobody is asked for it.")));
+                .hint(format!("The fixup is pending: {again} continues with it, without a model call.")));
         }
         let choice = self.fixups().map_err(Stopped::Interrupted);
         let applied =
@@ -410,7 +412,7 @@ impl<'a> Work<'a> {
         let applied = match (applied, hooked) {
             (Ok(applied), _) => applied,
             (Err(stopped), Hooked::Yes) => return Err(unapplied(&run, &mut self.ledger, stopped)),
-            // Nothing has happened that a receipt could tell of.
+            // Nothing has happened that a receipt could record.
             (Err(stopped), Hooked::No) => return Err(stopped.into()),
         };
         if !self.app.output.is_json() {
@@ -423,11 +425,11 @@ impl<'a> Work<'a> {
             .and_then(|()| run.succeed(&mut self.ledger).map_err(Stopped::Failed));
         let promoted = match promoted {
             Ok(promoted) => promoted,
-            // Whatever went wrong: whoever reads of it must not take the files for untouched.
+            // On any error, the message must name the files that were changed.
             Err(stopped) => {
                 let error = unapplied(&run, &mut self.ledger, stopped);
                 return Err(with_changed_files(error, &applied)
-                    .hint(format!("Run {again} again for the receipt; nobody is asked for it.")));
+                    .hint(format!("Run {again} again for the receipt; no model is called for it.")));
             }
         };
         if let PromotionEnd::CleanUpPending { why } = promoted.end {
@@ -442,7 +444,7 @@ impl<'a> Work<'a> {
         Ok(Applying::Applied)
     }
 
-    /// What fixups may touch now.
+    /// What fixups may change now.
     fn fixups(&self) -> Result<FixupChoice, CommandError> {
         let SpecSession { config, project, sandbox, .. } = self.session;
         let choice = self.flags.fixups.choice(self.app, config, sandbox, project)?;
@@ -462,7 +464,7 @@ impl<'a> Work<'a> {
         run.hooked(outcome.receipts, outcome.consequence).map_err(Stopped::Failed)
     }
 
-    /// Runs one phase to its receipt.
+    /// Runs one phase until its receipt is written.
     fn phase(&mut self, phase: PhaseId) -> Result<SpecReceipt, CommandError> {
         self.choose()?;
         let Some(asked) = &self.asked else {
@@ -481,7 +483,7 @@ impl<'a> Work<'a> {
         let promoted = match worked {
             Ok(Ok(())) => run.succeed(&mut self.ledger).map_err(Stopped::Failed),
             Ok(Err(error)) => Err(Stopped::Failed(error)),
-            // The future was dropped where it stood.
+            // The future was dropped at an arbitrary point.
             Err(error) => Err(Stopped::Interrupted(error)),
         };
         let hooked = self.hooked_by([HookMoment::PrePhase, HookMoment::PostPhase], phase);
@@ -492,7 +494,8 @@ impl<'a> Work<'a> {
             stopped.ended(self.app, fail, hooked)
         });
         warn_unfinished(self.app, phase, run.unfinished());
-        // The phase has its receipt, and with it the code of this process: a recording that fails changes neither.
+        // The phase has its receipt with the exit code of this process; a failed recording changes
+        // neither.
         let copied = self.session.record.as_ref().map(|record| record.copy(&asked.backend, run.calls()));
         if let Some(Err(error)) = copied {
             self.app.output.remark(&one_line(&format!(
@@ -503,7 +506,7 @@ impl<'a> Work<'a> {
         ended
     }
 
-    /// Everything of a phase but its receipt. The outer error is an interruption.
+    /// Runs everything of a phase except its receipt. The outer error is an interruption.
     fn worked(
         &self,
         run: &mut PhaseRun<'_>,
@@ -536,11 +539,11 @@ impl<'a> Work<'a> {
         let subject = HookSubject { status: Some(status), artifact, ..subject };
         let after =
             self.app.block_on(async { Ok(self.hooked(run, HookMoment::PostPhase, &subject).await) })?;
-        // What the phase failed for counts before what its hooks say.
+        // A failure of the phase takes precedence over one of its hooks.
         Ok(done.and(after))
     }
 
-    /// Whether hooks of one of these moments run around the phase.
+    /// Whether a hook of one of these moments runs around the phase.
     fn hooked_by<const N: usize>(&self, moments: [HookMoment; N], phase: PhaseId) -> Hooked {
         match moments.iter().any(|moment| self.session.hooks.any(*moment, phase)) {
             true => Hooked::Yes,
@@ -559,8 +562,8 @@ impl<'a> Work<'a> {
         run.hooked(outcome.receipts, outcome.consequence)
     }
 
-    /// Keeps a new idea before a hook can fail: whoever piped it in has no other copy, perhaps. One that alone is too long for the packet
-    /// is refused by the packet.
+    /// Stores a new idea before a hook can fail, because piped input may have no other copy. If the idea
+    /// alone exceeds the packet limits, building the packet refuses it.
     fn kept_before_hooks(&self, phase: PhaseId) -> Result<(), SpecError> {
         let Some(GivenIdea { idea, origin: IdeaOrigin::Given }) = &self.idea else {
             return Ok(());
@@ -581,7 +584,7 @@ impl<'a> Work<'a> {
         keep(&self.lock, &idea.text)
     }
 
-    /// Puts the packet together, and keeps a new idea once it is found to be free of secrets.
+    /// Builds the packet, and stores a new idea after it is found to be free of secrets.
     fn prepared(&self, run: &mut PhaseRun<'_>) -> Result<(), SpecError> {
         let given = self.idea.as_ref().filter(|_| run.phase() == PhaseId::Requirements);
         warn_of_sources(run, given);
@@ -632,7 +635,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Makes whoever is asked ready, once.
+    /// Prepares the backend once.
     fn choose(&mut self) -> Result<(), CommandError> {
         if self.asked.is_none() {
             self.asked = Some(self.session.asked(self.app, self.flags)?);
@@ -640,7 +643,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Shows what a phase did, and the fixups that it proposes.
+    /// Shows the result of a phase, and the fixups that it proposes.
     fn show(&self, phase: PhaseId, receipt: &SpecReceipt) -> Result<(), CommandError> {
         if self.app.output.is_json() {
             return Ok(());
@@ -656,22 +659,23 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Tells what comes next.
+    /// Shows the next step.
     pub(crate) fn conclude(&self) -> Result<(), CommandError> {
         if self.flags.dry_run && !self.state()?.has_idea {
-            self.app.output.remark("note: a dry run keeps no idea; give it again");
+            self.app.output.remark("note: a dry run does not save the idea; give it again");
         }
         show::show_next(self.app, self.status()?.next.as_ref());
         Ok(())
     }
 }
 
-/// Whoever reads a document finds nothing on standard error but what went wrong; a spinner leaves nothing behind.
+/// Whether to show progress. A program that reads the document finds only errors on standard error; a
+/// spinner leaves nothing behind.
 fn wants_progress(output: &Output) -> bool {
     !output.is_json() || output.live
 }
 
-/// Keeps the idea, where it is not the one that is kept.
+/// Stores the idea if it differs from the stored one.
 fn keep(lock: &SpecLock, idea: &Untrusted) -> Result<(), SpecError> {
     let bytes = idea.as_str().as_bytes();
     if lock.store().read(IDEA)?.as_deref() == Some(bytes) {
@@ -680,22 +684,22 @@ fn keep(lock: &SpecLock, idea: &Untrusted) -> Result<(), SpecError> {
     lock.write_context(IDEA.trim_start_matches("context/"), bytes)
 }
 
-/// What stopped work that ends with a receipt.
+/// Why work that ends with a receipt stopped.
 enum Stopped {
     /// It failed.
     Failed(SpecError),
-    /// The user ended it, or there is nothing to run it with.
+    /// The user ended it, or the runtime could not start.
     Interrupted(CommandError),
 }
 
-/// What the receipt of a failure tells.
+/// What the receipt of a failure records.
 struct FailureNote<'a> {
     class: &'a str,
     message: &'a str,
     exit: ExitStatus,
 }
 
-/// Whether hooks ran around a try: what they did has to be in a receipt, however the try ends.
+/// Whether hooks ran around an attempt. Their results must be in a receipt, however the attempt ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hooked {
     Yes,
@@ -726,24 +730,24 @@ impl From<Stopped> for CommandError {
     }
 }
 
-/// An error after a fixup was applied, with the files that are changed.
+/// Adds the changed files to an error that follows an applied fixup.
 fn with_changed_files(error: CommandError, applied: &AppliedFixup) -> CommandError {
     let files: Vec<&str> = applied.files.iter().map(|file| file.path.as_str()).collect();
     let message = format!("{}; the files are changed: {}", error.message, one_line(&files.join(", ")));
     CommandError { message, ..error }
 }
 
-/// Tells what could not be done after a phase had its receipt.
+/// Warns about cleanup that failed after a phase had its receipt.
 fn warn_unfinished(app: &App, phase: PhaseId, unfinished: &[String]) {
     for what in unfinished {
         app.output.remark(&one_line(&format!(
-            "warning: {phase} has its receipt, but {what}; the next command on this spec goes on with that"
+            "warning: {phase} has its receipt, but {what}; the next command on this spec continues from there"
         )));
     }
 }
 
-/// Ends a try that failed with its receipt. What was wrong with the command line leaves none where no hook ran, and a lock that is lost
-/// never does.
+/// Ends a failed attempt with its receipt. A usage error leaves no receipt if no hook ran, and a lost
+/// lock never leaves one.
 fn ended(
     app: &App,
     fail: impl FnOnce(FailureNote<'_>) -> Result<(), SpecError>,
@@ -764,7 +768,7 @@ fn ended(
     command
 }
 
-/// Ends a try that was interrupted with its receipt.
+/// Ends an interrupted attempt with its receipt.
 fn interrupted(
     app: &App,
     fail: impl FnOnce(FailureNote<'_>) -> Result<(), SpecError>,
@@ -774,20 +778,23 @@ fn interrupted(
     let message = app.env.without_home(&error.message);
     told(app, fail, FailureNote { class, message: &message, exit: error.status });
     match error.status {
-        ExitStatus::Interrupted => error.hint("Phases that were done are kept; the same command goes on, and answers that were paid for are not asked for again."),
+        ExitStatus::Interrupted => error.hint(
+            "Finished phases are kept. Run the same command to continue; \
+        answers that were received are reused.",
+        ),
         _ => error,
     }
 }
 
 fn told(app: &App, fail: impl FnOnce(FailureNote<'_>) -> Result<(), SpecError>, told: FailureNote<'_>) {
     if let Err(second) = fail(told) {
-        app.output.remark(&format!("warning: no receipt of this could be written: {second}"));
+        app.output.remark(&format!("warning: cannot write a receipt of this: {second}"));
     }
 }
 
 fn nobody() -> CommandError {
     CommandError::usage(crucible_llm::UNSPECIFIED).hint(format!(
-        "Say whom to ask: --provider NAME, or {} for every command; `crucible doctor` shows who can be asked.",
+        "Pass --provider NAME, or set {} for every command; `crucible doctor` shows which providers are ready.",
         crucible_host::config::variable_of("llm.provider")
     ))
 }

@@ -15,28 +15,29 @@ use crate::commands::spec::ignored::keep_out_of_git;
 use crate::commands::spec::place;
 use crate::error::CommandError;
 
-/// The schema of the report.
+/// The schema name of the report.
 const SCHEMA: &str = "crucible-template-init-v1";
 
-/// Begin a spec with a template's problem statement
+/// Start a spec from a template
 ///
-/// Writes `.crucible/specs/SPEC-ID/context/idea.md` and a README.md with the commands to go on with, and lists the spec in the
-/// project's workspace.yaml where there is one. No model is asked. A spec that is there already stays as it is.
+/// Writes `.crucible/specs/SPEC-ID/context/idea.md` and a README.md with the next commands, and lists the
+/// spec in the project's workspace.yaml if there is one. No model is called. An existing spec is left
+/// unchanged.
 #[derive(Args)]
 pub(crate) struct Init {
-    /// The template; `crucible template list` tells what each is for
+    /// The template; `crucible template list` describes each one
     #[arg(value_parser = names())]
     template: String,
 
-    /// The name of the new spec
+    /// The id of the new spec
     #[arg(value_name = "SPEC-ID", value_parser = place::spec_id)]
     spec: SpecId,
 
-    /// Write over the idea and the README of a spec that is there; its artifacts and receipts stay
+    /// Overwrite the idea and README of an existing spec
     #[arg(long)]
     force: bool,
 
-    /// The workspace's file, in whose directory the spec is made
+    /// The workspace file in whose directory to create the spec
     #[arg(long, value_name = "FILE")]
     workspace: Option<PathBuf>,
 }
@@ -48,7 +49,7 @@ fn names() -> PossibleValuesParser {
 impl Init {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let template = SpecTemplate::find(&self.template)
-            .ok_or_else(|| CommandError::usage(format!("there is no template {:?}", self.template)))?;
+            .ok_or_else(|| CommandError::usage(format!("unknown template {:?}", self.template)))?;
         let project = place::project(app, self.workspace.as_deref())?;
         let workspace = place::list_of(app, self.workspace.as_deref(), &project)?;
         let listed = workspace.as_ref().map(WorkspaceFile::load).transpose()?;
@@ -56,7 +57,8 @@ impl Init {
         if store.exists()? && !self.force {
             return Err(self.taken());
         }
-        // First, because it is what can be refused: a list may name a spec that has not begun, and the next try begins it.
+        // Done first, because it can be refused. A list may name a spec that has not started; the next
+        // attempt starts it.
         let unlisted = listed.is_some_and(|listed| listed.entry(&self.spec).is_none());
         if let Some(workspace) = workspace.as_ref().filter(|_| unlisted) {
             let tags = vec![template.name.to_owned()];
@@ -65,7 +67,7 @@ impl Init {
         }
         let lock = store.lock("crucible template init", LockClaim::IfFree)?;
         keep_out_of_git(project.root())?;
-        // Another process may have begun the same spec just now.
+        // Another process may have just started the same spec.
         if !self.force && store.read(IDEA)?.is_some() {
             return Err(self.taken());
         }
@@ -87,13 +89,13 @@ impl Init {
         if let Some(workspace) = workspace.filter(|_| unlisted) {
             app.output.line(&format!("listed in {}", workspace.path().display()));
         }
-        app.output.line("next: change what is marked `Yours:` in the idea, then");
+        app.output.line("next: edit the parts marked `Yours:` in the idea, then");
         app.output.line(&format!("      {next}"));
         Ok(ExitStatus::Success)
     }
 
     fn taken(&self) -> CommandError {
-        CommandError::usage(format!("there is a spec {} already, and it was left as it is", self.spec))
-            .hint("Choose another id; with --force its idea and its README are written over.")
+        CommandError::usage(format!("the spec {} already exists and was not changed", self.spec))
+            .hint("Choose another id, or overwrite its idea and its README with --force.")
     }
 }

@@ -8,10 +8,10 @@ use crate::app::App;
 use crate::error::CommandError;
 use crate::table::table;
 
-/// The schema of the list.
+/// The schema name of the list.
 const SCHEMA: &str = "crucible-templates-v1";
 
-/// List the templates there are
+/// List the templates
 #[derive(Args)]
 pub(crate) struct List {}
 

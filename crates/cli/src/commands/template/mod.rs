@@ -1,4 +1,4 @@
-//! `crucible template`: specs that begin with a problem statement of the program.
+//! `crucible template`: starts specs from built-in problem statements.
 
 mod init;
 mod list;

@@ -103,7 +103,7 @@ fn the_trace_of_the_parallel_grammar_tells_the_argument() {
         One program is enough for five people, until a second team comes.
       red_team, attack (gpt-oss-20b)
         The costs of waiting are left out.
-      - after the attack: nobody was asked again
+      - after the attack: no seat was asked again
       - resemblance to the loop before: domain_expert 1.00, pragmatist 0.00
       - nobody was asked whether anything changed
       - 2 seats, 1 model; positions resemble each other 0.50 on average
@@ -116,7 +116,7 @@ fn the_trace_of_the_parallel_grammar_tells_the_argument() {
       red_team | 2 | N | N | unknown | T s
       synthesis | 1 | N | N | unknown | T s
       all together | 8 | N | N | unknown | T s
-      The time of a part is the sum over its calls, some of which ran side by side.
+      The time of a part is the sum over its calls, some of which ran in parallel.
     ");
 }
 
@@ -183,7 +183,7 @@ fn the_trace_of_the_sequential_grammar_tells_the_drafts() {
       red_team | 6 | N | N | unknown | T s
       synthesis | 1 | N | N | unknown | T s
       all together | 12 | N | N | unknown | T s
-      The time of a part is the sum over its calls, some of which ran side by side.
+      The time of a part is the sum over its calls, some of which ran in parallel.
     ");
 }
 
@@ -232,7 +232,7 @@ fn the_trace_of_a_debate_tells_who_was_attacked_and_why_it_ended() {
         pragmatist: one program is enough for five people.
       red_team, attack on pragmatist (gpt-oss-20b)
         The costs of waiting are left out.
-      - pragmatist gave no defence, so its position stands as it was: gateway (gpt-oss-20b): the provider refuses the key (HTTP 401); check the variable that api_key_env names, and what the key may do
+      - pragmatist gave no defence; its position is unchanged: gateway (gpt-oss-20b): the provider refuses the key (HTTP 401); check the variable that api_key_env names, and the key's permissions
       - after the attack: domain_expert was not attacked, pragmatist gave no answer, creative was not attacked, creative#2 was not attacked
       - 4 seats, 1 model; positions resemble each other 0.71 on average
 
@@ -247,7 +247,7 @@ fn the_trace_of_a_debate_tells_who_was_attacked_and_why_it_ended() {
         pragmatist: one program is enough for five people.
       red_team, attack on pragmatist (gpt-oss-20b)
         The costs of waiting are left out.
-      - pragmatist gave no defence, so its position stands as it was: gateway (gpt-oss-20b): the provider refuses the key (HTTP 401); check the variable that api_key_env names, and what the key may do
+      - pragmatist gave no defence; its position is unchanged: gateway (gpt-oss-20b): the provider refuses the key (HTTP 401); check the variable that api_key_env names, and the key's permissions
       - after the attack: domain_expert was not attacked, pragmatist gave no answer, creative was not attacked, creative#2 was not attacked
       - resemblance to the loop before: domain_expert 1.00, pragmatist 1.00, creative 1.00, creative#2 1.00
       - nothing of substance changed: the loops end here
@@ -264,12 +264,12 @@ fn the_trace_of_a_debate_tells_who_was_attacked_and_why_it_ended() {
       judge | 1 | N | N | unknown | T s
       synthesis | 1 | N | N | unknown | T s
       all together | 15 | N + 2 unknown calls | N + 2 unknown calls | unknown | T s
-      The time of a part is the sum over its calls, some of which ran side by side.
+      The time of a part is the sum over its calls, some of which ran in parallel.
     ");
     let warnings: Vec<&str> = ran.stderr.lines().filter(|line| line.starts_with("warning:")).collect();
     insta::assert_snapshot!(warnings.join("\n"), @"
-    warning: loop 1: pragmatist gave no defence, so its position stands as it was: gateway (gpt-oss-20b): the provider refuses the key (HTTP 401); check the variable that api_key_env names, and what the key may do
-    warning: loop 2: pragmatist gave no defence, so its position stands as it was: gateway (gpt-oss-20b): the provider refuses the key (HTTP 401); check the variable that api_key_env names, and what the key may do
+    warning: loop 1: pragmatist gave no defence; its position is unchanged: gateway (gpt-oss-20b): the provider refuses the key (HTTP 401); check the variable that api_key_env names, and the key's permissions
+    warning: loop 2: pragmatist gave no defence; its position is unchanged: gateway (gpt-oss-20b): the provider refuses the key (HTTP 401); check the variable that api_key_env names, and the key's permissions
     ");
 }
 
@@ -294,7 +294,7 @@ fn a_question_without_a_council_says_so() {
       triage | 1 | N | N | unknown | T s
       direct_answer | 1 | N | N | unknown | T s
       all together | 2 | N | N | unknown | T s
-      The time of a part is the sum over its calls, some of which ran side by side.
+      The time of a part is the sum over its calls, some of which ran in parallel.
     ");
     let document = Desk::with(&server).run(["ask", "What is it?", "--trace", "--json"]).ok().json();
     keeps_its_contract(&document);

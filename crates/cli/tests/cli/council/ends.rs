@@ -92,7 +92,7 @@ fn a_triage_that_breaks_rules_is_told_every_one_of_them() {
     assert_eq!(took.len(), 1, "{}", ran.stderr);
     insta::assert_snapshot!(told.join("\n"), @"
       ... call 1: triage
-    error: the triage of gpt-oss-20b breaks 4 rules: the council has 7 seats, and 3 to 5 are allowed; 2 seats have the role red_team, and exactly one must; loop_count is 99, and 2 to 5 are allowed; short_circuit_allowed is true where complexity is complex, and only simple questions may go without a council; ask again, or choose a stronger triage model
+    error: the triage of gpt-oss-20b breaks 4 rules: the council has 7 seats; 3 to 5 are allowed; 2 seats have the role red_team; exactly one must; loop_count is 99; 2 to 5 are allowed; short_circuit_allowed is true but complexity is complex; only simple questions may skip the council; ask again, or choose a stronger triage model
       hint: Choose a stronger model for the triage alone with --triage-model, or set council.triage_model.
     ");
     assert_eq!(server.completions().len(), 1);
@@ -106,7 +106,7 @@ fn a_council_that_the_budget_cannot_carry_ends_after_the_triage_and_says_what_wo
     assert_eq!(error["budget_exhausted"], true);
     insta::assert_snapshot!(
         error["error"].as_str().unwrap(),
-        @"this council takes up to 16 more calls and the budget has 8 of 9 left",
+        @"this council needs up to 16 more calls, but the budget has only 8 of 9 left",
     );
     tells(&error, "Ask something simpler; or this council goes through with --max-calls ");
     assert_eq!(asked(&server), [CouncilCall::Triage]);
@@ -194,7 +194,7 @@ fn an_answer_that_is_too_long_names_its_limit() {
 fn fewer_than_two_seats_are_no_council() {
     let server = except(CouncilCall::Seat("pragmatist".to_owned()), Reply::Status(401));
     let error = failed(ask(&server), 70);
-    tells(&error, "loop 1 cannot go on: 1 of 2 seats answered");
+    tells(&error, "loop 1 cannot continue: 1 of 2 seats answered");
     tells(&error, "--provider");
 }
 
@@ -217,8 +217,8 @@ fn without_a_provider_or_its_key_nothing_is_asked_and_the_way_is_told() {
     let desk = Desk::new();
     let ran = desk.call(["ask", QUESTION]).without_env("CRUCIBLE_LLM_PROVIDER").run().exits(2);
     insta::assert_snapshot!(ran.stderr, @"
-    error: LLM provider must be specified: a council is made of models
-      hint: Say whom to ask: --provider NAME, or CRUCIBLE_LLM_PROVIDER for every command; `crucible doctor` shows who can be asked.
+    error: LLM provider must be specified: a council needs a model
+      hint: Pass --provider NAME, or set CRUCIBLE_LLM_PROVIDER for every command; `crucible doctor` shows which providers are ready.
     ");
     let ran = desk.run(["ask", QUESTION, "--provider", "openrouter"]).exits(2);
     assert!(ran.stderr.contains("OPENROUTER_API_KEY"), "{}", ran.stderr);

@@ -159,7 +159,7 @@ fn settings_that_cannot_be_meant_are_refused_by_name() {
     let delta = desk.call(["ask", QUESTION]).env("CRUCIBLE_COUNCIL_DELTA", "perhaps").run().exits(2);
     insta::assert_snapshot!(delta.stderr, @r#"
     error: council.delta is "perhaps"
-      hint: It takes one of these: judge, similarity, never.
+      hint: Use one of: judge, similarity, never.
     "#);
     let too_much = desk
         .call(["ask", QUESTION, "--delta", "similarity"])
@@ -168,7 +168,7 @@ fn settings_that_cannot_be_meant_are_refused_by_name() {
         .exits(2);
     insta::assert_snapshot!(too_much.stderr, @"
     error: council.similarity is 1.5
-      hint: It takes a number from 0, nothing in common, to 1, the same words.
+      hint: Set a number from 0 (nothing in common) to 1 (the same words).
     ");
     for (variable, value, says) in [
         ("CRUCIBLE_COUNCIL_CALLS", "0", "council.calls is 0"),
@@ -326,7 +326,10 @@ fn a_recorded_question_gets_the_same_answer_again_without_a_model() {
         assert_eq!(lines, asked + 1, "{grammar}");
         // Another question is not in it, and nobody is asked instead.
         let other = desk.run(["ask", "Why?", "--json", "--provider", "replay", "--cassette", "calls.jsonl"]);
-        assert!(other.exits(2).message().contains("the recording does not hold this request"), "{grammar}");
+        assert!(
+            other.exits(2).message().contains("the recording does not contain this request"),
+            "{grammar}"
+        );
     }
 }
 

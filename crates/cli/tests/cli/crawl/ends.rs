@@ -90,7 +90,7 @@ fn a_rejected_plan_ends_with_two_is_printed_and_never_exported() {
     assert!(plan["safety_violations"].to_string().contains("sudo"), "{plan}");
     assert_eq!(desk.last_session()["status"], "failed");
     let shown = desk.ask(&["plan", "acme/widget", "--format", "pretty"], &Models::agreeing_on(evil)).exits(2);
-    assert!(shown.stdout.contains("rejected, run nothing of it"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("rejected; do not run any of it"), "{}", shown.stdout);
     for next in ["--max-debate-rounds", "--offline"] {
         assert!(shown.stderr.contains(next), "what to do next: {}", shown.stderr);
     }

@@ -127,7 +127,7 @@ fn among_several_projects_the_user_chooses_also_where_the_top_builds() {
     let path = repo.path().to_str().unwrap();
     for (answer, selected) in [("1", "at main\r"), ("3", "at main:b\r")] {
         let mut terminal = Terminal::start(desk.call(["inspect", path]));
-        terminal.shows("The repository holds several projects:");
+        terminal.shows("The repository contains several projects:");
         terminal.shows("1) the whole repository (cargo)");
         terminal.shows("2) a (cargo)");
         terminal.shows("3) b (cargo)");
@@ -169,7 +169,7 @@ fn nothing_is_asked_on_a_terminal_either_when_told_so() {
     let (code, screen) = terminal.ends();
     assert!(code == Some(1) && screen.contains("the menu needs a terminal"), "{screen}");
     let (code, screen) = Terminal::start(desk.call(["inspect", "--non-interactive"])).ends();
-    assert!(code == Some(1) && screen.contains("no repository is named"), "{screen}");
+    assert!(code == Some(1) && screen.contains("no repository given"), "{screen}");
     let (code, screen) = Terminal::start(desk.call(["inspect", "--query", "widget", "--auto-select"])).ends();
     assert!(code == Some(0) && screen.contains("builds with  cargo"), "{screen}");
 }

@@ -99,7 +99,7 @@ fn a_search_shows_people_why() {
     let ran = desk.run(&["search", "widget", "--format", "pretty"]).ok();
     insta::assert_snapshot!(text(&desk, &ran.stdout), @r#"
      #  score   repository   stars  pushed      why
-     1  0.8359  acme/widget  2500   2026-02-20  exact name +0.40, stars +0.1359, pushed lately +0.10, organization +0.05, releases +0.05, build system known +0.10
+     1  0.8359  acme/widget  2500   2026-02-20  exact name +0.40, stars +0.1359, pushed recently +0.10, organization +0.05, releases +0.05, build system known +0.10
                                                 Makes widgets with cargo
 
     next: crucible crawl plan OWNER/REPO

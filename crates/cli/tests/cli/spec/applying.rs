@@ -54,7 +54,7 @@ fn only_what_waited_when_the_command_began_is_applied() {
     for again in [&["--apply-fixups"][..], &["--phase", "fixup", "--apply-fixups"]] {
         let call = desk.call(["resume", SPEC]).current_dir(&project);
         let ran = again.iter().fold(call, |call, option| call.arg(option)).run().ok();
-        assert!(ran.stdout.contains("no fixup waits; none was applied"), "{}", ran.stdout);
+        assert!(ran.stdout.contains("no fixup is pending; none was applied"), "{}", ran.stdout);
     }
     let told = resume(&desk, &project, ["--apply-fixups", "--json"]).ok();
     assert_eq!((told.json()["ran"].clone(), told.stderr.as_str()), (json!([]), ""));
@@ -282,7 +282,7 @@ fn a_forged_proposal_is_neither_applied_nor_built_on() {
     std::fs::write(&path, to_canonical_json(&receipt).unwrap()).unwrap();
     // What is made from it may not run, and it is not applied: the phase runs anew.
     let ran = resume(&desk, &project, ["--phase", "final"]).exits(2);
-    assert!(ran.stderr.contains("cannot be believed"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("cannot be trusted"), "{}", ran.stderr);
     resume(&desk, &project, ["--apply-fixups"]).ok();
     assert_eq!((area(&project).as_str(), count(&server, "fixup")), (WRONG, 2));
     resume(&desk, &project, ["--apply-fixups"]).ok();

@@ -114,7 +114,7 @@ fn status_and_gate_tell_of_an_application_that_is_not_over_and_change_nothing() 
     );
     let said = broken.run(["status", SPEC]).ok().stdout;
     assert!(
-        said.contains("an application of fixups is not over: src/c.py, src/export.py, src/log.py\n"),
+        said.contains("applying fixups has not finished: src/c.py, src/export.py, src/log.py\n"),
         "{said}"
     );
     assert_eq!((broken.now(), broken.beside()), before);
@@ -133,9 +133,8 @@ fn whoever_tidies_up_in_between_leaves_no_fixup_half_applied() {
     broken.tidy_up();
     let ran = broken.apply().ok();
     assert!(
-        ran.stderr.contains(
-            "finished: these files are as the fixup makes them: src/c.py, src/export.py, src/log.py"
-        ),
+        ran.stderr
+            .contains("finished: the fixup is applied to these files: src/c.py, src/export.py, src/log.py"),
         "{}",
         ran.stderr
     );
@@ -187,7 +186,8 @@ fn a_file_that_somebody_went_on_with_is_named_and_stays() {
     let ran = broken.apply().ok();
     assert!(ran.stderr.contains("as the fixup makes them: src/export.py, src/log.py\n"), "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("somebody changed these files after that; they stay as they are, so look whether that is well: src/c.py"),
+        ran.stderr
+            .contains("these files were changed after that and are left as they are; check them: src/c.py"),
         "{}",
         ran.stderr
     );

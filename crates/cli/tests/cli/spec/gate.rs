@@ -64,7 +64,8 @@ fn a_spec_that_is_far_enough_passes_and_what_was_judged_is_told() {
             " requirements  done    1h ago",
             " design        done    1h ago",
             " tasks         done    1h ago",
-            "pass: export-data has what was asked for: tasks and every phase before it, of any age, with or without pending fixups",
+            "pass: export-data meets the policy: tasks and every phase before it, of any age, with or without \
+            pending fixups",
         ]
     );
     assert_eq!(ran.stderr, "");

@@ -279,7 +279,7 @@ fn a_listed_spec_that_was_not_begun_has_no_history_yet() {
     project_in(&desk, &root, ["init"]).ok();
     project_in(&desk, &root, ["add-spec", "later"]).ok();
     let human = project_in(&desk, &root, ["history", "later"]).ok().stdout;
-    assert_eq!(human, "nothing has happened to later yet; begin it: crucible spec later\n");
+    assert_eq!(human, "later has no history yet; start it: crucible spec later\n");
     let history = document(project_in(&desk, &root, ["history", "later", "--json"]));
     assert_eq!((&history["timeline"], &history["totals"]["runs"]), (&json!([]), &json!(0)));
     project_in(&desk, &root, ["history", "nobody"]).exits(2);
@@ -358,7 +358,7 @@ fn history_is_a_timeline_with_tokens_cost_and_sums() {
     let together = "together: 4 runs, 2 done, 1 failed, 1 dry, 2400 tokens in, 680 out, $0.003 (estimate); the cost of 1 run is not known";
     assert_eq!(human.lines().last().unwrap(), together, "{human}");
     assert!(human.contains("the model is out of reach"));
-    // One that cannot be believed is named, and the others are told.
+    // One that cannot be trusted is named, and the others are told.
     std::fs::write(&last, "{\"receipt_id\": \"\u{1b}[2J\"}").unwrap();
     let history = document(spec.call(&desk, ["project", "history", "export-data", "--json"]).run());
     assert_eq!(history["timeline"].as_array().unwrap().len(), 3);
@@ -397,7 +397,7 @@ fn every_command_finds_the_same_project() {
             &["project", "history", "export-data"],
         ] {
             let ran = desk.call(args.iter().chain(&["--workspace", path])).current_dir(&outer).run().exits(2);
-            assert!(ran.stderr.contains(&format!("--workspace: {path} is no file")), "{}", ran.stderr);
+            assert!(ran.stderr.contains(&format!("--workspace: {path} is not a file")), "{}", ran.stderr);
         }
     }
 }

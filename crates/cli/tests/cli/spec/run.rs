@@ -226,8 +226,9 @@ fn a_phase_that_may_not_run_says_which_may() {
     let before = receipts(&project).len();
     let ran = resume(&desk, &project, ["--phase", "tasks"]).exits(2);
     assert!(
-        ran.stderr
-            .contains("tasks cannot run now: design has not run yet; next can come: requirements, design"),
+        ran.stderr.contains(
+            "tasks cannot run now: design has not run yet; valid next phases: requirements, design"
+        ),
         "{}",
         ran.stderr
     );
@@ -272,7 +273,7 @@ fn a_dry_run_asks_nobody_counts_for_nothing_and_says_what_a_phase_is_given() {
             && !spec_dir(&project).join("artifacts/00-requirements.md").exists()
     );
     let ran = resume(&desk, &project, ["--phase", "design", "--dry-run"]).exits(2);
-    assert!(ran.stderr.contains("requirements has only been tried dry"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("requirements has only had a dry run"), "{}", ran.stderr);
     at(&desk, &project, ["gate", SPEC, "--min-phase", "requirements"]).exits(1);
 
     spec(&desk, &project, []).ok();

@@ -263,7 +263,7 @@ fn what_a_model_quotes_of_a_secret_reaches_no_file() {
     spec(&desk, &project, []).ok();
     assert!(!everything(&project).contains(&key));
     let warnings = newest(&project)["phases"][0]["warnings"].to_string();
-    assert!(warnings.contains("1 secret taken out of the answer"), "{warnings}");
+    assert!(warnings.contains("1 secret removed from the answer"), "{warnings}");
 }
 
 /// Runs in a mount namespace in which `.crucible` is a small file system of its own; `$1` is the program.

@@ -108,7 +108,7 @@ fn a_spec_that_is_there_stays_as_it_is_unless_it_is_forced() {
     std::fs::write(spec.join("artifacts/00-requirements.md"), "mine\n").unwrap();
     let before = Snapshot::of([&project]);
     let message = template(&desk, &["init", "docs-refactor", "links", "--json"]).exits(2).message();
-    assert_eq!(message, "there is a spec links already, and it was left as it is");
+    assert_eq!(message, "the spec links already exists and was not changed");
     before.is_still(&Snapshot::of([&project]));
 
     let done = template(&desk, &["init", "docs-refactor", "links", "--force", "--json"]).ok().json();
@@ -160,7 +160,7 @@ fn a_spec_from_a_template_is_listed_in_the_workspace() {
 
     for named in ["../elsewhere", "../missing.yaml"] {
         let ran = template(&desk, &["init", "rust-service", "links", "--workspace", named]).exits(2);
-        let said = format!("--workspace: {} is no file", desk.path("project").join(named).display());
+        let said = format!("--workspace: {} is not a file", desk.path("project").join(named).display());
         assert!(ran.stderr.contains(&said), "{}", ran.stderr);
     }
 

@@ -32,7 +32,7 @@ fn a_spec_that_is_listed_and_not_begun_is_told_from_one_that_nobody_knows_and_fr
     at(&desk, &project, ["project", "init"]).ok();
     at(&desk, &project, ["project", "add-spec", SPEC]).ok();
     let listed = at(&desk, &project, ["status", SPEC]).exits(2).stderr;
-    assert!(listed.contains("workspace.yaml lists it, and no command has begun it"), "{listed}");
+    assert!(listed.contains("workspace.yaml lists it, but no command has started it"), "{listed}");
     assert!(
         listed.contains("`crucible spec export-data` begins it") && !listed.contains("project list"),
         "{listed}"
@@ -43,7 +43,7 @@ fn a_spec_that_is_listed_and_not_begun_is_told_from_one_that_nobody_knows_and_fr
     std::fs::create_dir_all(desk.path("elsewhere/near")).unwrap();
     symlink(desk.path("elsewhere"), project.join(".crucible/specs")).unwrap();
     let linked = at(&desk, &project, ["status", SPEC]).exits(2).stderr;
-    assert!(linked.contains("has to be a directory and no link; move it away"), "{linked}");
+    assert!(linked.contains("must be a directory, not a link; move it away"), "{linked}");
     assert!(!linked.contains("near") && !linked.contains("begins it"), "{linked}");
 }
 

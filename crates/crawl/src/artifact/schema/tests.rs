@@ -1,4 +1,4 @@
-//! What the schemas accept and refuse, shown on whole documents.
+//! What the schemas accept and refuse, on whole documents.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::*;
 use crate::artifact::{PlanStep, PlanV1, RecipeV1, SearchV1, fixture};
 
-/// The keys that may be absent, as paths without the numbers of array elements.
+/// The optional keys, as paths without array indices.
 const OPTIONAL: [(ArtifactType, &str); 2] =
     [(ArtifactType::Plan, "/steps/*/env"), (ArtifactType::Plan, "/steps/*/note")];
 
-/// Objects whose keys are free.
+/// Objects with arbitrary keys.
 const RECORDS: [(ArtifactType, &str); 3] = [
     (ArtifactType::Plan, "/steps/*/env"),
     (ArtifactType::Recipe, "/toolchain/version_constraints"),
@@ -23,7 +23,7 @@ fn document(kind: ArtifactType) -> Value {
     fixture::documents().into_iter().find(|(it, _)| *it == kind).unwrap().1
 }
 
-/// The document with another value at a place, or none.
+/// The document with another value at a location, or without one.
 fn changed(document: &Value, pointer: &str, value: Option<Value>) -> Value {
     let mut document = document.clone();
     match value {
@@ -48,7 +48,7 @@ fn accepted(kind: ArtifactType, pointer: &str, value: Value) {
     assert_eq!(check_json(kind, &changed(&document(kind), pointer, Some(value))), Vec::<String>::new());
 }
 
-/// Every place below `value`, with the form in which [`OPTIONAL`] and [`RECORDS`] name it.
+/// Every location below `value`, with the form in which [`OPTIONAL`] and [`RECORDS`] name it.
 fn places(value: &Value) -> Vec<(String, String)> {
     let children: Vec<(String, String, &Value)> = match value {
         Value::Object(object) => {
@@ -88,7 +88,7 @@ fn a_valid_document_of_each_schema_passes() {
 }
 
 #[test]
-fn a_document_of_one_schema_is_none_of_another() {
+fn document_matches_only_its_own_schema() {
     for (kind, document) in fixture::documents() {
         for other in ArtifactType::ALL {
             assert_eq!(check_json(other, &document).is_empty(), kind == other, "{kind:?} as {other:?}");
@@ -97,7 +97,7 @@ fn a_document_of_one_schema_is_none_of_another() {
 }
 
 #[test]
-fn every_key_is_required_but_the_two_that_have_defaults() {
+fn every_key_without_default_is_required() {
     for (kind, document) in fixture::documents() {
         let mut removed = 0;
         for (pointer, form) in places(&document) {
@@ -120,7 +120,7 @@ fn every_key_is_required_but_the_two_that_have_defaults() {
 }
 
 #[test]
-fn every_value_of_another_type_is_refused() {
+fn value_of_wrong_type_is_refused() {
     let name_of = |value: &Value| match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -143,7 +143,7 @@ fn every_value_of_another_type_is_refused() {
 }
 
 #[test]
-fn keys_that_no_schema_knows_are_passed_over() {
+fn unknown_keys_are_ignored() {
     for (kind, document) in fixture::documents() {
         let mut changed = document.clone();
         changed["extra"] = json!({"a": [1]});
@@ -295,7 +295,7 @@ fn a_manifest_holds_its_limits() {
 }
 
 #[test]
-fn instants_are_those_of_the_seeds_schemas() {
+fn times_follow_the_seeds_schemas() {
     for good in [
         "2026-02-28T12:00:00Z",
         "2026-02-28T12:00:00.1Z",
@@ -368,7 +368,7 @@ fn problems_name_their_place_and_repeat_no_value() {
 }
 
 #[test]
-fn a_document_with_endless_problems_is_told_in_twenty_one_lines() {
+fn schema_problems_are_limited() {
     let env: serde_json::Map<String, Value> =
         (0..100_000).map(|number| (format!("K{number}\u{1b}[2J{}", "x".repeat(200)), Value::Null)).collect();
     let problems = refused(ArtifactType::Recipe, "/environment", Some(Value::Object(env)));
@@ -378,7 +378,7 @@ fn a_document_with_endless_problems_is_told_in_twenty_one_lines() {
 }
 
 #[test]
-fn a_checked_artifact_is_canonical_json_with_the_hash_of_exactly_these_bytes() {
+fn checked_artifact_hash_covers_its_bytes() {
     let artifact = CheckedArtifact::new(ArtifactType::Plan, &fixture::plan_document()).unwrap();
     assert_eq!(artifact.kind(), ArtifactType::Plan);
     assert_eq!(artifact.content_hash(), &ShortHash::of(artifact.json().as_bytes()));
@@ -393,7 +393,7 @@ fn a_checked_artifact_is_canonical_json_with_the_hash_of_exactly_these_bytes() {
 }
 
 #[test]
-fn a_number_that_is_none_makes_no_artifact() {
+fn nan_is_refused() {
     let mut document = fixture::search_document();
     document.results[0].score = f64::NAN;
     assert!(CheckedArtifact::new(ArtifactType::Search, &document).is_err());
@@ -402,7 +402,7 @@ fn a_number_that_is_none_makes_no_artifact() {
 }
 
 #[test]
-fn a_document_under_the_wrong_name_makes_no_artifact() {
+fn document_under_wrong_kind_is_refused() {
     let error = CheckedArtifact::new(ArtifactType::Recipe, &fixture::plan_document()).unwrap_err();
     assert!(
         error.to_string().starts_with("the viv-git-recipe.v1 document does not match its schema: "),
@@ -411,7 +411,7 @@ fn a_document_under_the_wrong_name_makes_no_artifact() {
 }
 
 #[test]
-fn a_step_without_variables_and_note_reads_as_one_with_empty_ones() {
+fn missing_env_and_note_are_empty() {
     let plan = changed(
         &document(ArtifactType::Plan),
         "/steps/0",
@@ -445,7 +445,7 @@ mod properties {
 
     proptest! {
         #[test]
-        fn any_plan_of_our_types_passes_and_reads_back(
+        fn every_plan_round_trips(
             steps in steps(),
             words in proptest::collection::vec(text(), 0..5),
             safe in any::<bool>(),
@@ -475,7 +475,7 @@ mod properties {
         }
 
         #[test]
-        fn any_recipe_of_our_types_passes_and_reads_back(environment in variables(), constraints in variables(), notes in text()) {
+        fn every_recipe_round_trips(environment in variables(), constraints in variables(), notes in text()) {
             let mut recipe = RecipeV1 { environment, notes, ..fixture::recipe_document() };
             recipe.toolchain.version_constraints = constraints;
             let artifact = CheckedArtifact::new(ArtifactType::Recipe, &recipe).unwrap();
@@ -484,7 +484,7 @@ mod properties {
         }
 
         #[test]
-        fn any_search_of_our_types_passes_and_reads_back(
+        fn every_search_round_trips(
             query in filled(),
             description in text(),
             points in 0_u32..=10_000,
@@ -503,12 +503,12 @@ mod properties {
         }
 
         #[test]
-        fn no_text_makes_the_check_of_an_instant_or_an_address_panic(text in any::<String>()) {
+        fn time_and_url_checks_never_panic(text in any::<String>()) {
             let _ = (is_instant(&text), is_url(&text));
         }
 
         #[test]
-        fn an_instant_that_passes_can_be_held(text in "[0-9]{4}-[0-9]{2}-[0-3][0-9]T[0-2][0-9]:[0-9]{2}(:[0-6][0-9](\\.[0-9]{0,10})?)?Z?") {
+        fn accepted_time_fits_timestamp(text in "[0-9]{4}-[0-9]{2}-[0-3][0-9]T[0-2][0-9]:[0-9]{2}(:[0-6][0-9](\\.[0-9]{0,10})?)?Z?") {
             prop_assert!(!is_instant(&text) || text.parse::<Timestamp>().is_ok());
         }
     }

@@ -1,7 +1,7 @@
-//! `./configure` and the programs that make it. Assignments on its command line replace compilers and are refused; other
-//! directories for macros are, too, and whatever would make links.
+//! `./configure` and the programs that generate it. Refused are assignments, which can replace compilers,
+//! other macro directories, and everything that would create links.
 
-use super::super::finding::{ARGUMENT_REFUSED, Desk, OPTION_REFUSED};
+use super::super::finding::{ARGUMENT_REFUSED, FindingSink, OPTION_REFUSED};
 use super::super::grammar::{self, Kind, Operands, Role, Usage, flag, is_name, joined, value};
 use super::super::paths::Place;
 use super::{Form, form, plain};
@@ -100,17 +100,17 @@ pub(super) const AUTOMAKE_FORMS: &[Form] =
     &[form(&[], &AUTOMAKE, judge_automake).also("`--add-missing` only with `--copy`")];
 pub(super) const AUTOCONF_FORMS: &[Form] = &[plain(&[], &AUTOCONF)];
 
-fn judge_configure(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+fn judge_configure(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     let (features, others): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| is_feature(word));
     for word in features {
         let value = word.split_once('=').map_or("yes", |(_, value)| value);
         if !is_name(value) {
             let hint = "a feature's value is a plain name such as yes, no or system";
-            desk.refuse(OPTION_REFUSED, word, hint);
+            sink.refuse(OPTION_REFUSED, word, hint);
         }
     }
-    grammar::judge_word(Kind::Input, "./configure", Role::WordOf("sh"), place, desk);
-    grammar::judge(usage, &others, place, desk);
+    grammar::judge_word(Kind::Input, "./configure", Role::WordOf("sh"), place, sink);
+    grammar::judge(usage, &others, place, sink);
 }
 
 /// `--enable-x`, `--disable-x`, `--with-x`, `--without-x`, the first and third with or without a value.
@@ -124,11 +124,11 @@ fn is_feature(word: &str) -> bool {
             && option != "--disable-option-checking")
 }
 
-fn judge_automake(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    grammar::judge(usage, words, place, desk);
+fn judge_automake(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    grammar::judge(usage, words, place, sink);
     let holds = |options: [&str; 2]| words.iter().any(|word| options.contains(word));
     if holds(["-a", "--add-missing"]) && !holds(["-c", "--copy"]) {
         let hint = "without --copy the missing files become links to the system's own; add --copy";
-        desk.refuse(ARGUMENT_REFUSED, "automake --add-missing", hint);
+        sink.refuse(ARGUMENT_REFUSED, "automake --add-missing", hint);
     }
 }

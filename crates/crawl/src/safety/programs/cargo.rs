@@ -1,7 +1,7 @@
-//! cargo: builds, tests and installs the package at hand. Its configuration (`--config`, `+toolchain`, `-Z`) and packages
-//! from elsewhere are not in the table.
+//! cargo: builds, tests and installs the package in the workspace. Configuration options (`--config`,
+//! `+toolchain`, `-Z`) and packages from elsewhere are not in the table.
 
-use super::super::finding::Desk;
+use super::super::finding::FindingSink;
 use super::super::grammar::{self, Kind, Operands, Opt, Usage, flag, is_name, short, value};
 use super::super::paths::Place;
 use super::{Form, form, plain};
@@ -137,7 +137,7 @@ const INSTALL: Usage = Usage::new(
     Operands::None("only the package at --path is installed, none from elsewhere"),
 );
 
-/// What cargo may do.
+/// The allowed forms of cargo.
 pub(super) const FORMS: &[Form] = &[
     plain(&["build"], &BUILDS),
     plain(&["check"], &BUILDS),
@@ -149,7 +149,7 @@ pub(super) const FORMS: &[Form] = &[
     form(&["install"], &INSTALL, judge_install),
 ];
 
-fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    super::warn_of_outside("cargo install", words, &["--root"], desk);
-    grammar::judge(usage, words, place, desk);
+fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    super::warn_of_outside("cargo install", words, &["--root"], sink);
+    grammar::judge(usage, words, place, sink);
 }

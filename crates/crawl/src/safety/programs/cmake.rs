@@ -1,7 +1,7 @@
-//! cmake and ctest: configure, build, install and test a tree. Cache entries can replace compilers and launchers, so only
-//! harmless ones of cmake's own are allowed, and a project's own as switches.
+//! cmake and ctest: configure, build, install and test a tree. Cache entries can replace compilers and
+//! launchers, so only harmless entries of cmake are allowed, and a project's own entries as switches.
 
-use super::super::finding::{Desk, VALUE_REFUSED};
+use super::super::finding::{FindingSink, VALUE_REFUSED};
 use super::super::grammar::{
     self, Kind, Operands, Opt, Role, Usage, flag, is_name, maybe_glued, maybe_joined, short, value,
 };
@@ -16,14 +16,14 @@ const DEFINITION: Kind = Kind::Fits(
     "a switch of the project (NAME=ON), or one of cmake's harmless entries such as CMAKE_BUILD_TYPE=Release",
 );
 
-/// Entries of cmake's own that take a plain word.
+/// Entries of cmake that take a plain word.
 const WORDS: &[(&str, &[&str])] = &[
     ("CMAKE_BUILD_TYPE", &["Debug", "Release", "RelWithDebInfo", "MinSizeRel"]),
     ("CMAKE_C_STANDARD", &["90", "99", "11", "17", "23"]),
     ("CMAKE_CXX_STANDARD", &["98", "11", "14", "17", "20", "23", "26"]),
 ];
 
-/// Entries of cmake's own that are switches.
+/// Entries of cmake that are switches.
 const SWITCHES: &[&str] = &[
     "CMAKE_EXPORT_COMPILE_COMMANDS",
     "CMAKE_POSITION_INDEPENDENT_CODE",
@@ -70,13 +70,13 @@ const BUILD: Usage = Usage::new(
             flag("--verbose"),
         ],
     ],
-    // More targets, and the number behind `-j` where that stands apart.
+    // More targets, and the separate number of `-j`.
     Operands::Each(Kind::Label),
 )
 .with_tail(&Usage::new(
     "the native build tool",
     &[&[maybe_glued("-j", Kind::Number), flag("-v")]],
-    // The number behind `-j` where that stands apart.
+    // The separate number of `-j`.
     Operands::Each(Kind::Number),
 ));
 
@@ -138,10 +138,10 @@ fn is_harmless(name: &str, value: &str) -> bool {
     is_name(name) && SWITCH.contains(&value)
 }
 
-/// The one entry whose value is a path.
+/// The only entry with a path as its value.
 const INSTALL_PREFIX: &str = "CMAKE_INSTALL_PREFIX";
 
-/// What cmake may do, by its first word.
+/// The allowed forms of cmake, by first word.
 pub(super) const FORMS: &[Form] = &[
     form(&[], &CONFIGURE, judge_configure),
     form(&["--build"], &BUILD, judge_build).also("the build directory is the next word"),
@@ -149,29 +149,29 @@ pub(super) const FORMS: &[Form] = &[
 ];
 pub(super) const TESTS: &[Form] = &[plain(&[], &TEST)];
 
-fn judge_build(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let line = grammar::read(usage, &[&["--build"], words].concat(), place, desk);
+fn judge_build(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    let line = grammar::read(usage, &[&["--build"], words].concat(), place, sink);
     let named = line.values_of(&["--target", "-t"]);
     if named.iter().chain(&line.operands).any(|target| super::installs(target)) {
-        super::warn_of_outside("cmake --build --target install", &[], &[], desk);
+        super::warn_of_outside("cmake --build --target install", &[], &[], sink);
     }
 }
 
-fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    super::warn_of_outside("cmake --install", words, &["--prefix"], desk);
-    grammar::judge(usage, &[&["--install"], words].concat(), place, desk);
+fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    super::warn_of_outside("cmake --install", words, &["--prefix"], sink);
+    grammar::judge(usage, &[&["--install"], words].concat(), place, sink);
 }
 
-fn judge_configure(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+fn judge_configure(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     let mode = words.first().copied().unwrap_or_default();
     if mode.starts_with("--build=") || mode.starts_with("--install=") {
-        desk.refuse(VALUE_REFUSED, mode, "write the directory as the next word");
+        sink.refuse(VALUE_REFUSED, mode, "write the directory as the next word");
     }
-    let line = grammar::read(usage, words, place, desk);
+    let line = grammar::read(usage, words, place, sink);
     for entry in line.values_of(&["-D"]) {
         let Some((name, value)) = entry.split_once('=') else { continue };
         if name.split(':').next() == Some(INSTALL_PREFIX) {
-            grammar::judge_word(Kind::Owned, value, Role::ValueOf(INSTALL_PREFIX), place, desk);
+            grammar::judge_word(Kind::Owned, value, Role::ValueOf(INSTALL_PREFIX), place, sink);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! cp, install and mkdir: files inside the workspace, and no link is made or carried along.
+//! cp, install and mkdir: files inside the workspace; no link is created or copied.
 
-use super::super::finding::{ARGUMENT_REFUSED, COPY_MERGES, Desk, PATH_INVALID, PATH_LINK};
+use super::super::finding::{ARGUMENT_REFUSED, COPY_MERGES, FindingSink, PATH_INVALID, PATH_LINK};
 use super::super::grammar::{self, Kind, Operands, Role, Usage, flag, short};
 use super::super::paths::{Access, Place, is_hidden_setting, normal};
 use super::{Form, form};
@@ -8,7 +8,7 @@ use super::{Form, form};
 const RECURSIVE: &[&str] =
     &["-r", "-R", "-a", "-rf", "-rv", "-rp", "-av", "-Rp", "-rfv", "--recursive", "--archive"];
 
-/// Directories that hold what a build makes: nobody works in them, so a tree that is merged into one steers nothing.
+/// Directories of build outputs: no step works in them, so merging a tree into one has no side effects.
 const OUT: &[&str] =
     &["bin", "build", "dist", "install", "out", "public", "release", "stage", "staging", "target"];
 
@@ -66,72 +66,73 @@ pub(super) const INSTALL_FORMS: &[Form] = &[form(&[], &INSTALL, judge_install)
     .also("the last word is the destination, or each with `-d` a directory")];
 pub(super) const MKDIR_FORMS: &[Form] = &[form(&[], &MKDIR, judge_mkdir)];
 
-fn judge_cp(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let operands = grammar::judge(usage, words, place, desk);
+fn judge_cp(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    let operands = grammar::judge(usage, words, place, sink);
     let is_recursive = words.iter().any(|word| RECURSIVE.contains(word));
-    // A tree can land on anything below its destination.
+    // A tree can overwrite anything below its destination.
     let access = if is_recursive { Access::Write } else { Access::Make };
-    let sources = judge_destination("cp", &operands, access, place, desk);
+    let sources = judge_destination("cp", &operands, access, place, sink);
     if let Some(destination) = operands.last().filter(|_| is_recursive && !sources.is_empty()) {
-        judge_merge(destination, desk);
+        judge_merge(destination, sink);
     }
     for source in sources.iter().filter(|_| is_recursive) {
         if source.ends_with('/') || source.split('/').all(|part| part == ".") || source.ends_with("/.") {
             let hint = "this copies what is in the directory, hidden files included; name the files or directories in it";
-            desk.refuse(PATH_INVALID, source, hint);
+            sink.refuse(PATH_INVALID, source, hint);
         } else if place.holds_link(source) {
             let hint = "the directory holds a symbolic link, and its copy would lead to the same place; copy the files";
-            desk.refuse(PATH_LINK, source, hint);
+            sink.refuse(PATH_LINK, source, hint);
         }
     }
 }
 
-/// A tree lands on one of its name that is there already, hidden files included.
-fn judge_merge(destination: &str, desk: &mut Desk<'_>) {
+/// Warns about a tree that may be merged into an existing one of its name, hidden files included.
+fn judge_merge(destination: &str, sink: &mut FindingSink<'_>) {
     let path = normal(destination);
     if path.is_empty() {
         let hint = "a tree is merged into one of its name with its hidden files; copy it into a directory of its own";
-        desk.refuse(PATH_INVALID, destination, hint);
+        sink.refuse(PATH_INVALID, destination, hint);
     } else if !path.split('/').next().is_some_and(|first| OUT.contains(&first)) {
         let hint = "a tree is copied with its hidden files into what may be there already; look at what it holds first";
-        desk.warn(COPY_MERGES, destination, hint);
+        sink.warn(COPY_MERGES, destination, hint);
     }
 }
 
-fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let operands = grammar::judge(usage, words, place, desk);
+fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    let operands = grammar::judge(usage, words, place, sink);
     if words.contains(&"-d") {
         for directory in &operands {
-            grammar::judge_word(Kind::Made, directory, Role::WordOf("install -d"), place, desk);
+            grammar::judge_word(Kind::Made, directory, Role::WordOf("install -d"), place, sink);
         }
         if operands.is_empty() {
-            desk.refuse(ARGUMENT_REFUSED, "install -d", "name the directories");
+            sink.refuse(ARGUMENT_REFUSED, "install -d", "name the directories");
         }
     } else {
-        judge_destination("install", &operands, Access::Make, place, desk);
+        judge_destination("install", &operands, Access::Make, place, sink);
     }
 }
 
-/// The last operand is written; returns those before it.
+/// Checks the last operand, which is written; returns those before it.
 fn judge_destination<'o, 'w>(
     program: &str,
     operands: &'o [&'w str],
     access: Access,
     place: Place<'_>,
-    desk: &mut Desk<'_>,
+    sink: &mut FindingSink<'_>,
 ) -> &'o [&'w str] {
     match operands.split_last() {
         Some((destination, sources)) if !sources.is_empty() => {
             let judged = place.check(destination, access);
-            // A source's name is kept in a directory, so a hidden one is a hidden destination, and a link of that name leads on.
+            // In a directory a source keeps its name, so a hidden one is a hidden destination, and a link
+            // of that name would be followed.
             for source in sources {
                 let name = source.trim_end_matches('/').rsplit('/').next().unwrap_or(source);
                 if judged.is_ok() && place.leads_through_link(&format!("{destination}/{name}")) {
                     let hint = "a symbolic link of this name lies in the directory, and the copy would go through it";
-                    desk.refuse(PATH_LINK, source, hint);
+                    sink.refuse(PATH_LINK, source, hint);
                 }
                 if is_hidden_setting(name) {
-                    desk.refuse(
+                    sink.refuse(
                         PATH_INVALID,
                         source,
                         "a hidden file may be settings of a tool; leave it where it is",
@@ -139,19 +140,19 @@ fn judge_destination<'o, 'w>(
                 }
             }
             if let Err(refusal) = judged {
-                desk.refuse(refusal.code, destination, refusal.hint);
+                sink.refuse(refusal.code, destination, refusal.hint);
             }
             sources
         }
         _ => {
-            desk.refuse(ARGUMENT_REFUSED, program, format!("`{program}` needs what to copy and where to"));
+            sink.refuse(ARGUMENT_REFUSED, program, format!("`{program}` needs what to copy and where to"));
             &[]
         }
     }
 }
 
-fn judge_mkdir(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    if grammar::judge(usage, words, place, desk).is_empty() {
-        desk.refuse(ARGUMENT_REFUSED, "mkdir -p", "name the directories");
+fn judge_mkdir(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    if grammar::judge(usage, words, place, sink).is_empty() {
+        sink.refuse(ARGUMENT_REFUSED, "mkdir -p", "name the directories");
     }
 }

@@ -1,8 +1,8 @@
-//! go: builds, tests and installs the packages of the module at hand. Whatever names another program (`-exec`,
-//! `-toolexec`, `-vettool`), replaces files (`-overlay`, `-modfile`), fetches a version (`@`) or adds to go.mod whatever is
-//! named (`-mod=mod`) is not in the table.
+//! go: builds, tests and installs the packages of the module in the workspace. Options that name another
+//! program (`-exec`, `-toolexec`, `-vettool`), replace files (`-overlay`, `-modfile`), fetch a version
+//! (`@`) or add to go.mod (`-mod=mod`) are not in the table.
 
-use super::super::finding::Desk;
+use super::super::finding::FindingSink;
 use super::super::grammar::{self, Kind, Operands, Opt, Role, Usage, flag, is_label, is_name, joined, value};
 use super::super::paths::Place;
 use super::{Form, form};
@@ -11,11 +11,11 @@ const SWITCH: Kind = Kind::OneOf(&["true", "false"]);
 const LINKER: Kind = Kind::OneOf(&["-s", "-w"]);
 const DURATION: Kind = Kind::Fits(is_name, "a time such as 5m");
 
-/// What chooses tests and benchmarks; `.` chooses all.
+/// A choice of tests and benchmarks; `.` means all.
 const CHOICE: Kind = Kind::Fits(|word| word == "." || is_label(word), "a plain name, or `.` for all");
 
-/// Packages and files are written from the directory: a bare import path could be somebody else's module, also one that
-/// ends in `.go`, and a bare `...` is everything that is known, the standard library included.
+/// Packages and files must be relative paths: a bare import path could be a foreign module, even one that
+/// ends in `.go`, and a bare `...` matches every known package, including the standard library.
 const PACKAGES: Operands =
     Operands::Each(Kind::Fits(is_local_package, "a package of this module such as ./... or ./cmd/x"));
 
@@ -88,7 +88,7 @@ const DOWNLOAD: Usage = Usage::new(
 fn is_local_package(word: &str) -> bool {
     let is_part =
         |part: &str| matches!(part, "" | "." | "...") || is_name(part.strip_prefix('.').unwrap_or(part));
-    // What lies there is other people's, with commands of its own for `go generate`.
+    // Vendored code is foreign, with its own commands for `go generate`.
     let is_foreign = |part: &str| part.eq_ignore_ascii_case("vendor");
     match word.strip_prefix("./") {
         Some(below) => below.split('/').all(|part| is_part(part) && !is_foreign(part)),
@@ -96,7 +96,7 @@ fn is_local_package(word: &str) -> bool {
     }
 }
 
-/// What go may do.
+/// The allowed forms of go.
 pub(super) const FORMS: &[Form] = &[
     form(&["build"], &BUILDS, judge),
     form(&["test"], &TESTS, judge),
@@ -107,18 +107,18 @@ pub(super) const FORMS: &[Form] = &[
     form(&["mod", "download"], &DOWNLOAD, judge),
 ];
 
-fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    super::warn_of_outside("go install", words, &[], desk);
-    judge(usage, words, place, desk);
+fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    super::warn_of_outside("go install", words, &[], sink);
+    judge(usage, words, place, sink);
 }
 
-fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let packages = grammar::judge(usage, words, place, desk);
+fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    let packages = grammar::judge(usage, words, place, sink);
     for package in packages {
-        // The pattern at the end stands for directories that a link cannot lead to: go does not follow them.
+        // The final pattern matches directories that no link can lead to: go does not follow links.
         let directory = package.trim_end_matches("...").trim_end_matches('/');
         if !directory.is_empty() {
-            grammar::judge_word(Kind::Input, directory, Role::WordOf("go"), place, desk);
+            grammar::judge_word(Kind::Input, directory, Role::WordOf("go"), place, sink);
         }
     }
 }

@@ -1,21 +1,22 @@
-//! make: builds targets of the Makefile at hand. Variables can replace the programs that it runs, so only a few harmless
-//! ones may be set, and no option chooses another Makefile or evaluates text.
+//! make: builds targets of the Makefile in the workspace. Variables can replace the programs that it
+//! runs, so only a few harmless ones may be set, and no option selects another Makefile or evaluates
+//! text.
 
 use super::super::environment::COMPILERS;
-use super::super::finding::{Desk, OPTION_REFUSED, VALUE_REFUSED};
+use super::super::finding::{FindingSink, OPTION_REFUSED, VALUE_REFUSED};
 use super::super::grammar::{
     self, Kind, Operands, Role, Usage, flag, is_label, joined, maybe_glued, maybe_joined, short, value,
 };
 use super::super::paths::Place;
 use super::{Form, form};
 
-/// Variables that say where to install to.
+/// Variables for the install location.
 const PLACES: &[&str] = &["PREFIX", "prefix", "DESTDIR"];
-/// The variable that says where to build; many a Makefile clears that directory.
+/// The variable for the build directory, which many Makefiles clear.
 const BUILD: &str = "BUILDDIR";
-/// How the name of a directory begins that may be cleared.
+/// Allowed prefixes of a directory that may be cleared.
 const BUILT: &[&str] = &["build", "_build", "out", "_out", "dist", "obj", "target", "stage"];
-/// Variables that switch something on or off.
+/// Switch variables.
 const SWITCHES: &[&str] = &["V", "VERBOSE", "Q", "DEBUG", "RELEASE", "NDEBUG", "STATIC", "SHARED"];
 
 const USAGE: Usage = Usage::new(
@@ -50,12 +51,12 @@ pub(super) const FORMS: &[Form] = &[form(&[], &USAGE, judge).also(
     "variables only PREFIX=DIR, DESTDIR=DIR, BUILDDIR=build and V, VERBOSE, Q, DEBUG, RELEASE, NDEBUG, STATIC, SHARED with 0, 1, yes or no",
 )];
 
-fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let line = grammar::read(usage, words, place, desk);
-    // make goes there first, by one step for each: what it is told of places counts from the last.
+fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    let line = grammar::read(usage, words, place, sink);
+    // make changes there first, one -C after the other: other paths are relative to the last one.
     let directories = line.values_of(&["-C", "--directory"]);
     if let [_, second, ..] = directories.as_slice() {
-        desk.refuse(
+        sink.refuse(
             OPTION_REFUSED,
             second,
             "make goes from one -C to the next; name the directory once, or set `cwd`",
@@ -65,11 +66,11 @@ fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Des
     for word in &line.operands {
         let Some((name, value)) = word.split_once('=') else { continue };
         if PLACES.contains(&name) || name == BUILD {
-            grammar::judge_word(Kind::Owned, value, Role::ValueOf(name), there, desk);
+            grammar::judge_word(Kind::Owned, value, Role::ValueOf(name), there, sink);
             let last = value.trim_end_matches(['/', '.']).rsplit('/').next().unwrap_or(value);
             if name == BUILD && !BUILT.iter().any(|start| last.starts_with(start)) {
                 let hint = format!("make may clear it, so its name begins with one of: {}", BUILT.join(", "));
-                desk.refuse(VALUE_REFUSED, word, hint);
+                sink.refuse(VALUE_REFUSED, word, hint);
             }
         } else if SWITCHES.contains(&name) {
             grammar::judge_word(
@@ -77,7 +78,7 @@ fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Des
                 value,
                 Role::ValueOf(name),
                 place,
-                desk,
+                sink,
             );
         } else {
             let hint = if COMPILERS.iter().any(|(variable, _)| *variable == name) {
@@ -91,10 +92,10 @@ fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Des
                     SWITCHES.join(", ")
                 )
             };
-            desk.refuse(VALUE_REFUSED, word, hint);
+            sink.refuse(VALUE_REFUSED, word, hint);
         }
     }
     if line.operands.iter().any(|word| !word.contains('=') && super::installs(word)) {
-        super::warn_of_outside("make install", words, PLACES, desk);
+        super::warn_of_outside("make install", words, PLACES, sink);
     }
 }

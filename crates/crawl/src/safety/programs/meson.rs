@@ -1,7 +1,7 @@
-//! meson and ninja: set up, compile, test and install a tree. Machine files, wrappers of tests and arguments for other
-//! tools name programs, so they are not in the tables.
+//! meson and ninja: set up, compile, test and install a tree. Machine files, test wrappers and arguments
+//! for other tools name programs, so they are not in the tables.
 
-use super::super::finding::{ARGUMENT_REFUSED, Desk, OPTION_REFUSED};
+use super::super::finding::{ARGUMENT_REFUSED, FindingSink, OPTION_REFUSED};
 use super::super::grammar::{self, Kind, Line, Operands, Opt, Role, Usage, flag, is_name, short, value};
 use super::super::paths::{Place, normal};
 use super::{Form, form};
@@ -13,7 +13,7 @@ const DEFINITION: Kind = Kind::Fits(
     "a switch (name=true, name=enabled), or one of meson's harmless options such as buildtype=release",
 );
 
-/// Options of meson's own that take a plain word.
+/// Options of meson that take a plain word.
 const WORDS: &[(&str, &[&str])] = &[
     ("buildtype", &["plain", "debug", "debugoptimized", "release", "minsize"]),
     ("default_library", &["shared", "static", "both"]),
@@ -133,7 +133,7 @@ fn is_harmless(name: &str, value: &str) -> bool {
     is_name(name) && SWITCH.contains(&value) && !names_a_program.iter().any(|end| name.ends_with(end))
 }
 
-/// What meson may do.
+/// The allowed forms of meson.
 pub(super) const FORMS: &[Form] = &[
     form(&["setup"], &SETUP, judge_setup)
         .also("one of the words is the build directory, another one only `.`"),
@@ -143,51 +143,51 @@ pub(super) const FORMS: &[Form] = &[
 ];
 pub(super) const NINJA_FORMS: &[Form] = &[form(&[], &NINJA, judge_ninja)];
 
-fn judge_setup(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let line = grammar::read(usage, words, place, desk);
-    judge_directories(&line.operands, place, desk);
+fn judge_setup(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    let line = grammar::read(usage, words, place, sink);
+    judge_directories(&line.operands, place, sink);
 }
 
-fn judge_there(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let line = grammar::read(usage, words, place, desk);
-    only_directory("meson", &line, desk);
+fn judge_there(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    let line = grammar::read(usage, words, place, sink);
+    only_directory("meson", &line, sink);
 }
 
-fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    super::warn_of_outside("meson install", words, &["--destdir"], desk);
-    let line = grammar::read(usage, words, place, desk);
-    let directory = only_directory("meson", &line, desk);
-    // A relative one counts from the build directory.
+fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    super::warn_of_outside("meson install", words, &["--destdir"], sink);
+    let line = grammar::read(usage, words, place, sink);
+    let directory = only_directory("meson", &line, sink);
+    // A relative path is relative to the build directory.
     for stage in line.values_of(&["--destdir"]) {
-        grammar::judge_word(Kind::Owned, stage, Role::ValueOf("--destdir"), place.within(directory), desk);
+        grammar::judge_word(Kind::Owned, stage, Role::ValueOf("--destdir"), place.within(directory), sink);
     }
 }
 
-/// `meson setup` makes or fills each directory that is not the place itself.
-fn judge_directories(directories: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+/// `meson setup` creates or fills every directory except the working directory.
+fn judge_directories(directories: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     let (here, others): (Vec<&str>, Vec<&str>) = directories.iter().partition(|path| normal(path).is_empty());
     if others.is_empty() || others.len() > 1 || here.len() > 1 {
         let hint = "name the build directory, and behind it no other place than `.`";
-        desk.refuse(ARGUMENT_REFUSED, "meson setup", hint);
+        sink.refuse(ARGUMENT_REFUSED, "meson setup", hint);
     }
     for path in others {
-        grammar::judge_word(Kind::Owned, path, Role::WordOf("meson setup"), place, desk);
+        grammar::judge_word(Kind::Owned, path, Role::WordOf("meson setup"), place, sink);
     }
 }
 
-/// Where the program goes first.
-fn only_directory<'w>(program: &str, line: &Line<'w>, desk: &mut Desk<'_>) -> &'w str {
+/// The directory to which the program changes first.
+fn only_directory<'w>(program: &str, line: &Line<'w>, sink: &mut FindingSink<'_>) -> &'w str {
     let directories = line.values_of(&["-C"]);
     if let [_, second, ..] = directories.as_slice() {
-        desk.refuse(OPTION_REFUSED, second, format!("`{program}` goes to one directory; name it once"));
+        sink.refuse(OPTION_REFUSED, second, format!("`{program}` goes to one directory; name it once"));
     }
     directories.first().copied().unwrap_or(".")
 }
 
-fn judge_ninja(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let line = grammar::read(usage, words, place, desk);
-    only_directory("ninja", &line, desk);
+fn judge_ninja(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    let line = grammar::read(usage, words, place, sink);
+    only_directory("ninja", &line, sink);
     if line.operands.iter().any(|target| super::installs(target)) {
-        super::warn_of_outside("ninja install", words, &[], desk);
+        super::warn_of_outside("ninja install", words, &[], sink);
     }
 }

@@ -1,7 +1,7 @@
-//! What is known of each program: its subcommands, options and values, one file for each family.
+//! The known programs: subcommands, options and values, one file per family.
 //!
-//! A program appears here only with what it needs to build, test and install what a repository holds. A build system's
-//! allow-list stands before this: that a program is known does not mean that a plan may use it.
+//! A program is listed only with what a repository needs to build, test and install. A build system's
+//! allow-list is checked first: a known program is not necessarily allowed.
 
 mod autotools;
 mod cargo;
@@ -14,14 +14,14 @@ mod node;
 mod node_tools;
 mod python;
 
-use super::finding::{ARGUMENT_REFUSED, Desk, INSTALLS_OUTSIDE};
+use super::finding::{ARGUMENT_REFUSED, FindingSink, INSTALLS_OUTSIDE};
 use super::grammar::{self, Operands, Usage};
 use super::paths::Place;
 
-/// Judges the words behind those that choose the form.
-type Judge = fn(&'static Usage, &[&str], Place<'_>, &mut Desk<'_>);
+/// Checks the words after those that select the form.
+type Judge = fn(&'static Usage, &[&str], Place<'_>, &mut FindingSink<'_>);
 
-/// One form of command: what it begins with behind the head of its family, and what may follow.
+/// One form of a command: its beginning after the head of its family, and what may follow.
 pub(super) struct Form {
     words: &'static [&'static str],
     follows: Follows,
@@ -31,28 +31,29 @@ pub(super) struct Form {
 
 /// What may follow the beginning of a command.
 enum Follows {
-    /// Words of this description.
+    /// Words with this description.
     Words(&'static Usage),
-    /// Words of this description, and behind this what a script of package.json may be told by its name.
+    /// Words with this description, followed by the allowed arguments of a package.json script, by its
+    /// name.
     Script(&'static Usage, &'static str),
     /// A tool of a Node project.
     Tool,
-    /// Nothing that is accepted: the judge tells how it is spelled.
+    /// Nothing is accepted: the check gives the right spelling.
     Nothing,
 }
 
-/// Commands that begin in several ways and go on alike.
+/// Commands with several beginnings that continue alike.
 pub(super) struct Family {
     heads: &'static [&'static [&'static str]],
     forms: &'static [Form],
 }
 
-/// A form that its description says all of.
+/// A form that its description checks completely.
 const fn plain(words: &'static [&'static str], usage: &'static Usage) -> Form {
     form(words, usage, judge_plain)
 }
 
-/// A form that is judged by more than its description.
+/// A form with additional checks.
 const fn form(words: &'static [&'static str], usage: &'static Usage, judge: Judge) -> Form {
     Form { words, follows: Follows::Words(usage), judge, also: "" }
 }
@@ -64,35 +65,35 @@ const fn script(usage: &'static Usage, behind: &'static str, judge: Judge) -> Fo
 
 /// A way to run a tool of a Node project.
 const fn tool(words: &'static [&'static str]) -> Form {
-    let judge: Judge = |_, words, place, desk| node_tools::judge(words, place, desk);
+    let judge: Judge = |_, words, place, sink| node_tools::judge(words, place, sink);
     Form { words, follows: Follows::Tool, judge, also: "" }
 }
 
-/// A beginning that alone is refused with a hint.
+/// A beginning that is always refused, with a hint.
 const fn unaccepted(words: &'static [&'static str], judge: Judge) -> Form {
     Form { words, follows: Follows::Nothing, judge, also: "" }
 }
 
 impl Form {
-    /// The same with another judge.
+    /// Replaces the check.
     const fn judged_by(self, judge: Judge) -> Self {
         Self { judge, ..self }
     }
 
-    /// What must hold besides, for a reader.
+    /// An additional condition, for readers.
     const fn also(self, also: &'static str) -> Self {
         Self { also, ..self }
     }
 }
 
-fn judge_plain(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    grammar::judge(usage, words, place, desk);
+fn judge_plain(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    grammar::judge(usage, words, place, sink);
 }
 
-/// Where no description is needed.
+/// For forms without a description.
 static NO_WORDS: Usage = Usage::new("", &[], Operands::None(""));
 
-/// Every form there is: the judge and the prompts of a debate go by this table.
+/// All forms: both the checks and the prompts of a debate use this table.
 const FAMILIES: &[Family] = &[
     Family { heads: &[&["cargo"]], forms: cargo::FORMS },
     Family { heads: &[&["go"]], forms: go::FORMS },
@@ -127,7 +128,7 @@ fn forms() -> impl Iterator<Item = (&'static [&'static str], &'static Form)> {
     })
 }
 
-/// The form with the longest beginning, and what follows it.
+/// The form with the longest beginning, and the remaining words.
 fn find<'w, 'r>(words: &'r [&'w str]) -> Option<(&'static Form, &'r [&'w str])> {
     let follows = |(head, form): (&'static [&'static str], &'static Form)| {
         Some((form, words.strip_prefix(head)?.strip_prefix(form.words)?))
@@ -136,25 +137,25 @@ fn find<'w, 'r>(words: &'r [&'w str]) -> Option<(&'static Form, &'r [&'w str])> 
 }
 
 /// Judges a command whose first words are an allowed prefix.
-pub(super) fn judge(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+pub(super) fn judge(words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     match find(words) {
         Some((form, rest)) => {
             let usage = match form.follows {
                 Follows::Words(usage) | Follows::Script(usage, _) => usage,
                 Follows::Tool | Follows::Nothing => &NO_WORDS,
             };
-            (form.judge)(usage, rest, place, desk);
+            (form.judge)(usage, rest, place, sink);
         }
-        None => refuse_unknown(words, desk),
+        None => refuse_unknown(words, sink),
     }
 }
 
-/// Refuses a command that has no form, and names the forms of the program.
-fn refuse_unknown(words: &[&str], desk: &mut Desk<'_>) {
+/// Refuses a command without a form, and lists the forms of the program.
+fn refuse_unknown(words: &[&str], sink: &mut FindingSink<'_>) {
     let heads = forms().map(|(head, _)| head).filter(|head| words.starts_with(head));
     let Some(head) = heads.max_by_key(|head| head.len()) else {
         let program = words.first().copied().unwrap_or_default();
-        return desk.refuse(ARGUMENT_REFUSED, program, "nothing is known of this program");
+        return sink.refuse(ARGUMENT_REFUSED, program, "nothing is known of this program");
     };
     let longer =
         forms().filter(|(other, form)| other.starts_with(head) && !matches!(form.follows, Follows::Nothing));
@@ -165,10 +166,10 @@ fn refuse_unknown(words: &[&str], desk: &mut Desk<'_>) {
     known.dedup();
     let word = words.get(head.len()).copied().unwrap_or_default();
     let hint = format!("`{}` is allowed with: {}", head.join(" "), known.join(", "));
-    desk.refuse(ARGUMENT_REFUSED, word, hint);
+    sink.refuse(ARGUMENT_REFUSED, word, hint);
 }
 
-/// Whether a step installs all that package.json declares.
+/// Whether a step installs everything that package.json declares.
 pub(super) fn installs_all(command: &str) -> bool {
     node::installs_all(command)
 }
@@ -185,7 +186,8 @@ pub(super) fn installs_by_pip(words: &[&str]) -> bool {
         .any(|head| words.strip_prefix(*head).is_some_and(|rest| rest.first() == Some(&"install")))
 }
 
-/// The beginnings that this prefix allows, each with what may follow: the prefix itself where it says more than the form does.
+/// The beginnings that this prefix allows, each with what may follow: the prefix itself if it is more
+/// specific than the form.
 pub(super) fn forms_with(prefix: &'static str) -> Vec<(String, String)> {
     let asked: Vec<&str> = prefix.trim_end().split(' ').collect();
     let mut found = Vec::new();
@@ -198,7 +200,7 @@ pub(super) fn forms_with(prefix: &'static str) -> Vec<(String, String)> {
         } else {
             continue;
         };
-        // A longer form of the same beginning is the one that judges.
+        // A longer form with the same beginning takes precedence.
         if find(shown).is_some_and(|(judging, _)| std::ptr::eq(judging, form)) {
             let follows = match form.follows {
                 Follows::Words(usage) => usage.to_string(),
@@ -225,7 +227,7 @@ pub(super) fn tools() -> impl Iterator<Item = (&'static str, String)> {
     node_tools::TOOLS.iter().map(|usage| (usage.name, usage.to_string()))
 }
 
-/// Whether a target of make, ninja or cmake puts things in their final place, or takes them away from there.
+/// Whether a target of make, ninja or cmake installs or uninstalls.
 fn installs(target: &str) -> bool {
     let is_install = |part: &str| {
         let part = part.to_ascii_lowercase();
@@ -234,8 +236,8 @@ fn installs(target: &str) -> bool {
     target.split(['/', ':', '-', '_', '.']).any(is_install)
 }
 
-/// Says that what a command installs lands outside the workspace, because no option leads elsewhere.
-fn warn_of_outside(command: &str, words: &[&str], options: &[&str], desk: &mut Desk<'_>) {
+/// Warns that a command installs outside the workspace, because no option redirects it.
+fn warn_of_outside(command: &str, words: &[&str], options: &[&str], sink: &mut FindingSink<'_>) {
     let names = |word: &&str| {
         options.iter().any(|option| *word == *option || word.starts_with(&format!("{option}=")))
     };
@@ -243,6 +245,6 @@ fn warn_of_outside(command: &str, words: &[&str], options: &[&str], desk: &mut D
         let hint = format!(
             "`{command}` installs outside the workspace unless told where; read what it installs first"
         );
-        desk.warn(INSTALLS_OUTSIDE, command, hint);
+        sink.warn(INSTALLS_OUTSIDE, command, hint);
     }
 }

@@ -1,10 +1,11 @@
-//! npm, npx, yarn, pnpm and node: they install what the lock file declares and run what the repository holds.
+//! npm, npx, yarn, pnpm and node: install what the lock file declares, and run files of the repository.
 //!
-//! A package's name behind `install`, another registry, another shell or another folder of settings could bring in foreign
-//! code; none of them is in a table. What a repository's script does with an argument nobody knows here: only scripts whose
-//! name says that they test or build get a few, and the others (one may publish when it is told `--ci`) none.
+//! A package name after `install`, another registry, another shell or another settings directory could
+//! bring in foreign code; none of them is in a table. It is unknown what a repository's script does with
+//! an argument. So only scripts whose name says that they test or build may get a few arguments, and
+//! others none (one may publish with `--ci`).
 
-use super::super::finding::{ARGUMENT_REFUSED, Desk, OPTION_REFUSED, PATH_INVALID};
+use super::super::finding::{ARGUMENT_REFUSED, FindingSink, OPTION_REFUSED, PATH_INVALID};
 use super::super::grammar::{
     self, Kind, Line, Operands, Opt, Role, Usage, flag, is_label, is_name, joined, value,
 };
@@ -18,7 +19,7 @@ const NO_SCRIPT: Operands = Operands::None("the script is named already");
 const LEVEL: Kind = Kind::OneOf(&["silent", "error", "warn", "notice", "http", "info", "verbose"]);
 const MODE: Kind = Kind::OneOf(&["production", "development", "test"]);
 
-/// What any program that tests or builds may be told.
+/// Arguments for any program that tests or builds.
 const LOUDNESS: &[Opt] = &[
     flag("--silent"),
     flag("--verbose"),
@@ -27,7 +28,7 @@ const LOUDNESS: &[Opt] = &[
     flag("--no-watch"),
     joined("--watch", Kind::OneOf(&["false"])),
 ];
-/// What a script that tests may be told.
+/// Arguments for a test script.
 const TEST_OPTIONS: &[Opt] = &[
     flag("--ci"),
     flag("--run"),
@@ -40,7 +41,7 @@ const TEST_OPTIONS: &[Opt] = &[
     joined("--max-workers", Kind::Number),
     joined("--maxWorkers", Kind::Number),
 ];
-/// What a script that builds may be told.
+/// Arguments for a build script.
 const BUILD_OPTIONS: &[Opt] =
     &[flag("--production"), flag("--prod"), value("--mode", MODE), value("--configuration", MODE)];
 const ONLY_OPTIONS: Operands = Operands::None("a script may get a few harmless options only");
@@ -52,7 +53,7 @@ const NO_ARGUMENTS: Usage = Usage::new(
     Operands::None("what this script does with an argument is not known; leave it out"),
 );
 
-/// What a script of this name may be told; a part behind `:` is its author's business.
+/// The allowed arguments of a script; the part of its name after `:` is ignored.
 fn arguments_of(script: &str) -> &'static Usage {
     match script.split(':').next() {
         Some("test") => &TEST_ARGUMENTS,
@@ -61,8 +62,8 @@ fn arguments_of(script: &str) -> &'static Usage {
     }
 }
 
-/// Programs that `yarn run` takes from installed packages when no script has their name, and that publish, install hooks,
-/// install packages or run other code even without an argument.
+/// Programs that `yarn run` takes from installed packages if no script has their name, and that publish,
+/// install hooks or packages, or run other code even without an argument.
 const NO_SCRIPTS_OF_YARN: &[&str] = &[
     "bun",
     "changeset",
@@ -97,8 +98,8 @@ const NO_SCRIPTS_OF_YARN: &[&str] = &[
     "yarn",
 ];
 
-/// Refuses names that are no script of the repository when package.json has none of that name.
-fn judge_script(program: &str, script: &str, desk: &mut Desk<'_>) {
+/// Refuses names that run something else if package.json has no script of that name.
+fn judge_script(program: &str, script: &str, sink: &mut FindingSink<'_>) {
     let is = |name: &&str| name.eq_ignore_ascii_case(script);
     let hint = if is(&"env") {
         "this prints all variables, secrets among them, unless package.json has such a script"
@@ -107,7 +108,7 @@ fn judge_script(program: &str, script: &str, desk: &mut Desk<'_>) {
     } else {
         return;
     };
-    desk.refuse(ARGUMENT_REFUSED, script, hint);
+    sink.refuse(ARGUMENT_REFUSED, script, hint);
 }
 
 /// A package of the workspace, by its name or its directory.
@@ -224,14 +225,14 @@ const PNPM_BUILD: Usage = Usage::new("pnpm build", &[PNPM_SCOPE, LOUDNESS, BUILD
 const NODE_FILE: Usage = Usage::new("node", &[], Operands::One(Kind::Input, "a file of the repository"));
 const NODE_TEST: Usage = Usage::new("node --test", &[], Operands::Each(Kind::Input));
 
-/// What a script may be told, for a reader.
+/// The allowed arguments of scripts, for a reader.
 pub(super) fn told_of_scripts() -> String {
     format!(
         "`test` or `test:NAME` takes {TEST_ARGUMENTS}, `build` or `build:NAME` takes {BUILD_ARGUMENTS}, any other script nothing"
     )
 }
 
-/// What npm may do.
+/// The allowed forms of npm.
 pub(super) const NPM: &[Form] = &[
     form(&["install"], &NPM_INSTALL, judge_npm),
     form(&["ci"], &NPM_INSTALL, judge_npm),
@@ -240,17 +241,18 @@ pub(super) const NPM: &[Form] = &[
     tool(&["exec", "--no", "--"]),
     unaccepted(&["exec"], judge_exec),
 ];
-/// What npx may do: without `--no-install` it would fetch a tool that is not installed.
+/// The allowed forms of npx: without `--no-install` it would fetch a missing tool.
 pub(super) const NPX: &[Form] = &[
     tool(&["--no-install"]),
     tool(&["--no-install", "--"]),
-    // npx takes the word behind a bare `--no` for its value and goes on reading its own options behind it.
+    // npx takes the word after a bare `--no` as its value, and continues to parse its own options after
+    // it.
     tool(&["--no", "--"]),
     tool(&[]).judged_by(judge_npx).also(
         "without `--no-install` only behind a step `npm ci` or `npm install` in the same `cwd`, and if its package.json declares the tool",
     ),
 ];
-/// What yarn may do.
+/// The allowed forms of yarn.
 pub(super) const YARN: &[Form] = &[
     plain(&["install"], &YARN_INSTALL),
     script(&YARN_RUN, "its name", judge_yarn_run),
@@ -259,7 +261,7 @@ pub(super) const YARN: &[Form] = &[
     tool(&["exec"]),
     tool(&["exec", "--"]),
 ];
-/// What pnpm may do.
+/// The allowed forms of pnpm.
 pub(super) const PNPM: &[Form] = &[
     plain(&["install"], &PNPM_INSTALL),
     script(&PNPM_RUN, "its name", judge_pnpm_run),
@@ -268,7 +270,7 @@ pub(super) const PNPM: &[Form] = &[
     tool(&["exec"]),
     tool(&["exec", "--"]),
 ];
-/// What node may run.
+/// The allowed forms of node.
 pub(super) const NODE: &[Form] = &[
     form(&["--test"], &NODE_TEST, judge_node_test),
     form(&["--check"], &NODE_FILE, judge_node_check),
@@ -276,34 +278,35 @@ pub(super) const NODE: &[Form] = &[
     form(&[], &NODE_FILE, judge_node).also("it ends in .js, .mjs or .cjs and lies in no `node_modules`"),
 ];
 
-fn judge_npm(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    judge_packages(&grammar::read(usage, words, place, desk), place, desk);
+fn judge_npm(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    judge_packages(&grammar::read(usage, words, place, sink), place, sink);
 }
 
-fn judge_npm_run(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+fn judge_npm_run(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     let end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
     let (own, behind) = words.split_at(end);
-    let line = grammar::read(usage, own, place, desk);
-    judge_packages(&line, place, desk);
+    let line = grammar::read(usage, own, place, sink);
+    judge_packages(&line, place, sink);
     let script = line.operands.first().copied().unwrap_or_default();
-    judge_script("npm", script, desk);
-    grammar::judge(arguments_of(script), behind.get(1..).unwrap_or_default(), place, desk);
+    judge_script("npm", script, sink);
+    grammar::judge(arguments_of(script), behind.get(1..).unwrap_or_default(), place, sink);
 }
 
-/// Without `--`, npm would read the tool's options as its own, `--yes` and `--package` among them.
-fn judge_exec(_: &'static Usage, words: &[&str], _: Place<'_>, desk: &mut Desk<'_>) {
+/// Without `--`, npm would parse the tool's options as its own, `--yes` and `--package` among them.
+fn judge_exec(_: &'static Usage, words: &[&str], _: Place<'_>, sink: &mut FindingSink<'_>) {
     let named = named_tool(words);
     let hint = format!("write `npm exec --no -- {named}`, which installs nothing");
-    desk.refuse(OPTION_REFUSED, "npm exec", hint);
+    sink.refuse(OPTION_REFUSED, "npm exec", hint);
 }
 
-/// The tool and its words, or that there is one.
+/// The tool and its words, or a placeholder.
 fn named_tool(words: &[&str]) -> String {
     let is_plain = words.first().is_some_and(|tool| node_tools::is_known(tool));
     if is_plain { words.join(" ") } else { "TOOL".to_owned() }
 }
 
-/// Whether a step makes every tool that package.json declares at hand: a whole install at the place itself.
+/// Whether a step makes every tool that package.json declares available: a complete install in the
+/// directory itself.
 pub(super) fn installs_all(command: &str) -> bool {
     const HARMLESS: &[&str] = &[
         "--no-audit",
@@ -329,86 +332,87 @@ pub(super) fn installs_all(command: &str) -> bool {
     matches!(words.as_slice(), ["npm", "ci" | "install", rest @ ..] if rest.iter().all(|word| HARMLESS.contains(word)))
 }
 
-/// A package that is named by its directory is a path, too; it counts from where npm is told to go.
-fn judge_packages(line: &Line<'_>, place: Place<'_>, desk: &mut Desk<'_>) {
+/// A package named by its directory is also a path, relative to the directory that npm changes to.
+fn judge_packages(line: &Line<'_>, place: Place<'_>, sink: &mut FindingSink<'_>) {
     let there = place.within(line.values_of(&["--prefix"]).last().copied().unwrap_or("."));
     for package in line.values_of(&["--workspace", "-w"]) {
         if !package.starts_with('@') {
-            grammar::judge_word(Kind::Input, package, Role::ValueOf("--workspace"), there, desk);
+            grammar::judge_word(Kind::Input, package, Role::ValueOf("--workspace"), there, sink);
         }
     }
 }
 
-/// Options whose value may be the next word, which is no script then.
+/// Options whose value may be the next word, which is then not a script.
 const APART: &[&str] = &["--filter", "--reporter"];
 
-/// Judges what stands up to the script's name by `usage`, and the rest, which the script gets, by that name.
-fn judge_run(program: &str, usage: &Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+/// Checks the words up to the script's name by `usage`, and the rest, which the script gets, by that
+/// name.
+fn judge_run(program: &str, usage: &Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     let is_script = |at: usize, word: &&str| {
         let before = at.checked_sub(1).and_then(|before| words.get(before));
         !word.starts_with('-') && !before.is_some_and(|option| APART.contains(option))
     };
     let script = words.iter().enumerate().position(|(at, word)| is_script(at, word));
     let (own, behind) = words.split_at(script.map_or(words.len(), |at| at + 1));
-    let script = grammar::judge(usage, own, place, desk).first().copied().unwrap_or_default();
-    judge_script(program, script, desk);
-    grammar::judge(arguments_of(script), behind, place, desk);
+    let script = grammar::judge(usage, own, place, sink).first().copied().unwrap_or_default();
+    judge_script(program, script, sink);
+    grammar::judge(arguments_of(script), behind, place, sink);
 }
 
 /// A tool without `--no-install`: npx fetches it unless it is installed.
-fn judge_npx(_: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+fn judge_npx(_: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     let (tool, _) = words.split_first().map_or(("", &[][..]), |(tool, rest)| (*tool, rest));
     if node_tools::package_of(tool).is_some_and(|package| place.has_installed(package)) {
-        return node_tools::judge(words, place, desk);
+        return node_tools::judge(words, place, sink);
     }
     let hint = format!(
         "write `npx --no-install {}`, which runs what is installed and installs nothing",
         named_tool(words)
     );
-    desk.refuse(OPTION_REFUSED, "npx", hint);
+    sink.refuse(OPTION_REFUSED, "npx", hint);
 }
 
-fn judge_yarn_run(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    judge_run("yarn", usage, words, place, desk);
+fn judge_yarn_run(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    judge_run("yarn", usage, words, place, sink);
 }
 
-fn judge_pnpm_run(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    judge_run("pnpm", usage, words, place, desk);
+fn judge_pnpm_run(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    judge_run("pnpm", usage, words, place, sink);
 }
 
-fn judge_node_test(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    judge_own_files(&grammar::judge(usage, words, place, desk), desk);
+fn judge_node_test(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    judge_own_files(&grammar::judge(usage, words, place, sink), sink);
 }
 
-fn judge_node_check(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let files = grammar::judge(usage, words, place, desk);
-    judge_scripts(&files, desk);
-    judge_own_files(&files, desk);
+fn judge_node_check(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    let files = grammar::judge(usage, words, place, sink);
+    judge_scripts(&files, sink);
+    judge_own_files(&files, sink);
 }
 
-fn judge_node(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+fn judge_node(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     let (own, behind) = words.split_at(1.min(words.len()));
     let first = own.first().copied().unwrap_or_default();
     let stem = first.rsplit('/').next().unwrap_or(first).split('.').next().unwrap_or_default();
-    grammar::judge(arguments_of(stem), behind, place, desk);
-    let files = grammar::judge(usage, own, place, desk);
-    judge_scripts(&files, desk);
-    judge_own_files(&files, desk);
+    grammar::judge(arguments_of(stem), behind, place, sink);
+    let files = grammar::judge(usage, own, place, sink);
+    judge_scripts(&files, sink);
+    judge_own_files(&files, sink);
 }
 
-fn judge_scripts(files: &[&str], desk: &mut Desk<'_>) {
+fn judge_scripts(files: &[&str], sink: &mut FindingSink<'_>) {
     for file in files.iter().filter(|file| ![".js", ".mjs", ".cjs"].iter().any(|end| file.ends_with(end))) {
         let hint = "node runs a file of the repository that ends in .js, .mjs or .cjs";
-        desk.refuse(ARGUMENT_REFUSED, file, hint);
+        sink.refuse(ARGUMENT_REFUSED, file, hint);
     }
 }
 
-/// What is installed has its own command line, package managers among it.
-fn judge_own_files(files: &[&str], desk: &mut Desk<'_>) {
+/// Installed files have their own command lines, package managers among them.
+fn judge_own_files(files: &[&str], sink: &mut FindingSink<'_>) {
     let is_foreign =
         |part: &str| part.eq_ignore_ascii_case("node_modules") || (part.starts_with('.') && part != ".");
     for file in files.iter().filter(|file| file.split('/').any(is_foreign)) {
         let hint = "node runs files of the repository only, no installed package and no hidden file";
-        desk.refuse(PATH_INVALID, file, hint);
+        sink.refuse(PATH_INVALID, file, hint);
     }
 }

@@ -1,9 +1,11 @@
-//! Tools that Node projects install for themselves, as `npx --no-install`, `npm exec --no --`, `yarn exec` and `pnpm exec`
-//! run them: by their bare name, each with its own options. Tools that run other programs, evaluate text, fetch, delete, or
-//! install what they miss (or offer to) are not in the table; neither are options that choose another file of settings,
-//! because such a file is a program, nor words that some tool takes for a command of another kind.
+//! Tools that Node projects install for themselves, as `npx --no-install`, `npm exec --no --`,
+//! `yarn exec` and `pnpm exec` run them: by name, each with its own options.
+//!
+//! The table excludes tools that run other programs, evaluate text, fetch, delete, or install missing
+//! parts (or offer to). It also excludes options for another settings file, because such a file is a
+//! program, and words that some tool takes for another command.
 
-use super::super::finding::{ARGUMENT_REFUSED, Desk};
+use super::super::finding::{ARGUMENT_REFUSED, FindingSink};
 use super::super::grammar::{self, Kind, Operands, Opt, Usage, flag, is_name, joined, value};
 use super::super::paths::Place;
 
@@ -70,7 +72,7 @@ pub(super) const TOOLS: &[Usage] = &[
         ]],
         FILES,
     ),
-    // Its other commands set up, watch or serve; missing packages for coverage it offers to install.
+    // Its other commands set up, watch or serve; it offers to install missing coverage packages.
     Usage::new("vitest", &[VITEST], Operands::One(Kind::OneOf(&["run"]), "`run`")).then(&Usage::new(
         "vitest run",
         &[VITEST],
@@ -121,17 +123,17 @@ pub(super) fn is_known(tool: &str) -> bool {
     TOOLS.iter().any(|usage| usage.name == tool)
 }
 
-/// The package that brings a tool of the table.
+/// The package of a tool in the table.
 pub(super) fn package_of(tool: &str) -> Option<&str> {
     is_known(tool).then_some(if tool == "tsc" { "typescript" } else { tool })
 }
 
 /// Judges a tool and its words.
-pub(super) fn judge(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+pub(super) fn judge(words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     let (tool, rest) = words.split_first().map_or(("", &[][..]), |(tool, rest)| (*tool, rest));
     match TOOLS.iter().find(|usage| usage.name == tool) {
         Some(usage) => {
-            grammar::judge(usage, rest, place, desk);
+            grammar::judge(usage, rest, place, sink);
         }
         None => {
             let known: Vec<_> = TOOLS.iter().map(|usage| usage.name).collect();
@@ -140,7 +142,7 @@ pub(super) fn judge(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
                  use a script of package.json instead",
                 known.join(", ")
             );
-            desk.refuse(ARGUMENT_REFUSED, tool, hint);
+            sink.refuse(ARGUMENT_REFUSED, tool, hint);
         }
     }
 }

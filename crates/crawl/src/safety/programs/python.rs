@@ -1,9 +1,10 @@
-//! pip, python, pytest, mypy and poetry: they install what the repository declares, build it and test it.
+//! pip, python, pytest, mypy and poetry: install what the repository declares, build it and test it.
 //!
-//! A requirement by name, another index, a URL or a module that runs or fetches things is in no table. Neither is a word
-//! that Python would import, or call, from outside the repository when no file has its name.
+//! A requirement by name, another index, a URL or a module that runs or fetches things is not in any
+//! table. Neither is a word that Python would import, or call, from outside the repository if no file has
+//! its name.
 
-use super::super::finding::{ARGUMENT_REFUSED, Desk, OPTION_REFUSED, PATH_LINK};
+use super::super::finding::{ARGUMENT_REFUSED, FindingSink, OPTION_REFUSED, PATH_LINK};
 use super::super::grammar::{
     self, Kind, Operands, Opt, Role, Usage, flag, is_name, joined, maybe_joined, short, value,
 };
@@ -17,7 +18,7 @@ const LOCAL: Kind = Kind::Fits(
      does not declare",
 );
 
-/// Any text would be read as requirements, so the name must say that it holds some.
+/// pip accepts any text file, so the name must indicate requirements.
 const REQUIREMENTS: Kind = Kind::Fits(
     is_requirements,
     "a file with requirements or constraints in its name or its directory's name, which ends in .txt or .in",
@@ -69,7 +70,8 @@ const WORKERS: Kind = Kind::Fits(
     },
     "a number or auto",
 );
-/// What is measured: where no directory has the name, Python looks for a module, and imports what stands before a dot.
+/// The code to measure: if no directory has the name, Python looks for a module, and imports the part
+/// before a dot.
 const COVERED: Kind = Kind::Fits(
     |word| word == "." || parts_below(word).all(is_module),
     "a directory or package of the repository, without dots in its name",
@@ -90,7 +92,7 @@ const PYTEST: Usage = Usage::new(
         flag("-rA"),
         flag("-rs"),
         flag("-rf"),
-        // Several letters in one word: only these.
+        // Only these combined letters.
         flag("-xv"),
         flag("-vx"),
         flag("-xs"),
@@ -155,7 +157,8 @@ const BUILD: Usage = Usage::new(
     ]],
     Operands::Each(Kind::Input),
 );
-/// Where tests are looked for. Python would import any other word from wherever it finds it, unless a directory has its name.
+/// Where to look for tests. Python would import any other word from anywhere, unless a directory has its
+/// name.
 const START: Kind = Kind::Fits(
     |word| word == "." || (word.starts_with("./") && parts_below(word.trim_end_matches('/')).all(is_name)),
     "`.` or a directory of the repository, written as `./tests`",
@@ -226,7 +229,7 @@ const FORMATS: Kind = Kind::Fits(
     |word| word.split(',').all(|format| ["gztar", "bztar", "xztar", "tar", "zip"].contains(&format)),
     "archives: gztar, bztar, xztar, tar, zip",
 );
-/// `clean` is none of them: it deletes what it is told to be a build directory.
+/// `clean` is not included: it deletes the directory that it is given.
 const SETUP_COMMANDS: &[&str] = &[
     "build",
     "build_ext",
@@ -242,11 +245,12 @@ const SETUP_COMMANDS: &[&str] = &[
     "egg_info",
 ];
 
-/// Where mypy writes what it learned.
+/// The cache directory of mypy.
 const MYPY_CACHE: &str = ".mypy_cache";
 
-/// mypy reads the code and runs none but plugins that the repository's settings name. What installs (`--install-types`), chooses
-/// another interpreter or other settings, or takes code (`-c`) or modules from wherever Python finds them (`-m`, `-p`) is left out.
+/// mypy reads the code and runs only plugins that the repository's settings name. Excluded is everything
+/// that installs (`--install-types`), selects another interpreter or other settings, or takes code (`-c`)
+/// or modules from anywhere (`-m`, `-p`).
 const MYPY: Usage = Usage::new(
     "mypy",
     &[&[
@@ -268,7 +272,8 @@ const MYPY: Usage = Usage::new(
     Operands::Each(Kind::Input),
 );
 
-/// `python -m venv`: a directory that nothing else touches. What fetches (`--upgrade-deps`) or deletes (`--clear`) is left out.
+/// `python -m venv`: a directory that nothing else accesses. Excluded is everything that fetches
+/// (`--upgrade-deps`) or deletes (`--clear`).
 const VENV: Usage = Usage::new(
     "python -m venv",
     &[&[flag("--without-pip"), flag("--copies"), value("--prompt", Kind::Name)]],
@@ -326,7 +331,7 @@ const POETRY_BUILD: Usage = Usage::new(
     Operands::None("it builds the project at hand"),
 );
 
-/// How pip is called.
+/// The ways to call pip.
 pub(super) const PIP_HEADS: &[&[&str]] = &[
     &["pip"],
     &["pip3"],
@@ -337,7 +342,7 @@ pub(super) const PIP_HEADS: &[&[&str]] = &[
 ];
 pub(super) const PIP_FORMS: &[Form] =
     &[form(&["install"], &PIP_INSTALL, judge_pip).also("it names the project, a file with -r or a --group")];
-/// How pytest is called.
+/// The ways to call pytest.
 pub(super) const PYTEST_HEADS: &[&[&str]] = &[
     &["pytest"],
     &["python", "-m", "pytest"],
@@ -347,7 +352,7 @@ pub(super) const PYTEST_HEADS: &[&[&str]] = &[
     &["poetry", "run", "python3", "-m", "pytest"],
 ];
 pub(super) const PYTEST_FORMS: &[Form] = &[form(&[], &PYTEST, judge_pytest)];
-/// How mypy is called.
+/// The ways to call mypy.
 pub(super) const MYPY_HEADS: &[&[&str]] = &[
     &["python", "-m", "mypy"],
     &["python3", "-m", "mypy"],
@@ -356,7 +361,7 @@ pub(super) const MYPY_HEADS: &[&[&str]] = &[
     &["poetry", "run", "python3", "-m", "mypy"],
 ];
 pub(super) const MYPY_FORMS: &[Form] = &[form(&[], &MYPY, judge_mypy)];
-/// How Python is called.
+/// The ways to call Python.
 pub(super) const PYTHON_HEADS: &[&[&str]] =
     &[&["python"], &["python3"], &["poetry", "run", "python"], &["poetry", "run", "python3"]];
 pub(super) const PYTHON_FORMS: &[Form] = &[
@@ -370,13 +375,13 @@ pub(super) const PYTHON_FORMS: &[Form] = &[
 pub(super) const POETRY_FORMS: &[Form] =
     &[plain(&["install"], &POETRY_INSTALL), plain(&["build"], &POETRY_BUILD)];
 
-fn judge_pip(usage: &'static Usage, rest: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let line = grammar::read(usage, rest, place, desk);
+fn judge_pip(usage: &'static Usage, rest: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    let line = grammar::read(usage, rest, place, sink);
     let editable = line.values_of(&["-e", "--editable"]);
     let files = line.values_of(&["-r", "--requirement"]);
     let groups = line.values_of(&["--group"]);
     if line.operands.is_empty() && editable.is_empty() && files.is_empty() && groups.is_empty() {
-        desk.refuse(
+        sink.refuse(
             ARGUMENT_REFUSED,
             "pip install",
             "name the project (`.`) or a file of requirements (`-r FILE`)",
@@ -386,110 +391,112 @@ fn judge_pip(usage: &'static Usage, rest: &[&str], place: Place<'_>, desk: &mut 
         if is_project_with_extras(path) {
             if place.has_short_hidden_link() {
                 let hint = "a link of the repository has a name that a shell could read this for; write `.` without extras";
-                desk.refuse(PATH_LINK, path, hint);
+                sink.refuse(PATH_LINK, path, hint);
             }
             continue;
         }
-        grammar::judge_word(Kind::Input, path, Role::WordOf("pip install"), place, desk);
+        grammar::judge_word(Kind::Input, path, Role::WordOf("pip install"), place, sink);
     }
     for file in files.into_iter().chain(line.values_of(&["-c", "--constraint"])) {
-        grammar::judge_word(Kind::Input, file, Role::ValueOf("-r"), place, desk);
+        grammar::judge_word(Kind::Input, file, Role::ValueOf("-r"), place, sink);
     }
     let replaces = rest.iter().find(|word| matches!(**word, "-U" | "--upgrade"));
     if let Some(option) = replaces.filter(|_| !line.values_of(&["-t", "--target"]).is_empty()) {
-        desk.refuse(
+        sink.refuse(
             OPTION_REFUSED,
             option,
             "with a target this deletes what is there; leave one of them out",
         );
     }
     let told = ["-t", "--target", "--prefix", "--root", "--dry-run"];
-    super::warn_of_outside("pip install", rest, &told, desk);
+    super::warn_of_outside("pip install", rest, &told, sink);
 }
 
-/// Whether the name says that requirements are in the file: any text would be read as such.
+/// Whether the name indicates requirements: pip would accept any text.
 fn is_requirements(path: &str) -> bool {
     let path = path.to_ascii_lowercase();
     let is_list = [".txt", ".in"].iter().any(|end| path.ends_with(end));
     is_list && path.split('/').any(|part| part.contains("requirements") || part.contains("constraints"))
 }
 
-/// Whether `unittest` can only mean this file of the repository. Where it is there, its module's name is imported and what
-/// that name says is called, also from an installed package of the first directory's name: none calls anything so.
+/// Whether `unittest` can only mean this file of the repository. If it exists, its module is imported and
+/// the named object called, possibly from an installed package with the name of the first directory,
+/// which is very unlikely to have such an object.
 fn is_test_file(word: &str) -> bool {
     let Some(stem) = word.strip_suffix(".py").filter(|stem| stem.contains('/')) else { return false };
     let name = stem.rsplit('/').next().unwrap_or(stem);
     parts_below(stem).all(is_module) && (name.starts_with("test_") || name.ends_with("_test"))
 }
 
-/// The parts of a path, without the `./` at its beginning.
+/// The parts of a path, without leading `./`.
 fn parts_below(path: &str) -> impl Iterator<Item = &str> {
     path.strip_prefix("./").unwrap_or(path).split('/')
 }
 
-/// A name without a dot, before which Python would see a package.
+/// A name without a dot; Python would take the part before a dot for a package.
 fn is_module(part: &str) -> bool {
     is_name(part) && !part.contains('.')
 }
 
-fn judge_setup(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    grammar::judge_word(Kind::Input, "setup.py", Role::WordOf("python"), place, desk);
-    let commands = grammar::judge(usage, words, place, desk);
+fn judge_setup(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    grammar::judge_word(Kind::Input, "setup.py", Role::WordOf("python"), place, sink);
+    let commands = grammar::judge(usage, words, place, sink);
     if commands.is_empty() {
         let hint = format!("name one of: {}", SETUP_COMMANDS.join(", "));
-        desk.refuse(ARGUMENT_REFUSED, "setup.py", hint);
+        sink.refuse(ARGUMENT_REFUSED, "setup.py", hint);
     }
     if commands.iter().any(|command| matches!(*command, "install" | "develop")) {
-        super::warn_of_outside("setup.py install", words, &["--prefix", "--root"], desk);
+        super::warn_of_outside("setup.py install", words, &["--prefix", "--root"], sink);
     }
 }
 
-fn judge_compileall(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    if grammar::judge(usage, words, place, desk).is_empty() {
+fn judge_compileall(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    if grammar::judge(usage, words, place, sink).is_empty() {
         let hint = "name the directories; without one it compiles all that Python can import";
-        desk.refuse(ARGUMENT_REFUSED, "python -m compileall", hint);
+        sink.refuse(ARGUMENT_REFUSED, "python -m compileall", hint);
     }
 }
 
-fn judge_venv(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    for directory in grammar::judge(usage, words, place, desk) {
+fn judge_venv(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    for directory in grammar::judge(usage, words, place, sink) {
         if let Err(refusal) = place.check_environment(directory) {
-            desk.refuse(refusal.code, directory, refusal.hint);
+            sink.refuse(refusal.code, directory, refusal.hint);
         }
     }
 }
 
-fn judge_mypy(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    if grammar::judge(usage, words, place, desk).is_empty() {
-        desk.refuse(ARGUMENT_REFUSED, "mypy", "name what it checks, such as `.` or `src`");
+fn judge_mypy(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    if grammar::judge(usage, words, place, sink).is_empty() {
+        sink.refuse(ARGUMENT_REFUSED, "mypy", "name what it checks, such as `.` or `src`");
     }
     if place.leads_through_link(MYPY_CACHE) || place.holds_link(MYPY_CACHE) {
         let hint = "mypy writes there, and a symbolic link of the repository leads on; leave the step out";
-        desk.refuse(PATH_LINK, MYPY_CACHE, hint);
+        sink.refuse(PATH_LINK, MYPY_CACHE, hint);
     }
 }
 
-fn judge_unittest(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    for path in grammar::judge(usage, words, place, desk) {
-        grammar::judge_word(Kind::Input, path, Role::WordOf(usage.name), place, desk);
+fn judge_unittest(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    for path in grammar::judge(usage, words, place, sink) {
+        grammar::judge_word(Kind::Input, path, Role::WordOf(usage.name), place, sink);
     }
 }
 
-fn judge_discover(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let line = grammar::read(usage, words, place, desk);
-    // The words behind the first one would be a pattern and a directory that goes into Python's search path.
+fn judge_discover(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    let line = grammar::read(usage, words, place, sink);
+    // The words after the first one would be a pattern and a directory that is added to Python's search
+    // path.
     if let [_, second, ..] = line.operands.as_slice() {
-        desk.refuse(ARGUMENT_REFUSED, second, "name one directory; say others with -p and -t");
+        sink.refuse(ARGUMENT_REFUSED, second, "name one directory; say others with -p and -t");
     }
     let directories = line.values_of(&["-s", "--start-directory", "-t", "--top-level-directory"]).into_iter();
     for path in directories.chain(line.operands) {
-        grammar::judge_word(Kind::Input, path, Role::WordOf(usage.name), place, desk);
+        grammar::judge_word(Kind::Input, path, Role::WordOf(usage.name), place, sink);
     }
 }
 
-fn judge_pytest(usage: &'static Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    for test in grammar::judge(usage, words, place, desk) {
+fn judge_pytest(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    for test in grammar::judge(usage, words, place, sink) {
         let file = test.split("::").next().unwrap_or(test);
-        grammar::judge_word(Kind::Input, file, Role::WordOf("pytest"), place, desk);
+        grammar::judge_word(Kind::Input, file, Role::WordOf("pytest"), place, sink);
     }
 }

@@ -1,4 +1,4 @@
-//! What a backend is told beside the question, by what it can be told.
+//! The hints for a backend, by its capabilities.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::support::{Kept, TIMEOUT, critique, inspection, plan, step, synthesis};
 use crate::ears::Ears;
 
-/// Plays both parts, notes the hints of each call, and can follow none.
+/// Plays both roles, records the hints of each call, and supports none.
 struct Deaf(Arc<Mutex<Vec<BTreeMap<String, Value>>>>);
 
 impl LlmBackend for Deaf {
@@ -79,7 +79,7 @@ fn client(form: StructuredOutput, seen: &Arc<Mutex<Vec<BTreeMap<String, Value>>>
 }
 
 #[tokio::test]
-async fn a_backend_that_knows_no_limit_of_tokens_is_named_and_the_form_is_asked_for_as_far_as_it_goes() {
+async fn backend_without_token_limit_is_noted() {
     for (form, asked) in [
         (StructuredOutput::JsonSchema, Some("json_schema")),
         (StructuredOutput::JsonMode, Some("json_object")),

@@ -1,4 +1,4 @@
-//! The transcript: every message as it happens, failures included, and no half state.
+//! The transcript: every message as it happens, including failures, and no partial state.
 
 use crucible_crawl::{DebateError, MessageRecord};
 use crucible_testkit::{Reply, made_up_token};
@@ -14,7 +14,7 @@ fn last() -> Reply {
 }
 
 #[tokio::test]
-async fn the_record_holds_what_was_sent_and_what_came_back() {
+async fn record_has_request_and_reply() {
     let mut stage = Stage::of([good(), last()], [says(&critique(&[], true))]);
     stage.hold(1).await.unwrap();
     let sent = [&stage.gpt.completions()[0], &stage.claude.completions()[0], &stage.gpt.completions()[1]]
@@ -50,7 +50,7 @@ async fn a_call_that_fails_is_in_the_record_with_its_error() {
 }
 
 #[tokio::test]
-async fn a_record_that_cannot_be_kept_ends_the_debate_before_the_next_call() {
+async fn failed_record_ends_debate() {
     let mut stage = Stage::of([good()], [Reply::Hang]);
     stage.kept.room = 0;
     let error = stage.hold(1).await.unwrap_err();
@@ -59,7 +59,7 @@ async fn a_record_that_cannot_be_kept_ends_the_debate_before_the_next_call() {
 }
 
 #[tokio::test]
-async fn a_debate_that_is_dropped_leaves_what_was_kept_and_no_more() {
+async fn dropped_debate_leaves_its_record() {
     let mut stage = Stage::of([good()], [Reply::Hang]);
     {
         let gpt = crucible_crawl::Gpt::new(super::support::model("gateway", &stage.gpt, 100));
@@ -101,7 +101,7 @@ async fn a_secret_in_the_repository_text_is_not_sent() {
 }
 
 #[test]
-fn every_text_of_a_record_is_kept_without_secrets() {
+fn recorded_texts_are_redacted() {
     let secret = made_up_token();
     let record = MessageRecord {
         phase: "draft",

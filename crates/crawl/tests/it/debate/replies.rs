@@ -1,4 +1,4 @@
-//! Replies that are not what was asked for: each is refused whole, and says what kind of failure it is.
+//! Invalid replies: each is refused as a whole, with its kind of failure.
 
 use crucible_crawl::{DebateError, DebateOwner, DebatePhase, ReplyFault};
 use crucible_model::Digest;
@@ -12,7 +12,7 @@ fn good() -> Reply {
     says(&plan(&[step("build", "cargo build")]))
 }
 
-/// What is wrong with this critique.
+/// The fault of this critique.
 async fn fault_of(reply: Reply) -> ReplyFault {
     let mut stage = Stage::of([good()], [reply]);
     match stage.hold(2).await.unwrap_err() {
@@ -34,7 +34,7 @@ async fn detail_of(text: &str) -> (&'static str, String) {
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_told_apart_from_json_of_another_shape() {
+async fn invalid_json_differs_from_wrong_shape() {
     let critique = critique(&[], true).to_string();
     let cases = [
         ("no json", "I approve.".to_owned()),
@@ -112,7 +112,7 @@ async fn lists_and_texts_are_bounded() {
 }
 
 #[tokio::test]
-async fn the_place_that_is_wrong_is_named_with_no_more_of_the_reply_than_a_wrong_word() {
+async fn reply_error_quotes_at_most_one_word() {
     for (text, detail) in [
         (r#"{"issues":[],"suggestions":[]}"#, "the reply lacks `approved`"),
         (
@@ -143,7 +143,7 @@ async fn the_place_that_is_wrong_is_named_with_no_more_of_the_reply_than_a_wrong
 }
 
 #[tokio::test]
-async fn plans_are_held_to_their_form_too() {
+async fn plans_are_parsed_strictly() {
     let plan = plan(&[step("build", "cargo build")]).to_string();
     for (from, to, detail) in [
         ("\"cargo build\"", "\" \"", "`cmd` of item 1 of `steps` of the reply is empty"),
@@ -217,7 +217,7 @@ async fn variables_come_as_a_list_or_as_an_object() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_cut_off_or_is_over_its_budget_is_not_taken() {
+async fn cut_or_oversized_answer_is_refused() {
     let whole = critique(&[], true).to_string();
     assert_eq!(fault_of(Reply::CutAnswer(whole.clone())).await, ReplyFault::CutShort { budget: 2000 });
     let body = json!({
@@ -229,7 +229,7 @@ async fn an_answer_that_was_cut_off_or_is_over_its_budget_is_not_taken() {
 }
 
 #[tokio::test]
-async fn the_error_names_who_what_and_the_digest_of_the_reply() {
+async fn reply_error_names_owner_phase_digest() {
     let text = "no plan today";
     let mut stage = Stage::of([Reply::Answer(text.to_owned())], [Reply::Hang]);
     let error = stage.hold(1).await.unwrap_err();
@@ -243,13 +243,13 @@ async fn the_error_names_who_what_and_the_digest_of_the_reply() {
     assert_eq!((kept.reply.as_str(), kept.error.as_str()), (text, shown.as_str()));
 }
 
-/// The end of it, which no escape at the beginning hides.
+/// The end of a secret, which escapes at its beginning do not hide.
 fn tail() -> String {
     made_up_token().split_off(10)
 }
 
 #[tokio::test]
-async fn an_answer_with_a_secret_is_not_used_and_the_secret_is_nowhere() {
+async fn answer_with_secret_is_withheld() {
     let plain = plan(&[step("build", &format!("cargo build {}", made_up_token()))]).to_string();
     let escaped = made_up_token().replace("ghp_", "\\u0067hp_");
     let good = plan(&[step("build", "cargo build")]).to_string();

@@ -1,4 +1,4 @@
-//! How long a debate goes on, and what it settles.
+//! The length and the result of a debate.
 
 use crucible_testkit::Reply;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ async fn an_approved_draft_needs_one_round_and_no_revision() {
     assert_eq!(outcome.steps[0].cmd, "cargo build --release");
     assert_eq!(outcome.dependencies.tools, ["cargo"]);
     assert_eq!(outcome.warnings, [""; 0]);
-    // The synthesis claims both, and nobody suggested them.
+    // The synthesis claims both, but no critic suggested them.
     assert_eq!(outcome.accepted_suggestions, [""; 0]);
     assert_eq!(outcome.rejected_suggestions, [""; 0]);
     assert_eq!(outcome.summary, "rounds: 1; the plan was approved");
@@ -31,7 +31,7 @@ async fn an_approved_draft_needs_one_round_and_no_revision() {
 }
 
 #[tokio::test]
-async fn a_draft_that_is_not_approved_is_revised_and_reviewed_again() {
+async fn unapproved_draft_is_revised_and_reviewed() {
     let mut first = critique(&[("error", "test", "the tests are missing")], false);
     first["suggestions"] = json!([
         {"action": "add", "step_name": "test", "description": "run the tests"},
@@ -68,13 +68,13 @@ async fn a_draft_that_is_not_approved_is_revised_and_reviewed_again() {
 }
 
 #[tokio::test]
-async fn what_becomes_of_a_suggestion_is_read_from_the_final_steps() {
+async fn suggestion_outcome_comes_from_final_steps() {
     let suggesting = |action: &str, step: &str, approved: bool| {
         let mut reply = critique(&[], approved);
         reply["suggestions"] = json!([{"action": action, "step_name": step, "description": "so"}]);
         says(&reply)
     };
-    // The revision adds the tests and the synthesis leaves them out; it takes the last critic's word instead.
+    // The revision adds the tests and the synthesis drops them; it follows the last critique instead.
     let release = step("build", "cargo build --locked");
     let mut stage = Stage::of(
         [says(&plan(&[build()])), says(&plan(&[build(), test()])), says(&synthesis(&[release]))],
@@ -89,7 +89,7 @@ async fn what_becomes_of_a_suggestion_is_read_from_the_final_steps() {
 }
 
 #[tokio::test]
-async fn a_critic_that_never_approves_ends_with_the_rounds_and_leaves_its_issues_as_warnings() {
+async fn unapproved_debate_ends_with_warnings() {
     for (asked, held) in [(1, 1), (2, 2), (3, 3), (4, 4), (5, 4), (400, 4)] {
         let never = critique(&[("error", "build", "too slow"), ("warning", "build", "no --locked")], false);
         let mut stage = Stage::of([says(&plan(&[build()]))], [says(&never)]);
@@ -127,7 +127,7 @@ async fn a_critic_that_never_approves_ends_with_the_rounds_and_leaves_its_issues
 }
 
 #[tokio::test]
-async fn an_approval_beside_an_error_is_none_and_is_said() {
+async fn approval_with_errors_is_rejected() {
     let contradiction = critique(&[("error", "build", "uses sudo")], true);
     let mut stage = Stage::of(
         [says(&plan(&[build()])), says(&plan(&[test()])), says(&synthesis(&[test()]))],
@@ -153,9 +153,9 @@ async fn warnings_of_an_approving_critic_are_not_lost() {
     );
 }
 
-/// So that a list which is cut at its end loses what a model said, and nothing of what was noticed about it.
+/// A list that is cut at its end loses model texts, and none of the program's own notes.
 #[tokio::test]
-async fn our_own_notes_come_first_then_what_is_unresolved_then_the_warnings_of_the_model() {
+async fn warnings_are_ordered_by_source() {
     let mut last = synthesis(&[build()]);
     last["warnings"] = json!(["says the model"]);
     let open = critique(&[("error", "build", "too slow")], false);
@@ -171,7 +171,7 @@ async fn our_own_notes_come_first_then_what_is_unresolved_then_the_warnings_of_t
 }
 
 #[tokio::test]
-async fn a_step_that_only_the_last_word_brings_up_is_said_to_be_unreviewed() {
+async fn unreviewed_final_step_is_noted() {
     let mut stage = Stage::of(
         [says(&plan(&[build()])), says(&synthesis(&[build(), step("extra", "cargo doc")]))],
         [says(&critique(&[], true))],
@@ -181,7 +181,7 @@ async fn a_step_that_only_the_last_word_brings_up_is_said_to_be_unreviewed() {
 }
 
 #[tokio::test]
-async fn both_parts_can_be_played_by_one_backend() {
+async fn one_backend_can_play_both_roles() {
     let mut stage = Stage::of([Reply::Hang], [Reply::Hang]);
     stage.gpt = crucible_testkit::FakeApi::answering(|request| {
         let asked = request.conversation();

@@ -1,4 +1,4 @@
-//! What these tests share: a repository, two models behind servers, and what both were asked.
+//! Common parts of these tests: a repository, two models behind servers, and their requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -79,7 +79,7 @@ fn context() -> Context {
     }
 }
 
-/// A provider at this server that would give an answer this many tokens if nobody said otherwise.
+/// A provider with this server and this default token limit.
 pub(crate) fn model(provider: &str, server: &FakeApi, max_tokens: u64) -> ModelClient {
     let settings = ProviderSettings {
         base_url: Some(server.base_url()),
@@ -104,7 +104,7 @@ pub(crate) fn model(provider: &str, server: &FakeApi, max_tokens: u64) -> ModelC
     ModelClient::new(construct(provider, &settings, &context()).unwrap(), options)
 }
 
-/// Keeps what it is given, as long as it may.
+/// Stores messages as long as it is allowed to.
 pub(crate) struct Kept {
     pub(crate) messages: Vec<RedactedMessage>,
     pub(crate) room: usize,
@@ -126,7 +126,7 @@ impl Transcript for Kept {
     }
 }
 
-/// Two servers, and what became of a debate between them.
+/// Two servers, and the result of a debate between them.
 pub(crate) struct Stage {
     pub(crate) gpt: FakeApi,
     pub(crate) claude: FakeApi,
@@ -173,7 +173,7 @@ pub(crate) fn says(value: &Value) -> Reply {
     Reply::Answer(value.to_string())
 }
 
-/// An answer of a server that counts no tokens.
+/// An answer of a server that reports no tokens.
 pub(crate) fn uncounted(text: &str) -> Reply {
     let choice = json!({"message": {"role": "assistant", "content": text}, "finish_reason": "stop"});
     Reply::Raw(200, json!({"model": "test-model", "choices": [choice]}).to_string().into_bytes())
@@ -201,7 +201,7 @@ pub(crate) fn synthesis(steps: &[Value]) -> Value {
     all
 }
 
-/// The last message of a request: what the model is asked.
+/// The last message of a request: the question.
 pub(crate) fn question(request: &SeenRequest) -> String {
     request.body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned()
 }

@@ -1,4 +1,4 @@
-//! What an inspection says of real trees.
+//! Inspections of real trees.
 
 #[cfg(test)]
 mod trees;

@@ -1,4 +1,5 @@
-//! What an inspection says of real trees: the fixtures, hostile ones, and the sources of this project's own dependencies.
+//! Inspections of real trees: the fixtures, hostile ones, and the sources of this project's own
+//! dependencies.
 #![expect(
     clippy::disallowed_methods,
     reason = "tests lay out trees by hand and ask cargo where its sources lie"
@@ -56,7 +57,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
-/// Everything that an inspection says, as it is compared with what was written down.
+/// The whole inspection as text, for comparison with the expected one.
 fn told(inspection: &Inspection) -> String {
     let value = serde_json::json!({
         "artifact": inspection.artifact,
@@ -74,7 +75,7 @@ fn told(inspection: &Inspection) -> String {
 }
 
 #[test]
-fn each_fixture_is_what_was_written_down() {
+fn fixtures_match_expectations() {
     let cases = [
         ("cargo-repo", None, "cargo-repo.json"),
         ("node-repo", None, "node-repo.json"),
@@ -90,7 +91,7 @@ fn each_fixture_is_what_was_written_down() {
 }
 
 #[test]
-fn a_monorepo_without_a_system_at_its_top_asks_for_a_sub_project() {
+fn monorepo_without_top_system_needs_choice() {
     match look(&fixture("monorepo"), None) {
         Err(InspectError::ChooseSubProject { known, sub_projects }) => {
             assert_eq!(known, "packages/cli (unknown), packages/core (unknown)");
@@ -105,7 +106,7 @@ fn a_monorepo_without_a_system_at_its_top_asks_for_a_sub_project() {
 }
 
 #[test]
-fn a_sub_project_is_looked_at_alone() {
+fn sub_project_is_inspected_alone() {
     let dir = tree(&[
         ("README.md", "the top"),
         ("Cargo.toml", "[workspace]\nmembers = ['api']"),
@@ -132,7 +133,7 @@ fn a_sub_project_is_looked_at_alone() {
     let again = inspect(&chosen_before, Some(&"api".parse().unwrap()), at()).unwrap();
     assert_eq!(again, part);
 
-    // What was asked for when it was fetched is what is looked at, unless a menu chose another part.
+    // The sub-project requested when fetching is inspected, unless a menu chose another one.
     let mut asked_for = fetched(dir.path());
     asked_for.subpath = Some("api".parse().unwrap());
     assert_eq!(inspect(&asked_for, None, at()).unwrap(), part);
@@ -141,7 +142,7 @@ fn a_sub_project_is_looked_at_alone() {
 }
 
 #[test]
-fn a_sub_project_that_is_none_is_an_error_that_names_the_ones_there_are() {
+fn missing_sub_project_error_lists_existing() {
     let dir = tree(&[("a/Cargo.toml", ""), ("b/go.mod", ""), ("file", "x")]);
     std::os::unix::fs::symlink("/etc", dir.path().join("link")).unwrap();
     for path in ["none", "file", "link", "link/ssl", "a/x/y"] {
@@ -157,7 +158,7 @@ fn a_sub_project_that_is_none_is_an_error_that_names_the_ones_there_are() {
 }
 
 #[test]
-fn hitting_a_cap_truncates_and_warns_in_the_words_of_the_contract() {
+fn reached_cap_truncates_with_contract_warning() {
     let dir = tree(&[("Cargo.toml", "[package]")]);
     for number in 0..250 {
         put(dir.path(), &format!("src/{number}.rs"), "//! x");
@@ -177,7 +178,7 @@ fn hitting_a_cap_truncates_and_warns_in_the_words_of_the_contract() {
 }
 
 #[test]
-fn the_readme_is_its_first_4000_characters_without_secrets() {
+fn readme_excerpt_is_cut_and_redacted() {
     let text = format!("# t\naws_access_key_id = {KEY}\n{}", "ü漢😀 ".repeat(3000));
     let dir = tree(&[("README.rst", "second"), ("README.md", &text)]);
     let inspection = look(dir.path(), None).unwrap();
@@ -194,7 +195,7 @@ fn the_readme_is_its_first_4000_characters_without_secrets() {
 }
 
 #[test]
-fn no_secret_reaches_what_is_shown_wherever_it_stands() {
+fn shown_texts_contain_no_secret() {
     // Around the cut of a build file, of the README and in a file name.
     for place in [3_960, 3_975, 3_985, 3_999, 4_000, 4_000 + SECRET_REACH] {
         let text = format!("{}\n# token = {KEY}\n{}", "#".repeat(place), "# filler\n".repeat(2000));
@@ -209,7 +210,7 @@ fn no_secret_reaches_what_is_shown_wherever_it_stands() {
 }
 
 #[test]
-fn build_files_are_cut_to_4000_bytes_and_12000_in_total_and_say_so() {
+fn build_files_are_cut_with_note() {
     let long = "# a long line of a manifest\n".repeat(400);
     let dir = tree(&[("Makefile", &long), ("Cargo.lock", "x"), ("src/main.rs", "x")]);
     for number in 0..5 {
@@ -269,7 +270,7 @@ fn key_files_have_their_roles_and_are_bounded() {
 }
 
 #[test]
-fn a_system_one_level_below_names_its_directory_and_its_scripts() {
+fn nested_system_has_directory_and_scripts() {
     let package = r#"{"scripts":{"build":"tsc","test":"jest"},"engines":{"node":">=20"}}"#;
     let dir = tree(&[("README.md", "x"), ("web/package.json", package), ("web/package-lock.json", "{}")]);
     let inspection = look(dir.path(), None).unwrap();
@@ -284,7 +285,7 @@ fn a_system_one_level_below_names_its_directory_and_its_scripts() {
 }
 
 #[test]
-fn what_a_name_or_a_manifest_hides_reaches_no_text_for_people() {
+fn hidden_characters_reach_no_text() {
     let dir = tree(&[
         ("package.json", "{\"workspaces\":[\"../\\u001b[2J\"],\"engines\":{\"node\":\"1\\n2\"}}"),
         ("package-lock.json", "{}"),
@@ -306,12 +307,12 @@ fn what_a_name_or_a_manifest_hides_reaches_no_text_for_people() {
     }
     let summary = &inspection.artifact.file_tree_summary;
     assert!(!summary.chars().any(|c| c != '\n' && crucible_model::is_hidden(c)), "{summary:?}");
-    // No step may work behind what was not looked at.
+    // No step may run beyond a skipped directory.
     assert!(inspection.links.contains("li\u{202e}nk") && inspection.links.contains("b\nc"));
 }
 
 #[test]
-fn the_sources_of_this_projects_dependencies_are_inspected_without_error() {
+fn dependency_sources_are_inspected_without_error() {
     let output = std::process::Command::new(env!("CARGO"))
         .args(["metadata", "--format-version=1", "--offline", "--locked"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))

@@ -1,4 +1,4 @@
-//! Documents, clocks and places for these tests, and a way to run one of them again as a process of its own.
+//! Documents, clocks and directories for these tests, and a way to rerun a test as a separate process.
 
 #![expect(clippy::disallowed_methods, reason = "tests start themselves again as other processes")]
 
@@ -18,7 +18,7 @@ pub(crate) fn now() -> Timestamp {
     "2026-02-28T12:00:00Z".parse().unwrap()
 }
 
-/// A home of Crucible's own, removed when it is dropped.
+/// A directory of Crucible's own, deleted on drop.
 pub(crate) struct Home {
     pub(crate) dir: tempfile::TempDir,
 }
@@ -104,7 +104,7 @@ pub(crate) fn checked(kind: ArtifactType, document: &Value) -> CheckedArtifact {
     CheckedArtifact::new(kind, document).unwrap()
 }
 
-/// The smallest files that belong below `meta/`.
+/// The smallest valid files in `meta/`.
 pub(crate) const TRANSCRIPT: &str =
     "{\"messages\":[],\"schema_version\":\"crucible-crawl-transcript-v1\",\"summary\":\"\"}";
 pub(crate) const CONFIG: &str = "{\"schema_version\":\"crucible-crawl-config-v1\",\"values\":{}}";
@@ -131,17 +131,17 @@ pub(crate) fn documents(search: &Value, plan: &Value) -> Vec<CheckedArtifact> {
     documents
 }
 
-/// The variable that tells a test that it is the process which another one started.
+/// The variable that marks a test as a child process.
 pub(crate) const CHILD: &str = "CRUCIBLE_TEST_RECORDS";
 
-/// The test of this name, as a process of its own that finds `home` in [`CHILD`].
+/// The test of this name as a separate process, with `home` in [`CHILD`].
 pub(crate) fn as_process(test: &str, home: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]).env(CHILD, home);
     command
 }
 
-/// Everything below a directory: each path with its content, nothing for a directory.
+/// Everything below a directory: each path with its content, none for a directory.
 pub(crate) fn tree(root: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
     let mut found = Vec::new();
     let mut open = vec![root.to_owned()];

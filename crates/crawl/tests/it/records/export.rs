@@ -1,4 +1,4 @@
-//! An export is whole or not there, is what its manifest says, and stays in its directory.
+//! An export is complete or absent, matches its manifest, and stays in its directory.
 
 #![expect(
     clippy::disallowed_methods,
@@ -33,7 +33,7 @@ fn good() -> Vec<CheckedArtifact> {
     documents(&search_document(), &plan_document())
 }
 
-/// An export whose search was for this.
+/// An export with this search query.
 fn about(query: &str) -> Vec<CheckedArtifact> {
     let mut search = search_document();
     search["query"] = json!(query);
@@ -48,7 +48,7 @@ fn export(path: &Path, artifacts: &[CheckedArtifact]) -> Result<Exported, Export
     write(&OutputDir::resolve(path)?, artifacts)
 }
 
-/// The first twelve digits that the real `sha256sum` prints for each file that a manifest lists.
+/// The first twelve digits from the real `sha256sum` for each file in a manifest.
 fn sums(dir: &Path, manifest: &ManifestV1) -> Vec<String> {
     let names = manifest.artifacts.iter().map(|artifact| artifact.filename.as_str());
     let output = Command::new("sha256sum").args(names).current_dir(dir).output().unwrap();
@@ -60,7 +60,7 @@ fn manifest_of(dir: &Path) -> ManifestV1 {
     serde_json::from_slice(&std::fs::read(dir.join("manifest.json")).unwrap()).unwrap()
 }
 
-/// That a directory holds a whole export whose files are what its manifest says.
+/// Checks that a directory holds a complete export whose files match its manifest.
 fn assert_whole(dir: &Path) {
     let manifest = manifest_of(dir);
     let listed: Vec<&str> =
@@ -74,7 +74,7 @@ fn assert_whole(dir: &Path) {
 }
 
 #[test]
-fn an_export_writes_all_files_into_the_output_directory_and_nothing_else() {
+fn export_writes_exactly_its_files() {
     let home = Home::new();
     let artifacts = good();
     let exported = export(&home.path().join("a/b"), &artifacts).unwrap();
@@ -97,7 +97,7 @@ fn an_export_writes_all_files_into_the_output_directory_and_nothing_else() {
 }
 
 #[test]
-fn the_manifest_lists_all_artifacts_with_the_hashes_that_sha256sum_finds() {
+fn manifest_hashes_match_sha256sum() {
     let home = Home::new();
     let exported = export(&home.path().join("out"), &good()).unwrap();
     assert_whole(&exported.dir);
@@ -130,7 +130,7 @@ fn a_plan_that_is_not_safe_is_never_exported() {
 }
 
 #[test]
-fn documents_that_do_not_belong_together_make_no_export() {
+fn inconsistent_documents_are_not_exported() {
     let home = Home::new();
     let out = home.path().join("out");
     let good = good();
@@ -197,7 +197,7 @@ fn a_secret_in_any_file_stops_the_export() {
 }
 
 #[test]
-fn an_earlier_export_is_replaced_and_files_of_the_user_stay() {
+fn export_replaces_earlier_export_only() {
     let home = Home::new();
     let out = home.path().join("out");
     export(&out, &about("first")).unwrap();
@@ -211,7 +211,7 @@ fn an_earlier_export_is_replaced_and_files_of_the_user_stay() {
 }
 
 #[test]
-fn a_directory_that_filled_up_meanwhile_is_left_alone() {
+fn directory_filled_meanwhile_is_refused() {
     let home = Home::new();
     let dir = OutputDir::resolve(&home.path().join("out")).unwrap();
     std::fs::create_dir(dir.path()).unwrap();
@@ -223,7 +223,7 @@ fn a_directory_that_filled_up_meanwhile_is_left_alone() {
 }
 
 #[test]
-fn no_planted_link_leads_an_export_out_of_its_directory() {
+fn planted_links_are_not_followed() {
     let home = Home::new();
     let victim = home.path().join("victim");
     std::fs::create_dir(&victim).unwrap();
@@ -241,7 +241,7 @@ fn no_planted_link_leads_an_export_out_of_its_directory() {
         symlink(target, &link).unwrap();
         assert!(OutputDir::resolve(&out).is_err(), "{planted}: said before anything is paid for");
         let error = export(&out, &about("second")).unwrap_err();
-        // A manifest behind a link is none of ours.
+        // A manifest behind a link is not trusted.
         let expected = if planted == "manifest.json" {
             matches!(error, ExportError::Occupied { .. })
         } else {
@@ -255,7 +255,7 @@ fn no_planted_link_leads_an_export_out_of_its_directory() {
 }
 
 #[test]
-fn a_mark_that_is_none_of_ours_opens_no_directory() {
+fn foreign_mark_is_not_trusted() {
     let home = Home::new();
     let out = home.path().join("out");
     std::fs::create_dir(&out).unwrap();
@@ -265,7 +265,7 @@ fn a_mark_that_is_none_of_ours_opens_no_directory() {
 }
 
 #[test]
-fn a_directory_in_the_place_of_a_file_is_refused_before_anything_is_changed() {
+fn directory_in_place_of_file_is_refused() {
     let home = Home::new();
     let out = home.path().join("out");
     export(&out, &about("first")).unwrap();
@@ -277,11 +277,11 @@ fn a_directory_in_the_place_of_a_file_is_refused_before_anything_is_changed() {
 }
 
 #[test]
-fn a_directory_that_was_replaced_by_a_link_meanwhile_is_not_followed() {
+fn directory_replaced_by_link_is_refused() {
     let home = Home::new();
     let victim = home.path().join("victim");
     std::fs::create_dir(&victim).unwrap();
-    // The directory itself, and one on the way to it.
+    // The directory itself, and one in its path.
     for (resolved, replaced) in [("out", "out"), ("way/out", "way")] {
         let dir = OutputDir::resolve(&home.path().join(resolved)).unwrap();
         symlink(&victim, home.path().join(replaced)).unwrap();
@@ -320,8 +320,8 @@ fn two_exports_never_mix_in_one_directory() {
 }
 
 #[test]
-fn an_export_that_is_killed_never_looks_whole() {
-    let test = "records::export::an_export_that_is_killed_never_looks_whole";
+fn killed_export_never_looks_complete() {
+    let test = "records::export::killed_export_never_looks_complete";
     if let Some(out) = std::env::var_os(CHILD) {
         let dir = OutputDir::resolve(Path::new(&out)).unwrap();
         for number in 0.. {
@@ -345,7 +345,7 @@ fn an_export_that_is_killed_never_looks_whole() {
         } else {
             torn += 1;
         }
-        // Its leftovers are known for what they are.
+        // Its leftovers are recognised.
         export(&out, &about("after")).unwrap();
         assert_whole(&out);
         assert!(!out.join(".crucible-export-unfinished").exists());
@@ -354,8 +354,8 @@ fn an_export_that_is_killed_never_looks_whole() {
 }
 
 #[test]
-fn a_full_disk_leaves_no_part_of_an_export() {
-    let test = "records::export::a_full_disk_leaves_no_part_of_an_export";
+fn full_disk_leaves_no_partial_export() {
+    let test = "records::export::full_disk_leaves_no_partial_export";
     let Some(home) = std::env::var_os(CHILD) else {
         let home = Home::new();
         on_a_small_disk(CHILD, test, &home.path(), ".", "48k", "");
@@ -371,14 +371,14 @@ fn a_full_disk_leaves_no_part_of_an_export() {
     assert!(error.to_string().contains("No space left"), "{error}");
     let files: Vec<_> = tree(&out).into_iter().filter(|(_, content)| content.is_some()).collect();
     assert_eq!(files, []);
-    // The empty directory `meta` that is left is nothing: the same directory can be used again.
+    // The remaining empty directory `meta` is ignored: the same directory can be used again.
     write(&OutputDir::resolve(&out).unwrap(), &good()).unwrap();
     assert_whole(&out);
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_to_is_named_before_anything_is_made() {
-    let test = "records::export::a_directory_that_cannot_be_written_to_is_named_before_anything_is_made";
+fn unwritable_directory_is_refused_early() {
+    let test = "records::export::unwritable_directory_is_refused_early";
     let Some(home) = std::env::var_os(CHILD) else {
         let home = Home::new();
         on_a_small_disk(

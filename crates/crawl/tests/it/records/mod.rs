@@ -1,4 +1,4 @@
-//! What a crawl remembers and writes down, with real databases, real directories, the real `gh` and real processes.
+//! Sessions, exports and caches, with real databases, real directories, the real `gh` and real processes.
 
 #[cfg(test)]
 mod common;

@@ -1,4 +1,4 @@
-//! Searches through the real `gh` against a GitHub of our own: pages, releases, limits, the cache.
+//! Searches through the real `gh` with a fake GitHub: pages, releases, limits, the cache.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::common::{Home, begin, now, tree};
 use crate::ears::Ears;
 use crate::fake_github::{environment, gh};
 
-/// What one command asks for.
+/// The search of one command.
 struct Asked<'a> {
     github: &'a FakeGitHub,
     query: &'a str,
@@ -45,7 +45,7 @@ impl<'a> Asked<'a> {
         search(&github, session, self.query, &options, self.now, &self.ears).await
     }
 
-    /// In a session of its own.
+    /// In a new session.
     async fn within(&self, home: &Path) -> SearchV1 {
         let found = self.by(&mut begin(home)).await.unwrap();
         CheckedArtifact::new(ArtifactType::Search, &found).unwrap();
@@ -57,14 +57,14 @@ fn names(found: &SearchV1) -> Vec<&str> {
     found.results.iter().map(|item| item.full_name.as_str()).collect()
 }
 
-/// So many repositories that a search for `widget` finds.
+/// A GitHub with this many repositories that match `widget`.
 fn widgets(many: u64) -> FakeGitHub {
     FakeGitHub::start(
         (0..many).map(|number| FakeRepo::new(&format!("acme/widget-{number:02}")).stars(1000 - number)),
     )
 }
 
-/// The hourly limit, used up for another hour.
+/// The hourly limit, exhausted for another hour.
 fn exhausted() -> Misbehaviour {
     Misbehaviour::primary_limit(now().unix_millis() / 1000 + 3600)
 }
@@ -75,7 +75,7 @@ fn later(seconds: u64) -> Timestamp {
 }
 
 #[tokio::test]
-async fn a_search_gives_ranked_results_in_the_expected_order() {
+async fn search_returns_ranked_results() {
     let home = Home::new();
     let github = FakeGitHub::start([
         FakeRepo::new("small/widget").stars(3).pushed_at("2026-02-20T00:00:00Z"),
@@ -99,7 +99,7 @@ async fn a_search_gives_ranked_results_in_the_expected_order() {
 }
 
 #[tokio::test]
-async fn as_many_pages_are_asked_for_as_the_results_take_and_three_at_most() {
+async fn page_count_follows_wanted_results() {
     let github = widgets(75);
     for (wanted, pages, results) in [(10, 1, 10), (30, 1, 30), (31, 2, 31), (1000, 3, 75)] {
         let before = (github.count("/search/"), github.count("/releases"));
@@ -130,7 +130,7 @@ async fn a_rate_limit_between_two_pages_gives_partial_results() {
         "{:?}",
         asked.ears.heard_of("warning: ")
     );
-    // What was had is not asked for again; what was not is.
+    // Available answers are not requested again; missing ones are.
     github.behave();
     let (searches, releases) = (github.count("/search/"), github.count("/releases"));
     let found = asked.within(home.dir.path()).await;
@@ -139,7 +139,7 @@ async fn a_rate_limit_between_two_pages_gives_partial_results() {
 }
 
 #[tokio::test]
-async fn a_rate_limit_before_anything_was_had_gives_an_empty_document() {
+async fn rate_limit_at_start_gives_empty_result() {
     let (home, github) = (Home::new(), widgets(3));
     github.misbehave("/search/", Times::Always, exhausted());
     let asked = Asked::of(&github);
@@ -151,14 +151,14 @@ async fn a_rate_limit_before_anything_was_had_gives_an_empty_document() {
 }
 
 #[tokio::test]
-async fn a_rate_limit_among_the_releases_gives_partial_results_that_are_not_kept() {
+async fn rate_limited_releases_are_not_cached() {
     let (home, github) = (Home::new(), widgets(30));
     github.misbehave("/releases", Times::Always, exhausted());
     let asked = Asked { max_results: MaxResults::for_library(60), ..Asked::of(&github) };
     let found = asked.within(home.dir.path()).await;
     assert_eq!((found.result_count, found.rate_limited), (30, true));
     assert!(found.results.iter().all(|item| !item.has_releases));
-    // Eight may be on their way when the first answer comes; nobody is asked after it, and no other page either.
+    // Eight requests may be in flight when the first answer arrives; no others follow, and no other page.
     assert!(github.count("/releases") <= 16, "{} were asked", github.count("/releases"));
     assert_eq!(github.count("/search/"), 1);
     github.behave();
@@ -167,7 +167,7 @@ async fn a_rate_limit_among_the_releases_gives_partial_results_that_are_not_kept
 }
 
 #[tokio::test]
-async fn a_second_search_within_a_quarter_of_an_hour_is_answered_from_the_cache() {
+async fn repeated_search_uses_cache() {
     let (home, github) = (Home::new(), widgets(3));
     let first = Asked::of(&github).within(home.dir.path()).await;
     let asked = github.requests().len();
@@ -178,7 +178,7 @@ async fn a_second_search_within_a_quarter_of_an_hour_is_answered_from_the_cache(
         assert_eq!(second.results, first.results);
     }
     assert_eq!(github.requests().len(), asked, "GitHub was not asked at all");
-    // Another query and another number of results are other searches.
+    // Another query or another number of results is another search.
     let other = Asked { query: "acme", ..Asked::of(&github) };
     assert!(!other.within(home.dir.path()).await.cached);
     let other = Asked { max_results: MaxResults::for_command_line(11), ..Asked::of(&github) };
@@ -186,7 +186,7 @@ async fn a_second_search_within_a_quarter_of_an_hour_is_answered_from_the_cache(
 }
 
 #[tokio::test]
-async fn a_search_after_a_quarter_of_an_hour_asks_again_and_clears_out_what_is_old() {
+async fn expired_cache_is_refreshed_and_cleared() {
     let (home, github) = (Home::new(), widgets(1));
     Asked::of(&github).within(home.dir.path()).await;
     github.put(FakeRepo::new("acme/widget-new"));
@@ -200,7 +200,7 @@ async fn a_search_after_a_quarter_of_an_hour_asks_again_and_clears_out_what_is_o
 }
 
 #[tokio::test]
-async fn a_page_that_github_searched_in_part_is_not_kept() {
+async fn incomplete_page_is_not_cached() {
     let (home, github) = (Home::new(), widgets(3));
     github.search_is_incomplete();
     let asked = Asked::of(&github);
@@ -214,7 +214,7 @@ async fn a_page_that_github_searched_in_part_is_not_kept() {
 }
 
 #[tokio::test]
-async fn a_search_without_the_cache_asks_and_leaves_what_it_got_there() {
+async fn search_without_cache_still_stores_pages() {
     let (home, github) = (Home::new(), widgets(1));
     Asked::of(&github).within(home.dir.path()).await;
     github.put(FakeRepo::new("acme/widget-new"));
@@ -237,7 +237,7 @@ async fn a_dry_search_neither_reads_nor_writes_a_cache() {
 }
 
 #[tokio::test]
-async fn a_cache_that_holds_something_else_is_passed_by() {
+async fn invalid_cache_entry_is_ignored() {
     let (home, github) = (Home::new(), widgets(2));
     Asked::of(&github).within(home.dir.path()).await;
     let key = ShortHash::of(b"widget101");
@@ -254,7 +254,7 @@ async fn a_cache_that_holds_something_else_is_passed_by() {
 }
 
 #[tokio::test]
-async fn what_else_goes_wrong_is_an_error_at_first_and_a_warning_later() {
+async fn later_search_error_is_only_warning() {
     let (home, github) = (Home::new(), widgets(31));
     github.misbehave("?page=1&", Times::Once, Misbehaviour::status(500));
     let asked = Asked { max_results: MaxResults::for_library(60), ..Asked::of(&github) };
@@ -268,7 +268,7 @@ async fn what_else_goes_wrong_is_an_error_at_first_and_a_warning_later() {
 }
 
 #[tokio::test]
-async fn a_repository_that_cannot_be_asked_for_its_releases_is_reported_and_the_page_is_not_kept() {
+async fn failed_release_query_prevents_caching() {
     let (home, github) = (Home::new(), widgets(3));
     github.misbehave("/acme/widget-01/releases", Times::Always, Misbehaviour::status(500));
     let asked = Asked::of(&github);
@@ -282,7 +282,7 @@ async fn a_repository_that_cannot_be_asked_for_its_releases_is_reported_and_the_
 }
 
 #[tokio::test]
-async fn the_result_depends_neither_on_the_order_of_answers_nor_on_repetitions() {
+async fn search_result_ignores_answer_order() {
     let all: Vec<String> = (0..12).map(|number| format!("acme/widget-{number:02}")).collect();
     let github = FakeGitHub::start(all.iter().enumerate().map(|(number, name)| {
         let repo = FakeRepo::new(name).stars(100);
@@ -308,7 +308,7 @@ async fn the_result_depends_neither_on_the_order_of_answers_nor_on_repetitions()
 }
 
 #[tokio::test]
-async fn a_query_that_cannot_be_asked_is_refused_before_anyone_is_asked() {
+async fn invalid_query_is_refused_unsent() {
     let github = widgets(1);
     let long = "ü".repeat(257);
     for (query, why) in [

@@ -1,4 +1,5 @@
-//! A session ends completed, failed or aborted on every way out, its texts hold no secret, and a dry one is not there.
+//! A session ends completed, failed or aborted on every exit, its texts contain no secret, and a dry one
+//! leaves no trace.
 
 #![expect(clippy::disallowed_methods, reason = "tests plant files, and kill processes that they started")]
 
@@ -29,7 +30,7 @@ fn moment() -> Moment {
     Moment::of(&PinnedClock(now()))
 }
 
-/// As a debate hands it to a session.
+/// As a debate passes it to a session.
 fn message(reply: &str) -> RedactedMessage {
     MessageRecord {
         phase: "draft",
@@ -46,14 +47,14 @@ fn message(reply: &str) -> RedactedMessage {
 }
 
 #[test]
-fn every_way_out_has_its_status() {
+fn every_exit_sets_session_status() {
     let home = Home::new();
     for status in [SessionStatus::Completed, SessionStatus::Failed, SessionStatus::Aborted] {
         let mut session = home.session();
         let id = session.id();
         assert_eq!(row(&home, id).status, SessionStatus::Active);
         session.end(status).unwrap();
-        // The first end counts.
+        // Only the first end counts.
         session.end(SessionStatus::Failed).unwrap();
         drop(session);
         let row = row(&home, id);
@@ -64,7 +65,7 @@ fn every_way_out_has_its_status() {
 }
 
 #[test]
-fn a_session_that_nobody_ended_is_aborted() {
+fn dropped_session_is_aborted() {
     let home = Home::new();
     let dropped = home.session().id();
     assert_eq!(row(&home, dropped).status, SessionStatus::Aborted);
@@ -78,7 +79,7 @@ fn a_session_that_nobody_ended_is_aborted() {
 }
 
 #[test]
-fn what_becomes_known_is_recorded_as_it_is_said() {
+fn session_records_findings() {
     let home = Home::new();
     let mut session = home.session();
     let id = session.id();
@@ -163,7 +164,7 @@ fn no_secret_reaches_the_disk() {
 }
 
 #[test]
-fn a_dry_session_is_not_there() {
+fn dry_session_leaves_no_trace() {
     let home = Home::new();
     let mut session = CrawlSession::dry();
     assert!(session.is_dry());
@@ -185,7 +186,7 @@ fn a_dry_session_is_not_there() {
     assert_eq!(tree(home.dir.path()), []);
 }
 
-/// A process that begins a session in `home` and stays; what it says is its number.
+/// A process that begins a session in `home`, prints its number and stays.
 struct Other {
     child: Child,
     id: u64,
@@ -221,9 +222,8 @@ impl Drop for Other {
 }
 
 #[test]
-fn a_session_whose_process_was_killed_is_aborted_by_the_next_and_a_living_one_is_not() {
-    let test =
-        "records::session::a_session_whose_process_was_killed_is_aborted_by_the_next_and_a_living_one_is_not";
+fn dead_session_is_aborted_by_next() {
+    let test = "records::session::dead_session_is_aborted_by_next";
     if Other::play() {
         return;
     }
@@ -233,7 +233,7 @@ fn a_session_whose_process_was_killed_is_aborted_by_the_next_and_a_living_one_is
     assert_ne!(killed.id, living.id);
     let mut own = home.session();
     assert_eq!(row(&home, killed.id).status, SessionStatus::Active, "both processes live");
-    // What a kill leaves: SIGKILL lets nothing run.
+    // As after a kill: SIGKILL runs no cleanup.
     killed.child.kill().unwrap();
     killed.child.wait().unwrap();
     assert_eq!(row(&home, killed.id).status, SessionStatus::Active, "nobody has looked yet");
@@ -249,8 +249,8 @@ fn a_session_whose_process_was_killed_is_aborted_by_the_next_and_a_living_one_is
 }
 
 #[test]
-fn processes_that_begin_at_once_each_get_a_session() {
-    let test = "records::session::processes_that_begin_at_once_each_get_a_session";
+fn concurrent_processes_get_own_sessions() {
+    let test = "records::session::concurrent_processes_get_own_sessions";
     if Other::play() {
         return;
     }
@@ -269,11 +269,11 @@ fn processes_that_begin_at_once_each_get_a_session() {
 }
 
 #[test]
-fn dead_sessions_are_aborted_once_whoever_looks() {
+fn dead_sessions_are_aborted_once() {
     let home = Home::new();
     let mut dead = Vec::new();
     for _ in 0..3 {
-        // As a process that was killed leaves it: a row and no lock.
+        // As a killed process leaves it: a row and no lock.
         let new =
             crucible_ledger::NewCrawl { moment: moment(), query: None, config_snapshot: "{}".to_owned() };
         dead.push(home.ledger().begin_crawl(&new, |_| Ok::<_, SessionError>(())).unwrap().0);
@@ -285,13 +285,13 @@ fn dead_sessions_are_aborted_once_whoever_looks() {
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     found.sort_unstable();
-    // One who looks while another one looks may take the session for alive; the other one ends it.
+    // A concurrent check may take the session for alive; the other one ends it.
     assert_eq!(found, dead);
     assert_eq!(abort_dead_sessions(&mut home.ledger(), &locks, moment()).unwrap(), Vec::<u64>::new());
 }
 
 #[test]
-fn a_session_that_cannot_show_that_it_lives_does_not_begin() {
+fn session_without_lock_does_not_begin() {
     let home = Home::new();
     std::fs::write(home.path().join("tmp"), "a file").unwrap();
     let config = ConfigSnapshot::of::<&str, &str>([]).unwrap();

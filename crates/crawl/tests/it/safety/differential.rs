@@ -1,7 +1,8 @@
-//! Real shells as witnesses: what we accept, dash and bash split into exactly the words that we see.
+//! A comparison with real shells: dash and bash split every accepted command into the same words as we
+//! do.
 //!
-//! Each accepted command is a line of a script in which every program is a function that prints its own name and its
-//! arguments, so the command stands where commands stand. One shell reads many of them.
+//! Each accepted command is a line of a script in which every program is a function that prints its own
+//! name and its arguments. One shell reads many of them.
 #![expect(
     clippy::disallowed_methods,
     reason = "the witnesses are real shells, and they read a script from a file"
@@ -16,7 +17,8 @@ use crucible_repo::BuildSystem;
 use super::golden;
 use super::support::{plan, step, workspace};
 
-/// Commands of a grammar near to what is accepted, some with something nasty in them; endless, the same for a seed.
+/// Endless commands of a grammar near the accepted one, some with hostile parts; deterministic for a
+/// seed.
 pub(crate) struct Generator {
     state: u64,
     known: Vec<(BuildSystem, Vec<String>)>,
@@ -42,13 +44,13 @@ impl Generator {
                 (system.parse().unwrap(), command.split(' ').map(str::to_owned).collect())
             })
             .collect();
-        // Options of the same program may stand in any of its commands.
+        // Options of the same program may be used in any of its commands.
         let options = known.iter().map(|(_, words)| options_like(words, &known)).collect();
         Self { state: seed, known, options }
     }
 
     fn below(&mut self, bound: usize) -> usize {
-        // SplitMix64: small, and good enough to choose.
+        // SplitMix64: small, and good enough for choices.
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -84,7 +86,7 @@ impl Iterator for Generator {
             words.push(word);
         }
         if self.below(4) == 0 && words.len() > 1 {
-            // A name made of plain characters in place of the last word.
+            // A name of plain characters instead of the last word.
             let characters: Vec<char> = "abcXYZ019_.-+/:,=@".chars().collect();
             let name: String = (0..1 + self.below(8)).map(|_| self.pick(&characters)).collect();
             words.pop();
@@ -99,7 +101,8 @@ impl Iterator for Generator {
     }
 }
 
-/// What `shell` makes of these commands: every word ends with a NUL, every command with one more. Fails with what it complains of.
+/// The words that `shell` sees in these commands: each word ends with a NUL, each command with another.
+/// Fails with the shell's error.
 fn split_by(shell: &str, commands: &[String]) -> Result<Vec<u8>, String> {
     let mut script = String::new();
     let programs: std::collections::BTreeSet<&str> = BuildSystem::ALL
@@ -112,7 +115,7 @@ fn split_by(shell: &str, commands: &[String]) -> Result<Vec<u8>, String> {
         writeln!(script, "{program}() {{ printf '%s\\0' {program} \"$@\" ''; }}").unwrap();
     }
     for command in commands {
-        // A function's name has no `/`, so here the command stands among the arguments.
+        // A function's name contains no `/`, so here the command is passed as arguments.
         let start = if command.starts_with("./") { "words " } else { "" };
         writeln!(script, "{start}{command}").unwrap();
     }
@@ -120,7 +123,7 @@ fn split_by(shell: &str, commands: &[String]) -> Result<Vec<u8>, String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("script");
     std::fs::write(&file, script).unwrap();
-    // The directory holds one file: a pattern that slipped through would show.
+    // The directory contains one file, so that an expanded pattern would be visible.
     let run =
         Command::new(shell).arg("script").current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
     let complaint = String::from_utf8_lossy(&run.stderr).into_owned();
@@ -155,7 +158,7 @@ fn agree(commands: &[String]) {
     }
 }
 
-/// Collects `wanted` accepted commands and compares, a share of the million.
+/// Collects `wanted` accepted commands and compares them, as a share of the million.
 fn share(seed: u64, wanted: usize) {
     let mut generator = Generator::new(seed);
     let mut left = wanted;
@@ -174,7 +177,7 @@ fn share(seed: u64, wanted: usize) {
     }
 }
 
-/// The accepted commands of a batch: one plan for each system, and the steps that no finding names.
+/// The accepted commands of a batch: one plan per system, and the steps without findings.
 fn accepted_of(batch: &[(BuildSystem, String)]) -> Vec<String> {
     let mut accepted = Vec::new();
     for system in BuildSystem::ALL {
@@ -192,13 +195,13 @@ fn accepted_of(batch: &[(BuildSystem, String)]) -> Vec<String> {
 }
 
 #[test]
-fn every_accepted_command_of_the_golden_file_has_the_same_words_in_dash_and_bash() {
+fn golden_commands_split_alike_in_shells() {
     let commands: Vec<String> = golden::accepted().map(|(_, command)| command).collect();
     agree(&commands);
 }
 
 #[test]
-fn the_witnesses_see_whatever_a_shell_does_not_take_as_it_stands() {
+fn shell_comparison_detects_differences() {
     for command in [
         "cp 'a' b",
         "cp \"a\" b",
@@ -246,9 +249,9 @@ fn the_witnesses_see_whatever_a_shell_does_not_take_as_it_stands() {
 mod properties {
     use super::*;
 
-    /// 64 commands for each case of a property: a shell reads thousands in a second.
+    /// 64 commands for each case of a property: a shell reads thousands per second.
     #[test]
-    fn accepted_commands_have_the_same_words_in_dash_and_bash() {
+    fn accepted_commands_split_alike_in_shells() {
         let cases = usize::try_from(proptest::test_runner::Config::default().cases).unwrap();
         share(9, 64 * cases);
     }
@@ -257,7 +260,7 @@ mod properties {
 mod exhaustive {
     use super::*;
 
-    /// A million in eight shares, so that several cores can take them and none runs long on a busy machine.
+    /// A million in eight shares, so that several cores can run them in reasonable time.
     macro_rules! shares_of_a_million {
         ($($name:ident: $seed:literal,)*) => {$(
             #[test]

@@ -1,5 +1,5 @@
-//! What holds of the programs of Python, Node, Rust and Go besides their lines in the golden file: where they work, where a
-//! path leads them, and that installing outside the workspace is told.
+//! Rules for Python, Node, Rust and Go besides the golden file: working directories, paths, and warnings
+//! about installs outside of the workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ fn nothing_is_run_or_installed_inside_installed_packages() {
 }
 
 #[test]
-fn a_directory_that_python_or_npm_is_told_leads_through_no_link() {
+fn python_and_npm_directories_avoid_links() {
     for (system, cwd, command) in [
         ("python-pip", ".", "python -m unittest discover -s ./docs/latest"),
         ("python-pip", "docs", "python -m unittest discover ./latest -t ."),
@@ -50,10 +50,11 @@ fn a_directory_that_python_or_npm_is_told_leads_through_no_link() {
     }
 }
 
-/// A step's name, its command and its variables.
+/// A step's name, command and variables.
 type TestStep<'t> = (&'t str, &'t str, &'t [(&'t str, &'t str)]);
 
-/// The verdict on steps, each with its `cwd` and variables, in a repository whose `package.json` declares these packages.
+/// The verdict on steps, each with its `cwd` and variables, in a repository whose `package.json` declares
+/// these packages.
 fn judge_steps(steps: &[TestStep<'_>], declared: &[(&str, &str)]) -> PlanSafety {
     let steps = steps.iter().map(|(command, cwd, variables)| PlanStep {
         cwd: (*cwd).to_owned(),
@@ -68,7 +69,7 @@ fn judge_steps(steps: &[TestStep<'_>], declared: &[(&str, &str)]) -> PlanSafety 
 }
 
 #[test]
-fn npx_runs_a_declared_tool_by_its_name_behind_an_install() {
+fn npx_runs_declared_tool_after_install() {
     let declared = &[(".", "eslint"), (".", "typescript"), ("web", "jest")];
     let valid = |steps: &[TestStep<'_>]| {
         let safety = judge_steps(steps, declared);
@@ -78,7 +79,7 @@ fn npx_runs_a_declared_tool_by_its_name_behind_an_install() {
     valid(&[("npm install --no-audit", ".", &[("NODE_ENV", "test")]), ("npx tsc --noEmit", "./", &[])]);
     valid(&[("npm ci", "web", &[]), ("npx jest --ci", "web/", &[])]);
     for steps in [
-        // Nothing installed it, or not there, or not with what it is for, or only later.
+        // Not installed, or in another directory, or without its package, or only later.
         &[("npx eslint .", ".", &[] as &[(&str, &str)])][..],
         &[("npx eslint .", ".", &[]), ("npm ci", ".", &[])],
         &[("npm ci", "web", &[]), ("npx eslint .", ".", &[])],
@@ -99,7 +100,7 @@ fn npx_runs_a_declared_tool_by_its_name_behind_an_install() {
             ("npx eslint .", ".", &[]),
         ],
         &[("npm ci", ".", &[]), ("npm ci", ".", &[("NODE_ENV", "production")]), ("npx eslint .", ".", &[])],
-        // Others than what is declared, and options of npx itself.
+        // Other tools than the declared ones, and options of npx itself.
         &[("npm ci", ".", &[]), ("npx prettier --check .", ".", &[])],
         &[("npm ci", ".", &[]), ("npx jest", ".", &[])],
         &[("npm ci", ".", &[]), ("npx typescript", ".", &[])],
@@ -113,12 +114,13 @@ fn npx_runs_a_declared_tool_by_its_name_behind_an_install() {
         let codes = refusals(&judge_steps(steps, declared));
         assert!(codes.contains(&"build-option-refused".to_owned()), "{steps:?}: {codes:?}");
     }
-    // Every tool of the table is well known: where a repository declares another package of its name, that is its own code.
+    // Every tool of the table is well known: a repository that declares another package of that name uses
+    // its own code.
     assert!(!judge_steps(&[("npm ci", ".", &[]), ("npx left-pad", ".", &[])], &[(".", "left-pad")]).valid());
 }
 
 #[test]
-fn a_compiler_is_chosen_by_its_bare_name_in_env() {
+fn env_compiler_must_be_bare_name() {
     let judged = |name: &str, value: &str| {
         let mut step = step("make");
         step.env.insert(name.to_owned(), value.to_owned());
@@ -157,7 +159,7 @@ fn a_compiler_is_chosen_by_its_bare_name_in_env() {
 }
 
 #[test]
-fn environments_caches_and_extras_lead_through_no_link() {
+fn environments_caches_and_extras_avoid_links() {
     let judged = |cwd: &str, command: &str, link: &str| {
         let mut step = step(command);
         step.cwd = cwd.to_owned();
@@ -197,7 +199,7 @@ fn environments_caches_and_extras_lead_through_no_link() {
 }
 
 #[test]
-fn the_hint_of_a_refusal_names_the_accepted_spelling() {
+fn refusal_hint_has_accepted_spelling() {
     for (system, command, spelling) in [
         ("node-npm", "npx eslint .", "`npx --no-install eslint .`"),
         ("node-npm", "npx --yes eslint .", "`npx --no-install TOOL`"),
@@ -224,7 +226,7 @@ fn the_hint_of_a_refusal_names_the_accepted_spelling() {
 }
 
 #[test]
-fn what_python_installs_outside_the_workspace_warns_unless_it_is_told_where() {
+fn python_install_outside_workspace_warns() {
     for (system, command) in [
         ("python-pip", "pip install ."),
         ("python-pip", "pip install --user ."),

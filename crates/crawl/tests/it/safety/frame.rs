@@ -1,4 +1,5 @@
-//! What stands around the commands: steps, build system, working directory, variables, texts, and what only warns.
+//! Everything around the commands: steps, build system, working directory, variables, texts, and
+//! warnings.
 
 use crucible_crawl::{PlanV1, judge_plan, validate_plan_safety};
 use crucible_model::Level;
@@ -28,7 +29,7 @@ fn an_absolute_cwd_and_one_with_parent_segments_are_refused() {
 }
 
 #[test]
-fn a_cwd_that_is_no_plain_place_in_the_workspace_is_refused() {
+fn invalid_cwd_is_refused() {
     for cwd in [
         "~",
         "~/x",
@@ -81,7 +82,7 @@ fn a_cwd_inside_is_accepted_in_every_spelling() {
 }
 
 #[test]
-fn a_name_that_is_no_build_system_is_refused_with_its_commands() {
+fn unknown_build_system_name_is_refused() {
     for name in ["", "Cargo", "cargo ", "bazel", "node", "__proto__", "constructor"] {
         let safety = judge(name, "cargo build");
         assert_eq!(refusals(&safety), ["build-system-invalid"], "{name:?}");
@@ -97,7 +98,7 @@ fn an_unknown_build_system_warns() {
 }
 
 #[test]
-fn a_confidence_below_the_line_warns_and_one_on_it_does_not() {
+fn low_confidence_warns() {
     let of = |confidence: f64| warnings(&with(|plan| plan.detected.confidence = confidence));
     for confidence in [0.0, 0.5, 0.799, f64::NAN, f64::NEG_INFINITY] {
         assert_eq!(of(confidence), ["build-confidence-low"], "{confidence}");
@@ -117,7 +118,7 @@ fn a_command_of_more_than_500_characters_warns() {
 }
 
 #[test]
-fn a_command_that_nobody_can_read_is_refused_for_its_length() {
+fn overlong_command_is_refused() {
     let safety = judge("cargo", &format!("cargo test {}", "a".repeat(4090)));
     assert_eq!(refusals(&safety), ["build-command-too-long"]);
 }
@@ -130,7 +131,7 @@ fn more_than_ten_steps_warn() {
 }
 
 #[test]
-fn options_that_say_where_to_install_warn() {
+fn install_location_options_warn() {
     for (system, command) in [
         ("autotools", "./configure --prefix=out"),
         ("autotools", "make install DESTDIR=out"),
@@ -153,7 +154,7 @@ fn options_that_say_where_to_install_warn() {
 }
 
 #[test]
-fn what_installs_outside_the_workspace_warns_unless_it_is_told_where() {
+fn install_outside_workspace_warns() {
     for (system, command, told) in [
         ("cargo", "cargo install --path .", "cargo install --path . --root out"),
         ("cmake", "cmake --install build", "cmake --build build"),
@@ -179,7 +180,7 @@ fn what_installs_outside_the_workspace_warns_unless_it_is_told_where() {
 }
 
 #[test]
-fn variables_that_choose_what_is_run_are_refused() {
+fn variables_that_select_programs_are_refused() {
     for key in [
         "PATH",
         "LD_PRELOAD",
@@ -367,14 +368,14 @@ fn findings_about_one_step_are_bounded_and_that_there_is_more_is_told() {
     assert_eq!(last.code.as_str(), "build-findings-cut");
     assert_eq!(last.level, Level::Error);
     assert_eq!(last.subject, "step 1 \"build\": and more");
-    // Exactly as many as are told need no such line.
+    // Exactly the maximum number needs no such line.
     let few = (0..16).map(|number| (format!("KEY{number}"), "1".to_owned()));
     assert_eq!(with(|plan| plan.steps[0].env = few.collect()).verdict.findings().len(), 16);
 }
 
 #[test]
 fn what_is_left_out_weighs_as_much_as_the_heaviest_of_it() {
-    // The options only warn, and the one that refuses stands first or last.
+    // The options only warn, and the rejecting one is first or last.
     let warned = " DESTDIR=a".repeat(30);
     let only_warned = judge("make", &format!("make install{warned}"));
     assert!(only_warned.valid() && warnings(&only_warned).ends_with(&["build-findings-cut".to_owned()]));
@@ -392,7 +393,7 @@ fn findings_about_a_plan_are_bounded_and_each_refused_step_is_still_named() {
         let start = format!("step {number} ");
         assert!(safety.verdict.errors().any(|finding| finding.subject.starts_with(&start)), "{number}");
     }
-    // A good step behind them is told by nothing.
+    // A good step after them has no finding.
     let mut steps = vec![step("make CC=evil"); 2000];
     steps.push(step("make"));
     let safety = validate_plan_safety(&plan("make", steps), &workspace());
@@ -408,7 +409,7 @@ fn more_steps_than_anybody_reads_are_refused_without_a_look() {
 
 #[test]
 fn thousands_of_hostile_steps_are_judged_in_one_pass() {
-    // Each has what makes a judge look twice; one in a hundred is as long as a command may be.
+    // Each triggers every check; one in a hundred has the maximum length.
     let short = step(&("make ".to_owned() + &"/usr/`$(;".repeat(10)));
     let long = step(&("make ".to_owned() + &"a/../ ".repeat(680)));
     let steps =

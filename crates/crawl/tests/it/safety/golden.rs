@@ -1,4 +1,5 @@
-//! The golden file: every accept and reject that the seed names, every prefix and token, and attacks on every program.
+//! The golden file: every accepted and rejected command of the seed, every prefix and token, and attacks
+//! on every program.
 
 use crucible_crawl::allowed_prefixes;
 use crucible_repo::BuildSystem;
@@ -36,7 +37,7 @@ fn unescaped(text: &str) -> String {
     out + rest
 }
 
-/// The commands that the golden file accepts, each with its system.
+/// The accepted commands of the golden file, each with its system.
 pub(crate) fn accepted() -> impl Iterator<Item = (&'static str, String)> {
     lines("+ ")
         .map(|line| line.split_once(' ').unwrap())
@@ -48,7 +49,7 @@ pub(crate) fn tokens() -> impl Iterator<Item = String> {
     lines("token ").map(unescaped)
 }
 
-/// The commands that it refuses, each with its system and a code.
+/// The refused commands, each with its system and a code.
 fn refused() -> impl Iterator<Item = (&'static str, &'static str, String)> {
     lines("- ").map(|line| {
         let (system, rest) = line.split_once(' ').unwrap();

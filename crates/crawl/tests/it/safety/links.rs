@@ -1,4 +1,4 @@
-//! No command and no `cwd` goes through a link of the repository, in whatever spelling.
+//! No command and no `cwd` leads through a link of the repository, in any spelling.
 
 use crucible_crawl::{PlanSafety, Workspace, validate_plan_safety};
 
@@ -74,12 +74,12 @@ fn an_argument_through_a_link_is_refused() {
         ("python-pip", ".", "pip install -q --editable=./out"),
         ("python-pip", ".", "pytest out/test.py::test"),
         ("autotools", ".", "./configure --prefix=out"),
-        // Where make and meson go first is where a place counts from.
+        // Other paths are relative to the directory that make or meson changes to first.
         ("make", ".", "make -C docs install PREFIX=latest"),
         ("make", ".", "make install --directory=docs DESTDIR=latest/x"),
         ("make", "src", "make -Cdeep install DESTDIR=er"),
         ("meson", ".", "meson install -C docs --destdir latest"),
-        // What is written below a directory could go through a link in it.
+        // A write below a directory could follow a link in it.
         ("cargo", ".", "cargo build --target-dir docs"),
         ("cmake", ".", "cmake -S . -B src/deep"),
         ("cmake", ".", "cmake --install build --prefix=src/deep"),

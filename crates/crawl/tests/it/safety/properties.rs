@@ -1,4 +1,5 @@
-//! What holds of every command: no panic, the seed's floor under every accept, and the same answer each time.
+//! Properties of every command: no panic, accepted only if the seed accepts it, and a deterministic
+//! verdict.
 
 use crucible_crawl::allowed_prefixes;
 use crucible_repo::BuildSystem;
@@ -8,7 +9,7 @@ use super::differential::Generator;
 use super::golden;
 use super::support::{judge, plan, step, workspace};
 
-/// The seed's rules, read once more from the golden file and said in the plainest way.
+/// The seed's rules, parsed again from the golden file and implemented in the simplest way.
 fn seed_accepts(system: BuildSystem, command: &str, tokens: &[String]) -> bool {
     let begins = allowed_prefixes(system).iter().any(|prefix| command.starts_with(prefix));
     let holds_token = tokens.iter().any(|token| command.contains(token.as_str()));
@@ -21,7 +22,7 @@ fn any_system() -> impl Strategy<Value = BuildSystem> {
     proptest::sample::select(BuildSystem::ALL.to_vec())
 }
 
-/// An accepted command with something put into it, or anything at all.
+/// An accepted command with an insertion, or arbitrary text.
 fn any_command() -> impl Strategy<Value = (BuildSystem, String)> {
     let known: Vec<(BuildSystem, String)> =
         golden::accepted().map(|(system, command)| (system.parse().unwrap(), command)).collect();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crucible_crawl::{PlanSafety, PlanStep, PlanV1, Workspace, validate_plan_safety};
 use serde_json::json;
 
-/// A step that runs `command` at the top.
+/// A step that runs `command` at the top level.
 pub(crate) fn step(command: &str) -> PlanStep {
     PlanStep {
         name: "build".to_owned(),
@@ -16,7 +16,7 @@ pub(crate) fn step(command: &str) -> PlanStep {
     }
 }
 
-/// A plan of these steps for a build system that was surely detected.
+/// A plan with these steps and a confidently detected build system.
 pub(crate) fn plan(system: &str, steps: Vec<PlanStep>) -> PlanV1 {
     let hash = PlanV1::hash_of(&steps);
     let frame = json!({
@@ -44,7 +44,7 @@ pub(crate) fn judge(system: &str, command: &str) -> PlanSafety {
     validate_plan_safety(&plan(system, vec![step(command)]), &workspace())
 }
 
-/// The codes that refuse, in their order.
+/// The codes that reject, in order.
 pub(crate) fn refusals(safety: &PlanSafety) -> Vec<String> {
     safety.verdict.errors().map(|finding| finding.code.to_string()).collect()
 }

@@ -1,9 +1,11 @@
-//! `claude` as an agent that writes files: the same program, key and address as the provider's, with tools for files and no others.
+//! `claude` as an agent that writes files: the provider's program, key and address, but with file tools
+//! only.
 //!
-//! Nothing is started here: whoever wants an agent puts its words, its variables and the one address that it needs into walls of
-//! their own. It is offered exactly the tools of [`ClaudeAgent::TOOLS`] (`--tools`; `--allowedTools` alone would merely let it use them
-//! unasked, and offer a shell beside them). Settings of the project that it works on do not count, so no hook, helper or server of theirs
-//! is started. The user's login lies in a home that such walls hide, so a key or a token in a variable is needed.
+//! Nothing is started here: the caller runs the returned arguments and variables in its own sandbox, with
+//! access to the one address. The agent gets exactly the tools of [`ClaudeAgent::TOOLS`] (`--tools`;
+//! `--allowedTools` alone would only skip confirmation, and offer a shell as well). Settings of the
+//! project are ignored, so none of its hooks, helpers or servers is started. The sandbox hides the user's
+//! home and login, so a key or a token in a variable is required.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,15 +20,15 @@ use crate::budget::Limit;
 use crate::error::{Fault, LlmError};
 use crate::registry::{ProviderSettings, check_address, checked_url, named_key, required};
 
-/// Where the program sends its calls by itself.
+/// The default address of the program.
 const OWN_ADDRESS: &str = "https://api.anthropic.com";
-/// How often it may ask again within its work, which nobody outside can take up in the middle.
+/// The number of its own retries, because a caller cannot resume its work in the middle.
 const RETRIES: &str = "2";
-/// Settings over all others.
+/// Settings that override all others.
 const CLOSED: &str =
     r#"{"disableAllHooks":true,"permissions":{"deny":["Bash","WebFetch","WebSearch","Agent","Task"]}}"#;
 
-/// The program `claude`, found, with its key, ready to be started as an agent.
+/// The program `claude` with its key, ready to be started as an agent.
 #[derive(Debug, Clone)]
 pub struct ClaudeAgent {
     program: PathBuf,
@@ -39,10 +41,10 @@ pub struct ClaudeAgent {
 }
 
 impl ClaudeAgent {
-    /// The tools that it gets: files, and nothing that starts a program or connects.
+    /// Its tools: files only, nothing that starts a program or connects.
     pub const TOOLS: [&str; 5] = ["Edit", "Write", "Glob", "Grep", "Read"];
 
-    /// Finds the program, its key and its address by the settings of `[llm.claude-cli]`. Nothing is sent or started.
+    /// Finds the program, its key and its address from the settings of `[llm.claude-cli]`. Sends and starts nothing.
     ///
     /// # Errors
     ///
@@ -91,25 +93,26 @@ impl ClaudeAgent {
         &self.program
     }
 
-    /// The model that it asks.
+    /// Its model.
     #[must_use]
     pub fn model(&self) -> &str {
         &self.model
     }
 
-    /// The one host that it has to reach, and the port.
+    /// The host and port that it must reach.
     #[must_use]
     pub fn endpoint(&self) -> (&str, u16) {
         (&self.host, self.port)
     }
 
-    /// What nothing that it prints or writes may hold.
+    /// The key, which must not appear in any output or file.
     #[must_use]
     pub const fn key(&self) -> &Secret {
         &self.key.1
     }
 
-    /// The arguments; the task comes on standard input. `dollars` is what it may spend, in millionths.
+    /// The arguments; the task is passed on standard input. `dollars` is its spending limit, in
+    /// millionths.
     #[must_use]
     pub fn args(&self, micro_dollars: Limit) -> Vec<OsString> {
         let tools = Self::TOOLS.join(",");
@@ -138,8 +141,8 @@ impl ClaudeAgent {
         args
     }
 
-    /// The variables of one run in this home, which is empty, with this directory for temporary files, within this time. They
-    /// come on top of those that any program is given.
+    /// The variables of one run with this empty home, this temporary directory and this time limit, in
+    /// addition to those of any program.
     #[must_use]
     pub fn variables(&self, home: &Path, temporary: &Path, time: Duration) -> Vec<(OsString, OsString)> {
         let mut set: Vec<(OsString, OsString)> =
@@ -178,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_goes_under_the_name_that_the_program_knows_and_a_login_alone_is_none() {
+    fn agent_needs_key_under_known_name() {
         let table = [
             (vec![("OWN_KEY", "one"), (KEY, "two")], KEY, "one"),
             (vec![(KEY, "two"), (TOKEN, "three")], KEY, "two"),
@@ -221,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_offered_tools_for_files_alone_and_may_spend_what_was_said() {
+    fn agent_gets_file_tools_and_spending_limit() {
         let agent = find(&settings(), &[(KEY, "key")]).unwrap();
         let args = |limit| {
             let args: Vec<String> =

@@ -1,9 +1,9 @@
-//! What the `claude` program printed, and what it means. Pure.
+//! Parses the output of the `claude` program: a pure function.
 //!
-//! The last valid JSON object on standard output is the result. It counts as success when the program ended
-//! with 0, the object says so in every one of its fields, a model is named, and there is text. `subtype` alone decides nothing:
-//! it says `success` on errors too. Tokens come from `modelUsage`, for `usage` is zero after a cut stream. Text of more
-//! than one turn counts as cut off: only the last turn's is handed out.
+//! The last valid JSON object on standard output is the result. It is a success if the exit code is 0,
+//! every field of the object says so, a model is named, and there is text. `subtype` alone is not enough:
+//! it is `success` on errors too. Tokens come from `modelUsage`, because `usage` is zero after a cut
+//! stream. A text of several turns counts as cut off, because only the last turn is returned.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::http_fault::CallTarget;
 use crate::invocation::LlmResult;
 use crate::price::micro_dollars;
 
-/// Reads the program's output after it ended by itself with this code.
+/// Parses the output of a program that exited with this code.
 pub(super) fn read(asked: CallTarget<'_>, code: i32, stdout: &[u8]) -> Result<LlmResult, LlmError> {
     let Some(result) = last_object(stdout) else {
         let what = if stdout.trim_ascii().is_empty() {
@@ -58,7 +58,7 @@ pub(super) fn read(asked: CallTarget<'_>, code: i32, stdout: &[u8]) -> Result<Ll
     }
     if text.trim().is_empty() {
         let next = "try again or choose another model";
-        return Err(asked.unusable(AnswerFault::Empty, "the answer holds no text", next));
+        return Err(asked.unusable(AnswerFault::Empty, "the answer contains no text", next));
     }
     let Some(by_model) =
         result.get("modelUsage").and_then(Value::as_object).filter(|usage| !usage.is_empty())
@@ -85,7 +85,8 @@ fn api_error(asked: CallTarget<'_>, status: &Value) -> LlmError {
     }
 }
 
-/// The program's own words for a missing or refused key; the API is not asked then, so there is no status.
+/// Whether the text is the program's message for a missing or refused key; the API is not called then, so
+/// there is no status.
 fn asks_for_login(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     ["/login", "api key", "not logged in", "authentication"].iter().any(|sign| text.contains(sign))
@@ -103,11 +104,12 @@ fn answer(
     const INPUT: [&str; 3] = ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"];
     let total =
         |names: &[&str]| by_model.values().map(|usage| count(usage, names)).fold(0, u64::saturating_add);
-    // Small helpers of the client may have spoken too; the one that said most is the one that answered.
+    // Helper models of the client may have answered too; the one with the most output is the main one.
     let speaker =
         by_model.iter().max_by_key(|(_, usage)| count(usage, &["outputTokens"])).map(|(model, _)| model);
     let mut extensions = BTreeMap::new();
-    // After a turn that reached its limit the program has the model go on, and its result is only what came last.
+    // After a turn that reached its limit the program lets the model continue, and returns only the last
+    // turn.
     let turns = result.get("num_turns").and_then(Value::as_u64).unwrap_or(1);
     let last_part = (turns > 1).then(|| "max_tokens".to_owned());
     let stated = || result.get("stop_reason").and_then(Value::as_str).map(reason);
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_model_and_cost_come_from_where_they_are_right() {
+    fn usage_comes_from_reliable_fields() {
         let result = read(ASKED, 0, success().to_string().as_bytes()).unwrap();
         assert_eq!(result.raw_response, "hello");
         assert_eq!(result.model_used, "large");
@@ -185,7 +187,7 @@ mod tests {
             (0, with("subtype", json!("error_max_turns"))),
             (0, with("api_error_status", json!("what"))),
             (1, success().to_string().into_bytes()),
-            // What it says to a prompt that it takes for a command of its own.
+            // Its reply to a prompt that it takes for its own command.
             (0, with("modelUsage", json!({}))),
             (0, with("modelUsage", Value::Null)),
             (0, with("modelUsage", json!(["claude-x"]))),
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_of_the_api_decides_whatever_the_subtype_says() {
+    fn api_status_overrides_subtype() {
         for (status, class) in
             [(401, "provider_auth"), (429, "provider_quota"), (529, "provider_outage"), (400, "unsupported")]
         {
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_several_turns_is_not_the_whole_answer() {
+    fn last_of_several_turns_is_cut_off() {
         assert!(read(ASKED, 0, &with("num_turns", json!(1))).unwrap().whole_answer().is_ok());
         let last = read(ASKED, 0, &with("num_turns", json!(2))).unwrap();
         assert!(last.whole_answer().is_err());

@@ -1,8 +1,8 @@
-//! What the `codex` program printed, and what it means. Pure.
+//! Parses the output of the `codex` program: a pure function.
 //!
-//! It prints one JSON event a line. Success is an exit code of 0, a turn that was completed, and a message of the model with
-//! text in it: a turn is also completed without one. A turn that failed says why in words that may quote the server; only
-//! how they begin is looked at, for the status that stands there.
+//! It prints one JSON event per line. Success is an exit code of 0, a completed turn, and a message with
+//! text; a turn can also be completed without one. The reason of a failed turn may quote the server, so
+//! only its beginning is examined, for the status.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,20 @@ use crate::error::LlmError;
 use crate::http_fault::{CallTarget, Silence};
 use crate::invocation::LlmResult;
 
-/// What the events of a turn say.
+/// The events of a turn.
 #[derive(Default)]
 struct Turn {
     /// The last message of the model.
     text: Option<String>,
-    /// Tokens, where the turn was completed.
+    /// The usage, if the turn was completed.
     usage: Option<Value>,
-    /// Why it failed.
+    /// The reason of a failed turn.
     failure: Option<String>,
     /// Whether any line was an event.
     began: bool,
 }
 
-/// Reads the program's output after it ended by itself with this code.
+/// Parses the output of a program that exited with this code.
 pub(super) fn read(asked: CallTarget<'_>, code: i32, stdout: &[u8]) -> Result<LlmResult, LlmError> {
     let Turn { text, usage, failure, began } = turn(stdout);
     let text = text.filter(|text| !text.trim().is_empty());
@@ -52,7 +52,7 @@ pub(super) fn read(asked: CallTarget<'_>, code: i32, stdout: &[u8]) -> Result<Ll
     }
 }
 
-/// Takes from the events what counts. Lines that are none are warnings.
+/// Reads the relevant events. Other lines are warnings of the program.
 fn turn(stdout: &[u8]) -> Turn {
     let mut turn = Turn::default();
     let message_of = |event: &Value| event["message"].as_str().map(str::to_owned);
@@ -97,7 +97,7 @@ fn cut_by(reason: &str) -> &'static str {
     if reason.trim() == "content_filter" { "content_filter" } else { "length" }
 }
 
-/// What a turn that failed means.
+/// The error for a failed turn.
 fn failed(asked: CallTarget<'_>, reason: &str) -> LlmError {
     if let Some(status) = status(reason) {
         return asked.on_status(status, &BTreeMap::new());
@@ -120,21 +120,21 @@ fn failed(asked: CallTarget<'_>, reason: &str) -> LlmError {
     asked.unreadable("the program reports an error without a status", AGAIN)
 }
 
-/// The status that stands at the beginning of the reason, in one of the forms that the program uses.
+/// The status at the beginning of the reason, in one of the program's forms.
 fn status(reason: &str) -> Option<u16> {
     const FORMS: [&str; 2] = ["unexpected status ", "exceeded retry limit, last status: "];
     if let Some(rest) = FORMS.iter().find_map(|form| reason.strip_prefix(form)) {
         return rest.get(..3)?.parse().ok().filter(|status| (300..600).contains(status));
     }
-    // A refused request is reported by the body of the refusal, and nothing else.
+    // For a refused request the reason is only the body of the response.
     if reason.starts_with('{') {
         return Some(400);
     }
-    // OpenAI's words for an unknown model, which come without the status.
+    // OpenAI's message for an unknown model, which comes without a status.
     if reason.starts_with("The model `") {
         return Some(404);
     }
-    // What it says of a 500, with either apostrophe.
+    // Its message for a 500, with either apostrophe.
     (reason.starts_with("We") && reason.contains("currently experiencing high demand")).then_some(500)
 }
 

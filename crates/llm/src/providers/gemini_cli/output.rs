@@ -1,11 +1,11 @@
-//! What the `gemini` program printed, and what it means. Pure.
+//! Parses the output of the `gemini` program: a pure function.
 //!
-//! Success is an exit code of 0 together with JSON that holds text, no error, and statistics of exactly one request of one
-//! model without errors: the program also ends with 0 when it sent nothing, and when it glued together what came
-//! before and after a broken stream. A version or a wrapper that knows no JSON prints the text alone; that is an answer too, of
-//! which no tokens are known. On failure its exit code is the status modulo 256, unless it is one of its own; what
-//! it says on standard error ends in JSON, whose code is the status where there was one. Of the words in there, which
-//! quote the server, only fixed signs are looked for.
+//! Success is an exit code of 0 and JSON with text, no error, and statistics of exactly one request of
+//! one model. The exit code alone is not enough: it is also 0 if the program sent nothing, or joined the
+//! texts before and after a broken stream. A version or a wrapper without JSON support prints only the
+//! text; that is an answer without token counts. On failure the exit code is the status modulo 256,
+//! unless it is one of the program's own. Standard error then ends in JSON, whose code is the status if
+//! there was one. Other text there quotes the server, so only fixed phrases are searched.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ use crate::error::{AnswerFault, LlmError};
 use crate::http_fault::CallTarget;
 use crate::invocation::LlmResult;
 
-/// How far below its limit an answer may end and still count as cut off, in tokens; what the API counts is not always
-/// the limit itself.
+/// How many tokens below its limit an answer still counts as cut off, because the API's count may differ
+/// from the limit.
 const SLACK: u64 = 8;
 
-/// How many lines that begin with a brace are tried for the JSON on standard error, from the end.
+/// The most lines beginning with a brace, from the end of standard error, that are tried as JSON.
 const MOST_STARTS: usize = 16;
 
 #[derive(Deserialize)]
@@ -56,12 +56,12 @@ struct Requests {
 struct Tokens {
     prompt: u64,
     candidates: u64,
-    /// What the model thought before it spoke, which counts as spoken.
+    /// The model's thinking tokens, which count as output.
     #[serde(default)]
     thoughts: u64,
 }
 
-/// What stands at the end of standard error when the program failed.
+/// The JSON at the end of standard error when the program failed.
 #[derive(Deserialize)]
 struct Envelope {
     #[serde(rename = "session_id")]
@@ -77,7 +77,7 @@ struct Reported {
     code: Value,
 }
 
-/// Reads what the program printed when it ended with 0. The text may be empty.
+/// Parses the output of a program that exited with 0. The text may be empty.
 pub(super) fn answer(asked: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, LlmError> {
     if stdout.trim_ascii().is_empty() {
         return Err(asked.unreadable("the program ended with code 0 and printed nothing", AGAIN));
@@ -93,17 +93,19 @@ pub(super) fn answer(asked: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, 
         return Err(if text.trim().is_empty() {
             asked.unusable(AnswerFault::Empty, "the answer broke off before any text came", "try again")
         } else {
-            asked.unreadable("the answer broke off, and what came of it is not used", "try again")
+            asked.unreadable("the answer broke off; the partial text is not used", "try again")
         });
     }
     if models.is_empty() || requests == 0 {
-        return Err(asked.unreadable("the program sent nothing and reports success", AGAIN));
+        return Err(asked.unreadable("the program reports success but sent no request", AGAIN));
     }
     let mut speakers = models.iter().filter(|(_, model)| model.api.total_requests == 1);
     let (1, Some((speaker, ModelStats { tokens, .. }))) = (requests, speakers.next()) else {
         return Err(asked.unreadable(
-            format!("the program made {requests} requests for one answer, whose text may be glued together"),
-            "try again; name a model itself and not an alias for several",
+            format!(
+                "the program made {requests} requests for one answer; its text may be several answers joined"
+            ),
+            "try again; name one model, not an alias for several",
         ));
     };
     Ok(LlmResult {
@@ -117,12 +119,13 @@ pub(super) fn answer(asked: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, 
     })
 }
 
-/// Reads an answer without statistics. What begins like the program's JSON and is not, was cut off or is an error.
+/// Parses an answer without statistics. Text that begins like the program's JSON but is invalid was cut
+/// off or is an error.
 fn plain_text(asked: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, LlmError> {
     let text = std::str::from_utf8(stdout).ok().filter(|text| !text.trim_start().starts_with('{'));
     let Some(text) = text else {
         return Err(asked.unreadable(
-            "the program ended with code 0, and what it printed is neither its JSON nor plain text",
+            "the program ended with code 0, but its output is neither its JSON nor plain text",
             AGAIN,
         ));
     };
@@ -137,12 +140,12 @@ fn plain_text(asked: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, LlmErro
     })
 }
 
-/// Whether an answer is as long as it may be, and so most likely cut off.
+/// Whether an answer has its maximum length, and so was probably cut off.
 pub(super) fn fills(result: &LlmResult, max_tokens: u64) -> bool {
     result.tokens_output.is_some_and(|tokens| tokens.saturating_add(SLACK) >= max_tokens)
 }
 
-/// What it means that the program ended with another code than 0.
+/// The error for an exit code other than 0.
 pub(super) fn failure(asked: CallTarget<'_>, ended: &Ended) -> LlmError {
     let envelope = envelope(&ended.complaint);
     let stated = envelope.as_ref().and_then(|reported| status(reported.code.as_u64()?));
@@ -162,7 +165,7 @@ pub(super) fn failure(asked: CallTarget<'_>, ended: &Ended) -> LlmError {
         return asked.on_status(status, &BTreeMap::new());
     }
     let error = asked.unreadable(format!("the program ended with code {}", ended.code), AGAIN);
-    // With an envelope, a server was asked, and what stands around it quotes what came.
+    // If there is an envelope, a server was called, and the text around it quotes its answer.
     if envelope.is_none() && !ended.complaint.contains("\"error\"") { ended.explain(error) } else { error }
 }
 
@@ -189,7 +192,7 @@ fn own_code(asked: CallTarget<'_>, code: i32) -> Option<LlmError> {
     })
 }
 
-/// The last JSON of the program's own form on standard error. It begins on a line of its own.
+/// The last JSON of the program's own form on standard error. It starts on its own line.
 fn envelope(complaint: &str) -> Option<Reported> {
     let starts = complaint.rmatch_indices('{').filter(|(at, _)| {
         let before = complaint[..*at].rsplit('\n').next().unwrap_or_default();
@@ -202,7 +205,7 @@ fn envelope(complaint: &str) -> Option<Reported> {
     starts.take(MOST_STARTS).find_map(read).map(|envelope| envelope.error)
 }
 
-/// A model or address that is not known: then the JSON holds no status, but the stack above it does.
+/// For an unknown model or address the JSON holds no status, but the stack trace above it does.
 fn not_found(complaint: &str) -> Option<u16> {
     (complaint.contains("ModelNotFoundError") && complaint.lines().any(|line| line.trim() == "code: 404"))
         .then_some(404)
@@ -212,8 +215,7 @@ fn status(code: u64) -> Option<u16> {
     u16::try_from(code).ok().filter(|status| (300..600).contains(status))
 }
 
-/// The status of which an exit code is what the kernel left: 400 to 511, and what servers in front of an API answer
-/// from 520 on.
+/// The status that the kernel truncated to this exit code: 400 to 511, and 520 and above from proxies.
 fn folded(code: i32) -> Option<u16> {
     let code = u16::try_from(code).ok()?;
     match code {
@@ -232,14 +234,14 @@ mod tests {
     const ASKED: CallTarget<'static> = CallTarget { provider: "gemini-cli", model: "m" };
 
     #[test]
-    fn the_last_json_of_the_programs_own_form_is_taken() {
+    fn last_envelope_on_stderr_is_used() {
         let own = |code: u64| {
             format!("{{\n \"session_id\": \"s\",\n \"error\": {{\"message\": \"x\", \"code\": {code}}}\n}}")
         };
         let code = |text: &str| envelope(text).map(|reported| reported.code);
         assert_eq!(code(&format!("warning {{\n{}", own(401))), Some(Value::from(401)));
         assert_eq!(code(&format!("{}\n[ERROR] {}\n", own(500), own(53))), Some(Value::from(53)));
-        // What a server says stands in a string, or does not name a session.
+        // A server's text is inside a string, or does not name a session.
         assert_eq!(code(&format!("{}\n{{\"error\": {{\"code\": 200}}}}", own(429))), Some(Value::from(429)));
         assert_eq!(code("said: {\"session_id\": \"s\", \"error\": {\"code\": 429}}"), None);
         assert_eq!(code(""), None);
@@ -269,7 +271,7 @@ mod tests {
                 let _any = (envelope(&complaint), not_found(&complaint), folded(code), own_code(ASKED, code));
             }
 
-            /// Whatever numbers stand in the statistics, the answer has one request of one model behind it.
+            /// For any statistics, an accepted answer has one request of one model.
             #[test]
             fn only_one_request_of_one_model_is_an_answer(counts in proptest::collection::vec((0_u64..3, 0_u64..2), 0..4)) {
                 let models: BTreeMap<String, Value> = (counts.iter().enumerate())

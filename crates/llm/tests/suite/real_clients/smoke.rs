@@ -1,4 +1,4 @@
-//! One call of each real program: the answer arrives whole, with one request, and is charged.
+//! One call of each real program: the answer is complete, takes one request, and is charged.
 
 use crucible_testkit::Reply;
 

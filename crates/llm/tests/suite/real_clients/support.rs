@@ -1,4 +1,4 @@
-//! A provider with its real program, in front of a server that follows a script.
+//! A provider with its real program and a scripted server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use tempfile::TempDir;
 
 pub(crate) use Program::{Claude, Codex, Gemini};
 
-/// A word of every prompt, which a server that refuses quotes.
+/// A phrase of every prompt, which a refusing server quotes.
 pub(crate) const PROMPT: &str = "words-of-the-prompt";
 
-/// A key of a form that no secret scanner knows, so that nothing but silence keeps it out of errors.
+/// A key in a form that no secret scanner recognises, so errors must simply not contain it.
 pub(crate) const KEY: &str = "plain-key-of-the-team";
 
 pub(crate) const PROGRAMS: [Program; 3] = [Claude, Gemini, Codex];
@@ -49,14 +49,14 @@ impl Program {
         }
     }
 
-    /// A server that gives these replies, and the provider in front of it.
+    /// A server with these replies, and the provider that uses it.
     pub(crate) fn against(self, replies: impl IntoIterator<Item = Reply>) -> Stand {
         let [temporary, home] = [(), ()].map(|()| tempfile::tempdir().expect("a temporary directory"));
         Stand { program: self, login: Login::Isolated, api: FakeApi::start(replies), temporary, home }
     }
 }
 
-/// A program in front of a server, and where its calls keep their files.
+/// A program with its server and the directories of its calls.
 pub(crate) struct Stand {
     program: Program,
     pub(crate) login: Login,
@@ -67,7 +67,7 @@ pub(crate) struct Stand {
 }
 
 impl Stand {
-    /// Asks with a prompt that holds this text.
+    /// Makes a call with this text in the prompt.
     pub(crate) async fn call(&self, text: &str) -> Result<LlmResult, LlmError> {
         self.invoke(ask(text)).await
     }
@@ -89,7 +89,7 @@ impl Stand {
         construct(self.program.provider(), &settings, &self.context()).expect("a backend").invoke(inv).await
     }
 
-    /// Makes a call and sees to it that nothing of it stays on the disk.
+    /// Makes a call, and checks that it leaves no file on disk.
     pub(crate) async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
         let provider = self.program.provider();
         let outcome = self.start(inv).await;
@@ -98,7 +98,7 @@ impl Stand {
         outcome
     }
 
-    /// Its only request for an answer.
+    /// The only request for an answer.
     pub(crate) fn only_request(&self) -> SeenRequest {
         let [request] = self.api.completions().try_into().expect("one request");
         request
@@ -110,7 +110,7 @@ impl Stand {
         let path = std::iter::once(real_clients_dir()).chain(std::env::split_paths(&path));
         let path = std::env::join_paths(path).expect("a PATH");
         let isolated = [("PATH", path.as_os_str()), ("TEAM_KEY", KEY.as_ref())];
-        // With the user's own login a key that stands in the environment is the login.
+        // With the user's own login, a key in the environment is the login.
         let users = ["ANTHROPIC_API_KEY", "GEMINI_API_KEY", "CODEX_API_KEY"].map(|name| (name, KEY.as_ref()));
         let users = users.into_iter().chain([("HOME", self.home.path().as_os_str())]);
         let users = users.filter(|_| self.login == Login::User);
@@ -126,7 +126,7 @@ impl Stand {
     }
 }
 
-/// A request with a system prompt, whose user message holds this text.
+/// A request with a system prompt, and this text in the user message.
 pub(crate) fn ask(text: &str) -> LlmInvocation {
     let text = Untrusted::new(text);
     LlmInvocation {
@@ -142,7 +142,7 @@ pub(crate) fn ask(text: &str) -> LlmInvocation {
     }
 }
 
-/// Fails when an error says what the server said, which quotes key and prompt.
+/// Fails if an error contains the server's text, which quotes key and prompt.
 pub(crate) fn assert_says_nothing(error: &LlmError) {
     let shown = format!("{error}\n{error:?}");
     for word in [KEY, PROMPT, "the-system-prompt", "refused:"] {

@@ -1,4 +1,4 @@
-//! What an answer is that is not quite the document, and what it is when it is none.
+//! Answers that are nearly a document, and answers that are not.
 
 use std::collections::BTreeSet;
 
@@ -148,7 +148,7 @@ fn a_document_is_measured_in_entries_lines_and_bytes() {
     }
 }
 
-/// What an answer can be made of again and again.
+/// Units that a repetitive answer is made of.
 const UNITS: [&str; 26] = [
     "#",
     "# ",
@@ -178,7 +178,7 @@ const UNITS: [&str; 26] = [
     "I have ",
 ];
 
-/// What reads a text of somebody else, by name, and what the text begins with.
+/// A parser of foreign text: its name, the beginning of its input, and its function.
 type Reader = (&'static str, &'static str, fn(&str));
 
 const READERS: [Reader; 9] = [
@@ -200,8 +200,8 @@ fn draft(text: &str) -> Draft {
     Draft { title: None, body: text.to_owned(), warnings: Vec::new() }
 }
 
-/// Four times the text makes every reader scan at most four times the lines, and a constant more. Lines are what readers go over; where one
-/// scanned what is before each, or behind it, again, it would be sixteen times.
+/// Four times the text makes every parser scan at most four times the lines, plus a constant. A parser
+/// that rescans earlier or later lines would need sixteen times.
 #[test]
 fn hostile_answers_are_read_in_one_pass_by_every_reader() {
     for unit in UNITS {

@@ -1,4 +1,4 @@
-//! What an answer makes of requirements, by example and for any set of changes.
+//! Merging answers into requirements, by example and for generated changes.
 
 use proptest::prelude::*;
 
@@ -85,7 +85,7 @@ fn what_a_requirement_says_cannot_move_under_another_id_with_its_title_changed()
             "{told:?}"
         );
     }
-    // One that takes the checks of another to its own sentence stays what it was.
+    // A requirement that takes another's checks but keeps its statement is unchanged.
     let (_, warnings) = merged(
         Some(three),
         "### R-001: Export\n\nA user can export notes.\n\n- A longer one is refused.\n- It says why.\n",
@@ -133,10 +133,10 @@ fn a_requirement_in_another_form_is_never_swallowed_by_the_one_before_it() {
         let answer = format!("### R-001: One\n\nOther text.\n\n- a\n\n{fine}\n");
         assert!(merged(Some(BEFORE), &answer).is_ok(), "{fine:?}");
     }
-    // What a person wrote may be repeated as it is.
+    // Text that a person wrote may contain repetitions.
     let by_hand = "# Requirements: x\n\n### R-001: One\n\nText.\n\n- a\n\nR-004: D holds.\n";
     assert_eq!(merged(Some(by_hand), by_hand).unwrap().0, by_hand);
-    // Nor is one lost with what is cut off around the document.
+    // It is not lost with text removed around the document either.
     for around in [
         "R-007: Keys are kept.\n\n# Requirements: x\n\n### R-001: One\n\nText.\n\n- a\n",
         "# Requirements: x\n\n### R-001: One\n\nText.\n\n- a\n\nLet me know.\nR-002: Keys are kept.\n",
@@ -289,14 +289,14 @@ fn what_is_wrong_with_requirements_is_told() {
 }
 
 #[test]
-fn requirements_that_name_others_that_are_not_there_are_warned_of() {
+fn dangling_requirement_ids_are_warned() {
     let (_, warnings) = merged(Some(BEFORE), "### R-NEW: x\n\nLike R-003 and R-011.\n\n- a").unwrap();
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].message.contains("R-011") && !warnings[0].message.contains("R-003"));
 }
 
 #[test]
-fn a_check_that_is_repeated_is_written_once_and_told() {
+fn repeated_check_is_written_once() {
     let answer = "### R-001: One\n\nStatement.\n\n- a\n* a\n\n- b\n- a\n- b\n  and more\n\n```\n- a\n```\n";
     let (text, warnings) = merged(None, answer).unwrap();
     assert!(
@@ -305,7 +305,7 @@ fn a_check_that_is_repeated_is_written_once_and_told() {
     );
     assert_eq!(warnings.len(), 1);
     assert_eq!(warnings[0].message, "R-001: 2 repetitions of a check left out");
-    // Two requirements can have the same check, and what a person wrote twice stays as it is.
+    // Two requirements may have the same check, and hand-written repetitions are kept.
     let by_hand =
         "# Requirements: x\n\n### R-001: One\n\nText.\n\n- a\n- a\n\n### R-002: Two\n\nText.\n\n- a\n";
     assert_eq!(merged(Some(by_hand), by_hand).unwrap(), (by_hand.to_owned(), Vec::new()));
@@ -316,7 +316,7 @@ fn a_check_that_is_repeated_is_written_once_and_told() {
 }
 
 #[test]
-fn a_removal_takes_what_its_list_names_and_not_what_its_reason_names() {
+fn removal_ignores_ids_in_reason() {
     for (line, gone) in [
         ("REMOVED: R-002 (merged into R-001)", "R-002"),
         ("REMOVED: R-002 because R-001 says it", "R-002"),
@@ -343,12 +343,12 @@ fn a_removal_takes_what_its_list_names_and_not_what_its_reason_names() {
         let told = warnings.iter().any(|warning| warning.kind == "spec_removal_reason");
         assert_eq!(told, line.contains("R-001"), "{line}: {warnings:?}");
     }
-    // Which of the two is meant nobody knows.
+    // It is unclear which of the two is meant.
     let told = codes(Some(BEFORE), "REMOVED: R-002, R-004 covers it");
     assert_eq!(told[0], "spec-answer-line-form REMOVED: R-002, R-004 covers it");
 }
 
-/// What happens to a requirement.
+/// A change to a requirement.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
     Untouched,
@@ -370,7 +370,7 @@ mod properties {
 
     proptest! {
         #[test]
-        fn for_any_set_of_changes_what_is_untouched_keeps_its_bytes(
+        fn untouched_requirements_keep_their_bytes(
             blocks in prop::collection::vec(block(), 1..9),
             step in 1u32..4,
             retired in prop::collection::btree_set(40u32..60, 0..3),
@@ -399,7 +399,7 @@ mod properties {
                     Fate::Repeated => answer.push_str(&format!("{}\n\n", block.text.replacen("\n\n- ", "\n\n\n- ", 1))),
                     Fate::Changed => answer.push_str(&format!("{}\n- one more\n\n", block.text)),
                     Fate::Removed => {
-                        // A reason names any other requirement, which it says nothing about.
+                        // A reason that names another requirement does not change that one.
                         let other = earlier.blocks.iter().map(|other| other.id).find(|other| *other != block.id).unwrap_or(77);
                         let reason = reason.replace("ID", &format!("R-{other:03}"));
                         answer.push_str(&format!("REMOVED: R-{:03}{reason}\n\n", block.id));

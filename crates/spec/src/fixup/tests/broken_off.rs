@@ -1,4 +1,4 @@
-//! Applications that were broken off, and what somebody did to the project before the next command.
+//! Interrupted applications, and changes to the project before the next command.
 
 use crucible_repo::{EditRecovery, RecoveredEdit};
 
@@ -6,7 +6,7 @@ use super::*;
 
 const THREE: [&str; 3] = ["src/a.rs", "src/b.rs", "src/c.rs"];
 
-/// A fixup of three files, broken off after the first one was changed.
+/// A fixup of three files, interrupted after the first one was changed.
 fn broken_off() -> (Desk, PendingFixup) {
     let desk = Desk::new(&THREE.map(|path| (path, "one\ntwo\nthree\n")));
     let changes = THREE.map(|path| (path, "one\n2\nthree\n"));
@@ -19,7 +19,7 @@ fn broken_off() -> (Desk, PendingFixup) {
     (desk, fixup)
 }
 
-/// What `git clean` does.
+/// Does the same as `git clean`.
 fn tidy_up(desk: &Desk) {
     for entry in std::fs::read_dir(desk.root().join("src")).unwrap() {
         let path = entry.unwrap().path();
@@ -35,7 +35,7 @@ fn told(applied: &AppliedFixup) -> Vec<(&str, bool)> {
 }
 
 #[test]
-fn what_was_tidied_away_beside_the_files_is_made_again_from_the_diff() {
+fn deleted_temporary_files_are_recreated() {
     let (desk, fixup) = broken_off();
     tidy_up(&desk);
     let applied = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap();
@@ -46,7 +46,7 @@ fn what_was_tidied_away_beside_the_files_is_made_again_from_the_diff() {
 }
 
 #[test]
-fn a_change_that_can_go_neither_way_is_an_error_each_time_and_names_the_file_that_holds_it() {
+fn unrecoverable_application_names_blocking_file() {
     let (desk, fixup) = broken_off();
     tidy_up(&desk);
     desk.put("src/c.rs", "mine\n");
@@ -79,7 +79,7 @@ fn a_directory_that_was_moved_keeps_the_record() {
 }
 
 #[test]
-fn one_that_somebody_went_on_with_is_named_and_the_fixup_is_applied() {
+fn later_edited_file_is_reported() {
     let (desk, fixup) = broken_off();
     desk.put("src/a.rs", "one\n2\nthree\nfour\n");
     let applied = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap();
@@ -87,7 +87,7 @@ fn one_that_somebody_went_on_with_is_named_and_the_fixup_is_applied() {
     assert_eq!(applied.files, fixup.files);
     assert_eq!(desk.get("src/a.rs"), "one\n2\nthree\nfour\n");
     assert_eq!(desk.get("src/c.rs"), "one\n2\nthree\n");
-    // What this very command settled at its beginning counts as well.
+    // A recovery at the beginning of this same command counts as well.
     let recovered = RecoveredEdit {
         outcome: EditRecovery::Finished,
         files: THREE.map(|path| path.parse().unwrap()).to_vec(),
@@ -95,16 +95,19 @@ fn one_that_somebody_went_on_with_is_named_and_the_fixup_is_applied() {
     };
     let choice = FixupChoice { recovered, ..FixupChoice::unguarded(policy()) };
     assert_eq!(told(&desk.apply_as(&fixup, &choice).unwrap()), [("src/a.rs", true)]);
-    // Another command finds the fixup in two of three files, and says so.
+    // Another command finds the fixup in two of three files, and reports it.
     let error = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap_err().to_string();
     assert!(
-        error.contains("src/a.rs is not what the fixup was made for: it changed since, and the fixup is in src/b.rs, src/c.rs already"),
+        error.contains(
+            "src/a.rs has changed since the fixup was made, and the fixup is in src/b.rs, src/c.rs \
+        already"
+        ),
         "{error}"
     );
 }
 
 #[test]
-fn what_is_under_way_is_told_and_nothing_is_changed() {
+fn unfinished_application_is_reported_unchanged() {
     let (desk, _) = broken_off();
     let before = (desk.tree(), std::fs::read(desk.record()).unwrap());
     let under_way = fixup_under_way(&desk.store()).unwrap().unwrap();
@@ -116,7 +119,7 @@ fn what_is_under_way_is_told_and_nothing_is_changed() {
         assert!(found.finding.hint.contains(part), "{found:?}");
     }
     assert_eq!((desk.tree(), std::fs::read(desk.record()).unwrap()), before);
-    // A record that is none is told, too; without a place for records there is none.
+    // An invalid journal is reported, too; without a directory for journals there is none.
     std::fs::write(desk.record(), "{").unwrap();
     let damaged = fixup_under_way(&desk.store()).unwrap().unwrap();
     assert!(damaged.finding().finding.hint.contains("cannot be read"), "{damaged:?}");

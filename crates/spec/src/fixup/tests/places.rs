@@ -1,10 +1,11 @@
-//! Where the files of a fixup lie is judged before anybody is offered it; and what of an answer would be dropped.
+//! The real locations of a fixup's files are checked before it is offered; and dropped parts of an answer
+//! are detected.
 
 use crucible_repo::GuardedPlaces;
 
 use super::*;
 
-/// What becomes of these changes as a proposal.
+/// The result of proposing these changes.
 fn proposed(
     desk: &Desk,
     changes: &[(&str, &str)],
@@ -41,7 +42,7 @@ fn linked() -> Desk {
 }
 
 #[test]
-fn a_path_is_judged_where_its_links_lead_before_the_fixup_is_offered() {
+fn fixup_paths_are_judged_at_real_location() {
     let desk = linked();
     for links in [LinkPolicy::Refuse, LinkPolicy::InsideProject] {
         let choice = FixupChoice { links, ..FixupChoice::unguarded(policy()) };
@@ -65,14 +66,14 @@ fn a_path_is_judged_where_its_links_lead_before_the_fixup_is_offered() {
         assert!(hint.contains("what would change is src/real.rs"), "{hint}");
         assert_eq!(hint.contains("--allow-links"), links == LinkPolicy::Refuse, "{hint}");
     }
-    // What the user names is the file itself.
+    // The user names the file itself.
     let allowing = |path: &str| FixupChoice::unguarded(naming(&[path]));
     proposed(&desk, &[("src/lt.rs", "b\n")], &allowing("src/lt.rs")).unwrap_err();
     proposed(&desk, &[("src/lt.rs", "b\n")], &allowing("tests/it.rs")).unwrap();
 }
 
 #[test]
-fn what_decides_what_git_runs_is_changed_only_where_it_is_named() {
+fn git_controlled_files_need_naming() {
     let desk = Desk::new(&[("gitconf", "a\n"), ("bare/repo/config", "a\n"), ("src/a.rs", "a\n")]);
     symlink("../gitconf", desk.root().join("src/conf")).unwrap();
     let root = desk.root();
@@ -96,7 +97,7 @@ fn what_decides_what_git_runs_is_changed_only_where_it_is_named() {
             "{told:?}"
         );
         proposed(&desk, &changes, &choosing(&[place])).unwrap();
-        // One that was proposed before the place was guarded.
+        // A fixup that was proposed before the location was guarded.
         let fixup = desk.pending(&changes, &policy());
         let before = desk.tree();
         let refused = desk.apply_as(&fixup, &choosing(&[]));
@@ -116,7 +117,7 @@ fn what_decides_what_git_runs_is_changed_only_where_it_is_named() {
 }
 
 #[test]
-fn a_code_block_of_which_nothing_would_become_an_edit_is_refused() {
+fn unused_code_block_is_refused() {
     let shown = files(&[("src/a.rs", "a\n"), ("README.md", "r\n")]);
     let tried = |answer: &str| {
         propose_fixup(&Untrusted::new(answer), EditFormat::WholeFile, &shown, &policy())

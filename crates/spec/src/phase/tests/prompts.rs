@@ -1,4 +1,4 @@
-//! One question of each phase, word for word: a change of a prompt is a change of what every model is told.
+//! One prompt of each phase, word for word, so that every change of a prompt is visible.
 
 use insta::assert_snapshot;
 

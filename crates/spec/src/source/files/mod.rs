@@ -1,11 +1,12 @@
-//! The files of the project that a packet may show: those that were named, then those that the selectors find.
+//! Selects the project files for a packet: named ones first, then those that the patterns match.
 //!
-//! Patterns are read first (`pattern`), so that a wrong one costs nothing; a pattern that is a plain path is looked up, and only globs
-//! walk the tree, each below its own literal beginning. Then files are read in their order while there is room (`read`).
+//! Patterns are parsed first (`pattern`), so that an invalid one costs nothing. A plain path is looked up
+//! directly; only globs walk the tree, each below its own literal prefix. Then files are read in order
+//! while there is room (`read`).
 //!
-//! What always holds: no link leads out of the project; `.git` and `.crucible` are never read; the order is that of the
-//! patterns, and of the names within one. A directory that a pattern names itself is walked even where git ignores it; below any other,
-//! what git ignores is not found.
+//! Invariants: no link leads out of the project. `.git` and `.crucible` are never read. The order is that
+//! of the patterns, then of the names. A directory that a pattern names is walked even if git ignores it;
+//! in other directories, ignored files are not found.
 
 mod near;
 mod pattern;
@@ -25,34 +26,36 @@ use crate::packet::{
     lines_of,
 };
 
-/// The most files that the selectors may find together.
+/// The most files that the selectors may match together.
 const MOST_FILES: usize = 10_000;
 
-/// How many times the room's bytes are read of selected files, at most: a file can have few bytes and too many lines.
+/// The most bytes of selected files that are read, as a multiple of the room: a small file may still have
+/// too many lines.
 const READ_TIMES: u64 = 4;
 
-/// Which files of a project a packet may show. Patterns are paths or globs from the project's directory on, with `/`; `*` does not
-/// match a `/`, `**` does, and a directory stands for all that is in it.
+/// Patterns for the project files of a packet. They are paths or globs relative to the project's
+/// directory, with `/`. `*` does not match a `/`, `**` does, and a directory stands for all its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSelectors {
     /// The project's directory.
     pub root: PathBuf,
-    /// What has to be shown.
+    /// Required files.
     pub named: Vec<String>,
-    /// What is shown while there is room, the most important first.
+    /// Files to show while there is room, the most important first.
     pub include: Vec<String>,
-    /// What is never shown. A pattern without a `/` counts at any depth, and one that matches a directory for all that is in it.
+    /// Files that are never shown. A pattern without a `/` applies at any depth, and one that matches a
+    /// directory applies to its content.
     pub exclude: Vec<String>,
 }
 
-/// Finds and reads the files. Those that were named have to fit into `room`; of the others each is taken while there is room, in the
-/// order of `include`, then of the names.
+/// Finds and reads the files. Named files must fit into `room`; others are included while there is room, in the order of `include`,
+/// then of the names.
 ///
 /// # Errors
 ///
-/// [`SpecError::Source`] for a pattern that is none, for a named file that is not there (it says what is near), that is no text, or that
-/// `exclude` forbids, and for selectors that find more than 10,000 files; [`SpecError::SecretInPacket`] for a named file whose name says
-/// that it holds secrets.
+/// [`SpecError::Source`] for an invalid pattern, for a named file that does not exist (with similar names), is not text or is
+/// excluded, and for selectors that match more than 10,000 files; [`SpecError::SecretInPacket`] for a named file whose name suggests
+/// secrets.
 pub fn select_files(selectors: &FileSelectors, room: PacketLimits) -> Result<Selection, SpecError> {
     let FileSelectors { root, named, include, exclude } = selectors;
     if named.is_empty() && include.is_empty() {
@@ -84,11 +87,11 @@ pub fn select_files(selectors: &FileSelectors, room: PacketLimits) -> Result<Sel
     Ok(picker.selection)
 }
 
-/// Looks whether what has to be shown is there and may be shown, as far as that can be told without reading a file.
+/// Checks that the required files exist and may be shown, without reading them.
 ///
 /// # Errors
 ///
-/// [`SpecError::Source`] as [`select_files`], but for a file that is no text.
+/// [`SpecError::Source`] as [`select_files`], except for a file that is not text.
 pub fn check_named_files(selectors: &FileSelectors) -> Result<(), SpecError> {
     let FileSelectors { root, named, include, exclude } = selectors;
     if named.is_empty() && include.is_empty() {
@@ -113,8 +116,8 @@ pub fn check_named_files(selectors: &FileSelectors) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// A file that was named by its path: why it cannot be shown, as far as its place tells. A name that says that it holds secrets is for
-/// the packet to tell, which leaves a receipt of it.
+/// Checks a file named by its path: why it cannot be shown, judging by its location. The packet reports a
+/// name that suggests secrets, because that leaves a receipt.
 fn check_named(project: &Project, path: &RepoPath, excludes: &Excludes) -> Result<(), SpecError> {
     if let Some(pattern) = excludes.forbid(path) {
         return Err(forbidden(path, pattern));
@@ -130,7 +133,7 @@ fn check_named(project: &Project, path: &RepoPath, excludes: &Excludes) -> Resul
     }
 }
 
-/// A name can hold a secret, too, and so can those of files near it.
+/// Redacts a name; even names of nearby files may contain a secret.
 fn redacted(text: &str) -> String {
     Scanner::builtin().redact(text).text.into_owned()
 }
@@ -158,18 +161,18 @@ fn matches_nothing(pattern: &Pattern) -> SpecError {
     }
 }
 
-/// Takes files one by one while there is room.
+/// Adds files one by one while there is room.
 struct Picker<'a> {
     project: &'a Project,
     room: PacketLimits,
-    /// Bytes of selected files that may still be read.
+    /// The bytes of selected files that may still be read.
     allowance: u64,
     seen: BTreeSet<RepoPath>,
     selection: Selection,
 }
 
 impl Picker<'_> {
-    /// A file that was named by its path: it is shown, or nothing is.
+    /// Adds a file named by its path, or fails.
     fn take_named(&mut self, path: &RepoPath, excludes: &Excludes) -> Result<(), SpecError> {
         if let Some(pattern) = excludes.forbid(path) {
             return Err(forbidden(path, pattern));
@@ -197,7 +200,7 @@ impl Picker<'_> {
         }
     }
 
-    /// Files that were named by a glob: all that can be shown, at least one.
+    /// Adds files named by a glob: all that can be shown, at least one.
     fn take_matching(&mut self, pattern: &Pattern, excludes: &Excludes) -> Result<(), SpecError> {
         let one = std::slice::from_ref(pattern);
         let paths: Matches =
@@ -230,13 +233,13 @@ impl Picker<'_> {
         Err(matches_nothing(pattern))
     }
 
-    /// A file that a selector found: shown, left out or passed over.
+    /// Adds, leaves out or skips a file that a selector matched.
     fn take_selected(&mut self, path: RepoPath) {
         if !self.seen.insert(path.clone()) {
             return;
         }
         let most = self.room.max_bytes.min(self.allowance);
-        // With named files that cannot fit there is no packet, and nothing to read for it.
+        // If the named files do not fit, there is no packet, so nothing needs to be read.
         let most = if self.selection.unread.is_empty() && self.room.max_lines > 0 { most } else { 0 };
         match self.project.read(&path, most) {
             Found::Text(text) if text.is_empty() => self.pass_over(&path, PassedOverReason::Empty),
@@ -249,7 +252,7 @@ impl Picker<'_> {
                 }
             }
             Found::Larger(bytes) => self.selection.left_out.push(unread(EntryKind::Selected, &path, bytes)),
-            // A selector names what may be there.
+            // A selector may name files that do not exist.
             Found::Missing => {}
             Found::Refused(why) => self.pass_over(&path, why),
         }

@@ -1,11 +1,11 @@
-//! What stands near a path where nothing is.
+//! Suggests existing names for a path that does not exist.
 
 use crucible_model::{RepoPath, short_line};
 
 use super::read::Project;
 use crate::nearest::{MOST_NAMES, TOLD, nearest};
 
-/// Says that nothing is at `path`, and what the nearest directory on the way to it holds.
+/// The error that `path` does not exist, with the content of its nearest existing directory.
 pub(super) fn what_is_near(project: &Project, path: &RepoPath) -> String {
     let mut directory = String::new();
     let mut missing = path.as_str();
@@ -40,12 +40,12 @@ pub(super) fn what_is_near(project: &Project, path: &RepoPath) -> String {
     };
     if shown.is_empty() {
         return format!(
-            "there is no such file, and {whose} is empty; name a file that is there, from the project's directory on"
+            "there is no such file, and {whose} is empty; name an existing file, relative to the project's directory"
         );
     }
     let more = if told.len() < all.len() && how == "holds" { ", …" } else { "" };
     format!(
-        "there is no such file; {whose} {how} {}{more}; name a file that is there, from the project's directory on",
+        "there is no such file; {whose} {how} {}{more}; name an existing file, relative to the project's directory",
         shown.join(", ")
     )
 }

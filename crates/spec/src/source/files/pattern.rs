@@ -15,29 +15,30 @@ use crate::project::is_own;
 /// The longest pattern, in bytes.
 const LONGEST: usize = 1024;
 
-/// The files that patterns match, in the order of the patterns, then of the names.
+/// The matching files, in the order of the patterns, then of the names.
 pub(super) type Matches = Vec<RepoPath>;
 
-/// What a pattern stands for.
+/// The meaning of a pattern.
 #[derive(Debug)]
 pub(super) enum Pattern {
-    /// This very file, whether it is there or not.
+    /// Exactly this file, whether it exists or not.
     Plain(RepoPath),
     /// All files that match.
     Glob(Glob),
 }
 
-/// A glob, and where its matches can lie.
+/// A glob, and the directory that contains its matches.
 #[derive(Debug)]
 pub(super) struct Glob {
     text: String,
-    /// The directory that every match lies below; none for the project's own.
+    /// The directory that contains every match; none means the project's own.
     base: Option<RepoPath>,
     matcher: GlobSet,
 }
 
 impl Pattern {
-    /// Reads a path, a directory or a glob. What is there under exactly this name is that, whatever characters are in it.
+    /// Parses a path, a directory or a glob. If a file has exactly this name, the text means that file,
+    /// whatever characters it contains.
     pub(super) fn read(project: &Project, text: &str) -> Result<Self, SpecError> {
         if text.len() > LONGEST {
             return Err(refused(text, &format!("it is longer than {LONGEST} bytes; write a shorter one")));
@@ -72,7 +73,7 @@ impl Pattern {
 }
 
 impl Glob {
-    /// All that is in a directory.
+    /// A glob for the whole content of a directory.
     fn below(base: Option<RepoPath>) -> Result<Self, SpecError> {
         let text = base
             .as_ref()
@@ -81,7 +82,8 @@ impl Glob {
     }
 }
 
-/// The files that match, each once, none that is excluded. What cannot be walked is told.
+/// The matching files without duplicates and excluded ones. Directories that cannot be walked are
+/// reported.
 pub(super) fn matching(
     project: &Project,
     patterns: &[Pattern],
@@ -91,7 +93,7 @@ pub(super) fn matching(
 ) -> Result<Matches, SpecError> {
     let mut found: BTreeSet<(usize, RepoPath)> = BTreeSet::new();
     let mut walked: BTreeSet<Option<&RepoPath>> = BTreeSet::new();
-    // Links, pipes and the like: one that a plain path names, too, is looked at under that.
+    // Links, pipes and the like; one that a plain path also names is handled there.
     let mut others: Vec<(RepoPath, PassedOverReason)> = Vec::new();
     for (place, pattern) in patterns.iter().enumerate() {
         let base = match pattern {
@@ -134,7 +136,7 @@ pub(super) fn matching(
             }
             let matching = globs.iter().find(|(_, glob)| glob.matcher.is_match(&path));
             if !is_file {
-                // What a link to a directory hides could match whatever its own name is.
+                // Any name in a linked directory could match, whatever the link is called.
                 if matching.is_some() || file.is_dir() {
                     let why = match project.place(&path) {
                         Err(Found::Refused(why)) => why,
@@ -162,7 +164,7 @@ pub(super) fn matching(
     Ok(found.into_iter().map(|(_, path)| path).filter(|path| once.insert(path.clone())).collect())
 }
 
-/// The directory that is walked, where it is one of the project's.
+/// The directory to walk, if it belongs to the project.
 fn directory(
     project: &Project,
     base: Option<&RepoPath>,
@@ -170,7 +172,7 @@ fn directory(
 ) -> Option<PathBuf> {
     let Some(base) = base else { return Some(project.root().to_owned()) };
     match project.place(base) {
-        // By its own path, so that what is found is told under the names that were asked for.
+        // Use its own path, so that files are reported under the requested names.
         Ok(place) if place == project.root().join(base) => Some(place),
         Ok(_) => {
             passed_over.push(PassedOver { name: base.to_string(), why: PassedOverReason::NotAFile });
@@ -184,7 +186,7 @@ fn directory(
     }
 }
 
-/// What is never shown.
+/// The patterns of excluded files.
 #[derive(Debug)]
 pub(super) struct Excludes(Vec<(String, GlobSet)>);
 
@@ -192,7 +194,7 @@ impl Excludes {
     pub(super) fn read(patterns: &[String]) -> Result<Self, SpecError> {
         let read = |text: &String| {
             let plain = shortest(text);
-            // Wide on purpose: what must not be seen is not seen at any depth.
+            // Deliberately broad: an excluded name is excluded at any depth.
             let whole = if plain.contains('/') { plain.to_owned() } else { format!("**/{plain}") };
             if plain.is_empty() || text.len() > LONGEST {
                 return Err(refused(text, "it names nothing to exclude"));
@@ -202,7 +204,7 @@ impl Excludes {
         patterns.iter().map(read).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The pattern that forbids this path, or a directory on the way to it.
+    /// The pattern that excludes this path, or a directory above it.
     pub(super) fn forbid(&self, path: &RepoPath) -> Option<&str> {
         if self.0.is_empty() {
             return None;
@@ -215,7 +217,7 @@ impl Excludes {
     }
 }
 
-/// Without `./` before it and `/` after it; `.` is nothing.
+/// Removes leading `./` and trailing `/`; `.` becomes empty.
 fn shortest(text: &str) -> &str {
     let mut text = text;
     while let Some(rest) = text.strip_prefix("./") {
@@ -225,15 +227,16 @@ fn shortest(text: &str) -> &str {
     if text == "." { "" } else { text }
 }
 
-/// A glob; an error names it as it was `written`.
+/// Compiles a glob; an error shows it as it was `written`.
 fn compile(written: &str, glob: &str) -> Result<GlobSet, SpecError> {
-    // As a set of one: a lone matcher takes for granted that its regex compiles, which a deeply nested one does not.
+    // A set of one: a single matcher assumes that its regex compiles, which is not so for a deeply nested
+    // one.
     let built = GlobBuilder::new(glob).literal_separator(true).build();
     built.and_then(|glob| GlobSet::builder().add(glob).build()).map_err(|error| {
         let why = short_line(&error.kind().to_string(), 100);
         refused(
             written,
-            &format!("it is no glob: {why}; put a `\\` before a character that is meant as it is"),
+            &format!("it is not a valid glob: {why}; put a `\\` before a character that is meant as it is"),
         )
     })
 }

@@ -1,7 +1,7 @@
-//! One file of the project, read as text or refused with the reason.
+//! Reads one project file as text, or returns the reason why not.
 //!
-//! What always holds: the place that is read is the one that was judged, with every link on the way to it followed; it lies in the project, and neither
-//! its name nor the one it was asked for by says that it holds secrets.
+//! Invariant: the file that is read is the one that was checked, with every link on its path followed. It
+//! is in the project, and neither its own name nor the requested one suggests secrets.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -15,22 +15,22 @@ use crate::error::SpecError;
 use crate::packet::{COUNTED, PassedOverReason, lines_of_bytes};
 use crate::project::is_own;
 
-/// A project's directory, its own path free of links.
+/// A project's directory, with a path without links.
 #[derive(Debug)]
 pub(super) struct Project {
     root: PathBuf,
 }
 
-/// What stands at a path.
+/// The result of looking up a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
     /// A text.
     Text(String),
-    /// A file with more bytes than were asked for, so many.
+    /// A file with more bytes than the limit; the number is its size.
     Larger(u64),
-    /// Nothing.
+    /// Nothing exists there.
     Missing,
-    /// Something that is not shown.
+    /// Something that may not be shown.
     Refused(PassedOverReason),
 }
 
@@ -38,7 +38,7 @@ impl Project {
     pub(super) fn open(root: &Path) -> Result<Self, SpecError> {
         let root = root.canonicalize().map_err(|error| SpecError::Source {
             source_name: root.display().to_string(),
-            why: format!("the project's directory cannot be opened ({error})"),
+            why: format!("cannot open the project's directory ({error})"),
         })?;
         Ok(Self { root })
     }
@@ -48,7 +48,7 @@ impl Project {
         &self.root
     }
 
-    /// Reads the file at `path`, at most so many bytes.
+    /// Reads the file at `path`, at most this many bytes.
     pub(super) fn read(&self, path: &RepoPath, most: u64) -> Found {
         if is_secret_file(path.as_str()) {
             return Found::Refused(PassedOverReason::SecretName);
@@ -57,14 +57,14 @@ impl Project {
             Ok(led) => led,
             Err(found) => return found,
         };
-        // What is too large is not opened at all.
+        // A file that is too large is not opened at all.
         match place.metadata() {
             Ok(meta) if !meta.is_file() => return Found::Refused(PassedOverReason::NotAFile),
             Ok(meta) if meta.len() > most => return Found::Larger(meta.len()),
             Ok(_) => {}
             Err(error) => return Found::Refused(PassedOverReason::Unreadable(error.to_string())),
         }
-        // The place that was judged: a link that appears on the way to it in the meantime is refused.
+        // Read the checked location: a link that appears on the path in the meantime is refused.
         let found = match read_tree_file(&self.root, &led, LinkPolicy::Refuse, ByteLimit(most)) {
             Ok(TreeFile { bytes, .. }) => bytes,
             Err(TreeEditError::Blocked { why: EditObstacle::TooLarge, .. }) => {
@@ -85,19 +85,19 @@ impl Project {
         }
     }
 
-    /// The lines of the file at `path`, which is too large to be shown: of its first [`COUNTED`] bytes.
+    /// The number of lines in the first [`COUNTED`] bytes of a file that is too large to be shown.
     pub(super) fn lines(&self, path: &RepoPath) -> u64 {
         let counted = |(place, _): (PathBuf, RepoPath)| read_prefix(&place, COUNTED).ok();
         let prefix = self.leads(path).ok().and_then(counted);
         prefix.map_or(0, |prefix| lines_of_bytes(&prefix.bytes))
     }
 
-    /// Where `path` leads, with every link followed, as long as that is in the project and may be shown.
+    /// The location of `path` with every link followed, if it is in the project and may be shown.
     pub(super) fn place(&self, path: &RepoPath) -> Result<PathBuf, Found> {
         self.leads(path).map(|(place, _)| place)
     }
 
-    /// The same, with the path of that place in the project.
+    /// The location, and its path in the project.
     fn leads(&self, path: &RepoPath) -> Result<(PathBuf, RepoPath), Found> {
         let outside = || Found::Refused(PassedOverReason::OutsideProject);
         if is_own(path) {
@@ -120,7 +120,8 @@ impl Project {
         Ok((place, led))
     }
 
-    /// The path of a place below the project's directory; none for what is elsewhere, or is no path of a repository.
+    /// The path of a location relative to the project's directory; none outside of it, or if it is not a
+    /// valid repository path.
     pub(super) fn path_of(&self, place: &Path) -> Option<RepoPath> {
         use std::os::unix::ffi::OsStrExt;
         RepoPath::from_bytes(place.strip_prefix(&self.root).ok()?.as_os_str().as_bytes()).ok()

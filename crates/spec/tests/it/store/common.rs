@@ -73,7 +73,7 @@ impl Desk {
         names
     }
 
-    /// Promotes a run of a phase, which writes its document with this text where it succeeds.
+    /// Promotes a run of a phase, which writes its document with this text if it succeeds.
     pub(crate) fn run(&self, phase: PhaseId, status: PhaseStatus, text: &str) -> SpecReceipt {
         self.try_run(phase, status, text).unwrap()
     }
@@ -110,7 +110,7 @@ pub(crate) fn document(phase: PhaseId, text: &str) -> PhaseOutput {
     PhaseOutput { path: format!("artifacts/{}", phase.artifact()), bytes: text.as_bytes().to_vec() }
 }
 
-/// A receipt as the engine hands it over: what promotion fills in is not there.
+/// A receipt as the engine passes it on: without the fields that promotion sets.
 pub(crate) fn draft(phase: PhaseId, status: PhaseStatus, sequence: u64) -> SpecReceipt {
     SpecReceipt {
         schema_version: String::new(),

@@ -1,4 +1,4 @@
-//! A process that is killed, and a disk that is full: all of a promotion or nothing of it.
+//! A killed process and a full disk: all of a promotion or none of it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,16 +13,16 @@ use crucible_testkit::on_a_small_disk;
 
 use super::common::{Desk, desk, desk_at, document, draft, run_under};
 
-/// Names the home of a test that runs as a child of itself.
+/// The variable with the home of a test that runs as its own child.
 const CHILD: &str = "CRUCIBLE_TEST_STORE_HOME";
 
-/// The two files that every promotion here writes, with one text.
+/// The two files of every promotion here, with the same text.
 fn outputs(text: &str) -> Vec<PhaseOutput> {
     let diff = PhaseOutput { path: "artifacts/40-fixup.diff".to_owned(), bytes: text.as_bytes().to_vec() };
     vec![document(PhaseId::Fixup, text), diff]
 }
 
-/// Both files are of one promotion, which is that of the newest receipt.
+/// Checks that both files belong to the promotion of the newest receipt.
 #[track_caller]
 fn assert_whole(desk: &Desk) {
     let state = desk.state();
@@ -44,7 +44,7 @@ fn assert_whole(desk: &Desk) {
     }
 }
 
-/// Puts the directory back to where it was at some moment of the last promotion.
+/// Resets the directory to a state during the last promotion.
 fn as_if_killed(desk: &Desk, second: &SpecReceipt, moved: usize, receipt_moved: bool) {
     desk.mark(second.digest.unwrap());
     let staging = desk.path("staging");
@@ -73,7 +73,7 @@ fn two_promotions(desk: &Desk) -> SpecReceipt {
 }
 
 #[test]
-fn what_was_staged_whole_is_finished_wherever_the_process_was_killed() {
+fn complete_staging_is_finished_after_kill() {
     for (moved, receipt_moved) in [(0, false), (1, false), (2, false), (2, true)] {
         let desk = desk();
         let second = two_promotions(&desk);
@@ -96,7 +96,7 @@ fn what_was_staged_whole_is_finished_wherever_the_process_was_killed() {
 }
 
 #[test]
-fn an_unfinished_promotion_is_told_as_one_and_not_as_a_file_that_was_taken_away() {
+fn unfinished_promotion_is_reported_as_such() {
     for (moved, receipt_moved, knows) in
         [(0, false, true), (1, false, true), (2, false, true), (0, false, false), (2, true, true)]
     {
@@ -107,12 +107,12 @@ fn an_unfinished_promotion_is_told_as_one_and_not_as_a_file_that_was_taken_away(
         let kinds: Vec<_> =
             told.problems.iter().map(|problem| (problem.file.clone(), problem.kind.clone())).collect();
         let unfinished = (format!("{}.json", second.receipt_id), ReceiptProblemKind::PromotionUnfinished);
-        // Once the receipt is in its place, what is left is only to be tidied away.
+        // After the receipt is in place, only cleanup is left.
         assert_eq!(kinds, if receipt_moved { Vec::new() } else { vec![unfinished] });
         drop(desk.lock());
         assert_whole(&desk);
     }
-    // What is not whole is finished by nobody: then a file is missing indeed.
+    // An incomplete staging is never finished: then a file is really missing.
     let desk = desk();
     let second = two_promotions(&desk);
     as_if_killed(&desk, &second, 0, false);
@@ -122,7 +122,7 @@ fn an_unfinished_promotion_is_told_as_one_and_not_as_a_file_that_was_taken_away(
 }
 
 #[test]
-fn a_kill_before_the_ledger_was_told_is_made_up_for() {
+fn kill_before_ledger_is_recovered() {
     let desk = desk();
     let second = two_promotions(&desk);
     std::fs::remove_dir_all(desk.home.join("data")).unwrap();
@@ -179,7 +179,7 @@ fn an_old_staging_is_not_promoted_again() {
     assert_whole(&desk);
 }
 
-/// This test, again, in a process of its own that finds its home in the environment.
+/// This test as a separate process, with its home in the environment.
 fn child(test: &str, home: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]).env(CHILD, home);
@@ -191,7 +191,7 @@ fn home_of_child() -> Option<PathBuf> {
 }
 
 #[test]
-fn a_process_killed_at_any_moment_leaves_all_of_a_promotion_or_nothing() {
+fn promotion_is_atomic_under_kill() {
     if let Some(home) = home_of_child() {
         let desk = desk_at(&home);
         let mut ledger = desk.ledger();
@@ -204,11 +204,11 @@ fn a_process_killed_at_any_moment_leaves_all_of_a_promotion_or_nothing() {
         }
     }
     let desk = desk();
-    let name = "store::crash::a_process_killed_at_any_moment_leaves_all_of_a_promotion_or_nothing";
+    let name = "store::crash::promotion_is_atomic_under_kill";
     let (mut promoted, mut round) = (0, 0u32);
     while round < 40 || (promoted < 10 && round < 400) {
         let mut killed = child(name, &desk.home).stdout(Stdio::null()).spawn().unwrap();
-        // From before its first promotion to after some, and later on a busy machine.
+        // From before its first promotion to after some of them, and later on a busy machine.
         let pause = u64::from(round) * 1_300 % 31_000 + 4_000 + u64::from(round / 40) * 50_000;
         std::thread::sleep(Duration::from_micros(pause));
         round += 1;
@@ -225,7 +225,8 @@ fn a_process_killed_at_any_moment_leaves_all_of_a_promotion_or_nothing() {
     assert_eq!(desk.store.history(None).unwrap().0.len() as u64, promoted);
 }
 
-/// Fills the disk of `folder` up to some kilobytes, promotes, and sees that all of it is there or nothing; then makes room again.
+/// Fills the disk of `folder` up to some kilobytes, promotes, checks that all of it or none exists, and
+/// frees the space.
 fn promote_with_little_room(desk: &Desk, folder: &Path) {
     let ballast = folder.join("ballast");
     let mut failed = 0;
@@ -259,14 +260,14 @@ fn promote_with_little_room(desk: &Desk, folder: &Path) {
 }
 
 #[test]
-fn a_full_disk_leaves_all_of_a_promotion_or_nothing() {
+fn promotion_is_atomic_on_full_disk() {
     if let Some(home) = home_of_child() {
         let desk = desk_at(&home);
         two_promotions(&desk);
         return promote_with_little_room(&desk, &home.join("project"));
     }
     let desk = desk();
-    let name = "store::crash::a_full_disk_leaves_all_of_a_promotion_or_nothing";
+    let name = "store::crash::promotion_is_atomic_on_full_disk";
     on_a_small_disk(CHILD, name, &desk.home, "project", "512k", "");
 }
 

@@ -1,4 +1,4 @@
-//! Receipts that were put into the directory by somebody else than this machine, with digests that are right.
+//! Receipts from elsewhere with correct digests.
 
 use crucible_model::Digest;
 use crucible_spec::{
@@ -24,7 +24,7 @@ fn link(receipt: &SpecReceipt) -> Option<ReceiptLink> {
     Some(ReceiptLink { receipt_id: receipt.receipt_id.clone(), digest: receipt.digest.unwrap() })
 }
 
-/// Puts a copy of a receipt at another place, changed and with a digest of its own.
+/// Copies a receipt to another sequence number, changed and with a correct digest.
 fn forge(
     desk: &Desk,
     copied: &SpecReceipt,
@@ -43,7 +43,7 @@ fn forge(
 }
 
 #[test]
-fn a_success_in_the_place_of_a_superseded_receipt_is_found_out_by_the_ledger_and_without_one() {
+fn forged_success_in_old_place_is_detected() {
     let desk = desk();
     let requirements = desk.success(PhaseId::Requirements);
     desk.success(PhaseId::Design);
@@ -59,21 +59,21 @@ fn a_success_in_the_place_of_a_superseded_receipt_is_found_out_by_the_ledger_and
     remove(&desk, &replaced);
     let told = kinds(&desk.state());
     assert!(told.contains(&(name(&forged), ReceiptProblemKind::LedgerDiffers)), "{told:?}");
-    // In CI nobody knows what stood there, but the receipt after it.
+    // In CI only the next receipt shows what was there.
     let told = kinds(&desk.store.state(None).unwrap());
     assert!(told.contains(&(name(&forged), ReceiptProblemKind::ChainBroken)), "{told:?}");
-    // Whatever runs next does not teach the ledger to believe it.
+    // A later run does not make the ledger trust it.
     desk.success(PhaseId::Design);
     let told = kinds(&desk.state());
     assert!(told.contains(&(name(&forged), ReceiptProblemKind::LedgerDiffers)), "{told:?}");
-    // Running the phase again heals it.
+    // Running the phase again repairs it.
     desk.success(PhaseId::Tasks);
     assert_eq!(kinds(&desk.state()), []);
     assert_eq!(requirements.sequence, 1);
 }
 
 #[test]
-fn what_came_from_elsewhere_is_told_also_after_the_ledger_learned_of_it() {
+fn foreign_receipt_stays_reported_after_recording() {
     let desk = desk();
     let first = desk.success(PhaseId::Requirements);
     let pulled = forge(&desk, &first, 2, |made| made.previous = link(&first));
@@ -83,7 +83,7 @@ fn what_came_from_elsewhere_is_told_also_after_the_ledger_learned_of_it() {
     let state = desk.state();
     assert_eq!((kinds(&state), state.not_from_here), (vec![], vec![name(&pulled)]));
     assert_eq!(design.sequence, 3);
-    // So it is on a machine that knew nothing of the spec before.
+    // The same on a machine that did not know the spec before.
     std::fs::remove_dir_all(desk.home.join("data")).unwrap();
     assert_eq!(desk.state().not_from_here, [""; 0]);
     desk.success(PhaseId::Tasks);
@@ -95,7 +95,7 @@ fn what_came_from_elsewhere_is_told_also_after_the_ledger_learned_of_it() {
     assert!(desk.ledger().verify(&[]).unwrap().passes());
 }
 
-/// A spec with a whole `staging/` that another machine made: a design that replaces the one that is there.
+/// A spec with a complete `staging/` from another machine: a design that would replace the existing one.
 fn with_a_strangers_staging() -> (Desk, SpecReceipt) {
     let here = desk();
     here.success(PhaseId::Design);
@@ -114,7 +114,7 @@ fn with_a_strangers_staging() -> (Desk, SpecReceipt) {
 }
 
 #[test]
-fn a_staging_that_this_machine_did_not_begin_is_named_and_not_promoted() {
+fn foreign_staging_is_not_promoted() {
     let (desk, staged) = with_a_strangers_staging();
     let replaces = vec!["artifacts/10-design.md".to_owned()];
     let foreign = (name(&staged), ReceiptProblemKind::PromotionForeign { replaces });
@@ -126,7 +126,7 @@ fn a_staging_that_this_machine_did_not_begin_is_named_and_not_promoted() {
             assert!(refused.contains(part), "{refused}");
         }
     }
-    // A mark of another receipt lets nothing pass.
+    // A mark of another receipt does not allow it.
     desk.mark(Digest::of(b"another"));
     assert!(desk.store.lock("test", LockClaim::IfFree).is_err());
     assert_eq!((desk.text("artifacts/10-design.md").as_str(), desk.names("receipts").len()), ("design", 1));
@@ -136,7 +136,7 @@ fn a_staging_that_this_machine_did_not_begin_is_named_and_not_promoted() {
 }
 
 #[test]
-fn a_staging_that_this_machine_began_is_finished_and_told_to_the_ledger_as_its_own() {
+fn own_staging_is_finished_and_recorded() {
     let (desk, staged) = with_a_strangers_staging();
     desk.mark(staged.digest.unwrap());
     assert_eq!(kinds(&desk.state()), [(name(&staged), ReceiptProblemKind::PromotionUnfinished)]);
@@ -145,13 +145,13 @@ fn a_staging_that_this_machine_began_is_finished_and_told_to_the_ledger_as_its_o
     desk.success(PhaseId::Tasks);
     let state = desk.state();
     assert_eq!((kinds(&state), state.not_from_here), (vec![], vec![]));
-    // What is over leaves no mark.
+    // A finished promotion leaves no mark.
     let records = std::fs::read_dir(desk.home.join("data/records")).unwrap();
     assert_eq!(records.count(), 0);
 }
 
 #[test]
-fn a_receipt_whose_schema_and_digest_were_taken_away_is_edited() {
+fn receipt_stripped_of_schema_is_edited() {
     type Change = fn(&mut serde_json::Map<String, serde_json::Value>);
     let changes: [Change; 5] = [
         |fields| {
@@ -185,7 +185,7 @@ fn a_receipt_whose_schema_and_digest_were_taken_away_is_edited() {
         let state = desk.store.state(None).unwrap();
         assert_eq!(kinds(&state), [(name(&failed), ReceiptProblemKind::DigestDiffers)], "{place}");
         assert!(state.phase(PhaseId::Tasks).unwrap().newest_real.is_none());
-        // Also where nothing before it can be read, but it names what was.
+        // Even if nothing before it can be read, but it names its predecessor.
         if place < 4 {
             for before in ["design-20260131-093000-0001.json", "tasks-20260131-093000-0002.json"] {
                 std::fs::write(desk.path("receipts").join(before), "x").unwrap();
@@ -197,7 +197,7 @@ fn a_receipt_whose_schema_and_digest_were_taken_away_is_edited() {
 }
 
 #[test]
-fn a_row_of_receipts_whose_schema_was_taken_away_is_followed_to_its_beginning() {
+fn stripped_receipts_are_traced_to_first() {
     let desk = desk();
     desk.success(PhaseId::Design);
     for place in 2..=6 {
@@ -212,7 +212,7 @@ fn a_row_of_receipts_whose_schema_was_taken_away_is_followed_to_its_beginning() 
 }
 
 #[test]
-fn an_applied_fixup_is_undone_where_its_files_are_as_they_were_before() {
+fn reverted_fixup_is_reported_undone() {
     let desk = desk();
     let project = desk.home.join("project");
     std::fs::create_dir_all(project.join("src")).unwrap();

@@ -1,4 +1,5 @@
-//! Links, pipes and directories where files should be: refused or replaced, never written through, never waited at.
+//! Links, pipes and directories in place of files: refused or replaced, never written through, and never
+//! blocking.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -7,7 +8,7 @@ use crucible_spec::{FileState, LockClaim, PhaseId, PhaseStatus, ReceiptProblemKi
 
 use super::common::{Desk, desk};
 
-/// A directory outside of the project with a file that nobody may touch.
+/// A directory outside of the project with a file that must stay unchanged.
 fn outside(desk: &Desk) -> std::path::PathBuf {
     let outside = desk.home.join("outside");
     std::fs::create_dir_all(&outside).unwrap();
@@ -50,7 +51,7 @@ fn a_spec_that_is_a_link_or_lies_behind_one_is_no_spec() {
     ] {
         let desk = desk();
         let outside = outside(&desk);
-        // A whole spec waits there, as a hostile clone would have it.
+        // A complete spec is there, as in a hostile clone.
         let elsewhere = super::common::desk_at(&desk.home.join("elsewhere"));
         elsewhere.success(PhaseId::Design);
         if let Some(below) = below {
@@ -80,7 +81,7 @@ fn a_spec_that_is_a_link_or_lies_behind_one_is_no_spec() {
     }
 }
 
-/// Every path below a directory, with what the files hold.
+/// Every path below a directory, with the content of files.
 fn tree(dir: &Path) -> Vec<(std::path::PathBuf, Option<Vec<u8>>)> {
     let mut found = Vec::new();
     let mut open = vec![dir.to_owned()];
@@ -98,7 +99,7 @@ fn tree(dir: &Path) -> Vec<(std::path::PathBuf, Option<Vec<u8>>)> {
 }
 
 #[test]
-fn a_link_in_the_place_of_the_staging_or_of_an_artifact_is_replaced() {
+fn link_in_place_of_output_is_replaced() {
     let desk = desk();
     let outside = outside(&desk);
     std::fs::create_dir_all(desk.path("artifacts")).unwrap();
@@ -112,7 +113,7 @@ fn a_link_in_the_place_of_the_staging_or_of_an_artifact_is_replaced() {
 }
 
 #[test]
-fn a_link_in_the_place_of_the_lock_is_not_written_through() {
+fn link_in_place_of_lock_is_not_followed() {
     let desk = desk();
     let outside = outside(&desk);
     std::fs::create_dir_all(desk.store.dir()).unwrap();

@@ -1,4 +1,4 @@
-//! What the ledger remembers of receipts, when the directory says something else.
+//! The ledger's records of receipts, when the directory differs.
 
 use crucible_model::Digest;
 use crucible_spec::{
@@ -28,11 +28,12 @@ fn a_receipt_that_was_edited_with_a_new_digest_is_known_to_the_ledger() {
     let name = format!("{}.json", failed.receipt_id);
     assert_eq!(kinds(&desk), [(name, ReceiptProblemKind::LedgerDiffers)]);
     assert_eq!(desk.store.state(None).unwrap().problems, [], "without a ledger nobody knows");
-    // A timeline judges as a status does, and counts nothing that it does not believe.
+    // A timeline uses the same rules as a status, and counts only trusted receipts.
     let (receipts, problems) = desk.store.history(Some(&desk.ledger())).unwrap();
     assert_eq!((receipts.len(), problems), (0, desk.state().problems));
     assert_eq!(desk.store.history(None).unwrap().0.len(), 1);
-    // Also where it is superseded, and so no matter for a judgement: by what the next one says of it, a ledger or none.
+    // Even if it is superseded and irrelevant for a judgement: the next receipt shows it, with or without
+    // a ledger.
     desk.success(PhaseId::Design);
     for ledger in [None, Some(&desk.ledger())] {
         let (receipts, _) = desk.store.history(ledger).unwrap();
@@ -49,7 +50,7 @@ fn a_failure_that_was_taken_away_is_known_to_the_ledger() {
     let newer = (format!("{}.json", failed.receipt_id), ReceiptProblemKind::LedgerKnowsNewer);
     assert_eq!(kinds(&desk), std::slice::from_ref(&newer));
     assert_eq!(desk.store.state(None).unwrap().problems, []);
-    // Another phase in its place does not hide it; running the phase again does away with it.
+    // Another phase in its place does not hide it; running the phase again resolves it.
     desk.success(PhaseId::Tasks);
     assert_eq!(kinds(&desk), [newer]);
     desk.success(PhaseId::Design);
@@ -77,7 +78,7 @@ fn a_ledger_that_knows_nothing_of_the_spec_says_nothing() {
     std::fs::remove_dir_all(desk.home.join("data")).unwrap();
     assert_eq!(kinds(&desk), []);
     assert_eq!(desk.ledger().head().unwrap().seq, 0);
-    // It learns of what it did not know when something is promoted next.
+    // The next promotion records what it did not know.
     desk.success(PhaseId::Tasks);
     assert_eq!(desk.ledger().head().unwrap().seq, 2);
     assert_eq!(kinds(&desk), []);
@@ -95,7 +96,7 @@ fn the_same_spec_elsewhere_is_another_one() {
     drop(lock);
     assert_eq!(kinds(&desk), []);
     assert_eq!(other.store.state(Some(&desk.ledger())).unwrap().problems, []);
-    // The same place by another way is the same one.
+    // The same directory through another path is the same project.
     std::os::unix::fs::symlink(desk.home.join("project"), desk.home.join("way")).unwrap();
     let project = SpecProject::at(desk.home.join("way"));
     let by_link = SpecStore::new(&project, "export-data".parse().unwrap());
@@ -106,21 +107,21 @@ fn the_same_spec_elsewhere_is_another_one() {
 }
 
 #[test]
-fn a_spec_that_was_removed_and_begun_anew_is_not_held_to_its_earlier_life() {
+fn restarted_spec_ignores_earlier_life() {
     let desk = desk();
     for phase in [PhaseId::Requirements, PhaseId::Design, PhaseId::Tasks] {
         desk.success(phase);
     }
     let design = desk.text("receipts/design-20260131-093000-0002.json");
     std::fs::remove_dir_all(desk.store.dir()).unwrap();
-    // Another instant, so that the receipt is another one.
+    // Another time, so that the receipt differs.
     let lock = desk.lock();
     let mut anew = super::common::draft(PhaseId::Requirements, PhaseStatus::Success, 1);
     anew.receipt_id = "requirements-20260201-093000-0001".to_owned();
     lock.promote(anew, Vec::new(), &mut desk.ledger()).unwrap();
     drop(lock);
     assert_eq!(kinds(&desk), []);
-    // Who brings back a part of the earlier life, and not its end, is found out.
+    // Restoring a part of the earlier life without its end is detected.
     std::fs::write(desk.path("receipts/design-20260131-093000-0002.json"), design).unwrap();
     std::fs::remove_file(desk.path("receipts/requirements-20260201-093000-0001.json")).unwrap();
     let said = kinds(&desk);
@@ -151,12 +152,12 @@ fn an_older_state_that_was_checked_out_is_outdated_and_not_forged() {
     std::fs::rename(desk.home.join("main"), desk.store.dir()).unwrap();
     let name = format!("{}.json", on_branch.receipt_id);
     assert_eq!(kinds(&desk), [(name, ReceiptProblemKind::LedgerKnowsNewer)]);
-    // Running the phase goes on from there.
+    // Running the phase continues from there.
     desk.success(PhaseId::Design);
     assert_eq!(kinds(&desk), []);
 }
 
-/// Writes a receipt as somebody would who makes one up, with a digest that is right.
+/// Writes a forged receipt with a correct digest.
 fn make_up(
     desk: &Desk,
     copied: &SpecReceipt,
@@ -184,14 +185,15 @@ fn a_made_up_receipt_without_the_one_before_it_breaks_the_chain() {
     let problems = desk.store.state(None).unwrap().problems;
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert_eq!((&problems[0].file, &problems[0].kind), (&name, &ReceiptProblemKind::ChainBroken));
-    // Where the one before cannot be believed there is nothing to name: running the phase again goes on from there.
+    // If the previous one cannot be trusted, there is nothing to link to: running the phase again
+    // continues from there.
     std::fs::write(desk.path(&format!("receipts/{name}")), "{}").unwrap();
     desk.success(PhaseId::Tasks);
     assert_eq!(desk.store.state(None).unwrap().problems, []);
 }
 
 #[test]
-fn what_is_newer_than_all_that_the_ledger_knows_is_told_and_damages_nothing() {
+fn receipt_newer_than_ledger_is_only_reported() {
     let desk = desk();
     let first = desk.success(PhaseId::Design);
     let link =
@@ -200,13 +202,13 @@ fn what_is_newer_than_all_that_the_ledger_knows_is_told_and_damages_nothing() {
     let state = desk.state();
     assert_eq!((state.not_from_here.as_slice(), state.problems), (&[name][..], Vec::new()));
     assert_eq!(desk.store.state(None).unwrap().not_from_here, [""; 0], "without a ledger nobody knows");
-    // What goes on from there tells the ledger of it.
+    // The next promotion tells the ledger about it.
     desk.success(PhaseId::Tasks);
     desk.success(PhaseId::Design);
     assert_eq!(desk.state().not_from_here, [""; 0]);
 }
 
-/// A workspace asks the ledger once for all of its specs, and looks at the way to them once.
+/// A workspace queries the ledger once for all its specs, and checks their common path once.
 #[test]
 fn a_survey_judges_each_spec_as_its_own_status_does() {
     let desk = desk();
@@ -253,7 +255,7 @@ fn a_survey_judges_each_spec_as_its_own_status_does() {
         let by_ledger = &["edited", "gone", "older", "new"][..];
         assert_eq!(wrong, if ledger.is_some() { by_ledger } else { &["older"][..] });
     }
-    // A link in place of the directory that leads to them all leads to none.
+    // A link in place of the common directory leads to none of them.
     let specs = project.join(".crucible/specs");
     std::fs::rename(&specs, desk.home.join("elsewhere")).unwrap();
     std::os::unix::fs::symlink(desk.home.join("elsewhere"), &specs).unwrap();

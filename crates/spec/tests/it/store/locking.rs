@@ -1,4 +1,4 @@
-//! The lock: one process at a time, and who lost it changes nothing.
+//! The lock: one process at a time, and a process that lost it changes nothing.
 
 use crucible_spec::{LockClaim, PhaseId, PhaseStatus, SpecError};
 
@@ -27,7 +27,7 @@ fn the_lock_of_a_dead_process_is_taken_silently() {
 }
 
 #[test]
-fn who_lost_the_lock_by_force_finds_out_and_changes_nothing() {
+fn process_with_lost_lock_changes_nothing() {
     let desk = desk();
     let old = desk.lock();
     let mut ledger = desk.ledger();
@@ -46,7 +46,7 @@ fn who_lost_the_lock_by_force_finds_out_and_changes_nothing() {
 }
 
 #[test]
-fn any_number_of_processes_that_force_their_way_leave_one_chain() {
+fn forced_locks_keep_one_receipt_chain() {
     let desk = desk();
     drop(desk.ledger());
     let kept: usize = std::thread::scope(|scope| {
@@ -59,7 +59,7 @@ fn any_number_of_processes_that_force_their_way_leave_one_chain() {
                     let claim = if round % 2 == 0 { LockClaim::Force } else { LockClaim::IfFree };
                     let lock = match desk.store.lock("many", claim) {
                         Ok(lock) => lock,
-                        // Somebody took it between our taking it and our first turn.
+                        // Another process took it between our lock and our first turn.
                         Err(SpecError::LockLost) => continue,
                         Err(SpecError::Locked { .. }) if claim == LockClaim::IfFree => continue,
                         Err(other) => panic!("{claim:?}: {other}"),
@@ -67,7 +67,8 @@ fn any_number_of_processes_that_force_their_way_leave_one_chain() {
                     let text = format!("{number} {round}");
                     match run_under(&lock, PhaseId::Design, PhaseStatus::Success, &text, &mut ledger) {
                         Ok(_) => kept += 1,
-                        // Somebody promoted between our look at the next place and our turn, having taken the lock.
+                        // Another process took the lock and promoted between our query of the sequence
+                        // number and our turn.
                         Err(SpecError::LockLost) => {}
                         Err(other) => panic!("{other}"),
                     }

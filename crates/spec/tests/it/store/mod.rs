@@ -1,4 +1,5 @@
-//! A spec's directory as its users and its enemies meet it: real files, a real ledger, real processes that are killed.
+//! A spec's directory in normal and hostile use: real files, a real ledger, real processes that are
+//! killed.
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! Promotion: what is written, where, and what is refused before anything is.
+//! Promotion: what is written, where, and what is refused before that.
 
 use crucible_model::{Digest, UniqueJson, to_canonical_json};
 use crucible_spec::{FileState, PhaseId, PhaseOutput, PhaseStatus, SpecError};
@@ -50,7 +50,7 @@ fn a_receipt_is_canonical_json_whose_digest_covers_all_of_it() {
 }
 
 #[test]
-fn a_receipt_links_to_the_one_before_it_and_to_those_of_its_phase_that_count() {
+fn receipt_links_to_predecessors() {
     let desk = desk();
     let first = desk.success(PhaseId::Design);
     let failed = desk.run(PhaseId::Design, PhaseStatus::Failed, "");

@@ -1,4 +1,4 @@
-//! What is told of a spec, and how little is read for it.
+//! The state of a spec, and how few files are read for it.
 
 use crucible_model::Digest;
 use crucible_spec::{
@@ -16,7 +16,7 @@ fn file(receipt: &SpecReceipt) -> String {
     format!("receipts/{}.json", receipt.receipt_id)
 }
 
-/// Writes what is no receipt at all under the names of this many receipts of a phase.
+/// Writes invalid files under the names of this many receipts of a phase.
 fn plant_garbage(desk: &Desk, phase: PhaseId, places: std::ops::RangeInclusive<u64>) {
     std::fs::create_dir_all(desk.path("receipts")).unwrap();
     for place in places {
@@ -32,7 +32,7 @@ fn of_a_thousand_receipts_only_those_that_count_are_read() {
     let success = desk.success(PhaseId::Review);
     let failed = desk.run(PhaseId::Review, PhaseStatus::Failed, "");
     let dry = desk.run(PhaseId::Review, PhaseStatus::DryRun, "");
-    // What follows is as if more dry runs had been made; every one would be told as unreadable.
+    // As if more dry runs had been made; reading any of them would report it as unreadable.
     for round in 0..3u64 {
         plant_garbage(&desk, PhaseId::Review, 404 + round * 200..=404 + round * 200 + 198);
         let again = desk.lock();
@@ -50,7 +50,7 @@ fn of_a_thousand_receipts_only_those_that_count_are_read() {
     assert!(phase.newest.as_ref().unwrap().dry_run);
 }
 
-/// Writes a receipt as another Crucible would have.
+/// Writes a receipt as another version of Crucible would.
 fn write_sealed(desk: &Desk, mut receipt: SpecReceipt) -> SpecReceipt {
     receipt.schema_version = "receipt.v1".to_owned();
     receipt.spec_id = "export-data".to_owned();
@@ -75,7 +75,7 @@ fn a_dry_run_counts_for_nothing_and_hides_nothing() {
     let state = desk.state();
     let phase = state.phase(PhaseId::Design).unwrap();
     assert_eq!((phase.newest.as_ref(), phase.newest_real.as_ref()), (Some(&dry), Some(&success)));
-    // One that says that it is a dry run and tells of a real one is none, and no success either.
+    // A receipt marked as a dry run that records a real one is neither a dry run nor a success.
     let failed: fn(&mut SpecReceipt) = |made| {
         made.phases[0].status = PhaseStatus::Failed;
         (made.exit_code, made.phases[0].attempts) = (Some(3), 2);
@@ -98,7 +98,7 @@ fn a_dry_run_counts_for_nothing_and_hides_nothing() {
         assert_eq!(phase.newest_real.as_ref(), Some(&marked), "{place}");
         assert_eq!(phase.last_success.as_ref(), Some(&success), "{place}");
     }
-    // A dry run that fails says why.
+    // A failed dry run states the reason.
     let mut failed = draft(PhaseId::Design, PhaseStatus::DryRun, 10);
     failed.exit_code = Some(8);
     failed.phases[0].error =
@@ -110,7 +110,7 @@ fn a_dry_run_counts_for_nothing_and_hides_nothing() {
 }
 
 #[test]
-fn behind_a_receipt_that_cannot_be_trusted_nothing_of_its_phase_counts() {
+fn untrusted_receipt_hides_older_success() {
     type Damage = fn(&str) -> String;
     let damages: [(Damage, &str); 6] = [
         (|text| text.replace("\"failed\"", "\"success\""), "DigestDiffers"),
@@ -137,7 +137,7 @@ fn behind_a_receipt_that_cannot_be_trusted_nothing_of_its_phase_counts() {
         assert_eq!(problem.phase, Some(PhaseId::Design));
         assert!(format!("{:?}", problem.kind).starts_with(expected), "{problem:?}");
         assert_eq!(state.phase(PhaseId::Requirements).unwrap().newest_real.as_ref(), Some(&other));
-        // Running the phase again heals it.
+        // Running the phase again repairs it.
         let healed = desk.success(PhaseId::Design);
         let state = desk.state();
         assert_eq!(state.phase(PhaseId::Design).unwrap().newest_real.as_ref(), Some(&healed));
@@ -159,7 +159,7 @@ fn a_receipt_in_the_place_of_another_is_none() {
     let disagrees = ReceiptProblemKind::NameDisagrees;
     assert_eq!(kinds(&state), [(later.as_str(), disagrees.clone()), (as_tasks.as_str(), disagrees)]);
     assert!(state.phase(PhaseId::Tasks).unwrap().newest.is_none());
-    // Of another spec, with a digest of its own.
+    // Of another spec, with a correct digest.
     std::fs::remove_file(desk.path("receipts").join(&later)).unwrap();
     let mut other = design;
     other.spec_id = "another-spec".to_owned();
@@ -179,10 +179,10 @@ fn names_tell_what_is_foreign_missing_or_there_twice() {
         desk.success(PhaseId::Design);
     }
     let name = |place| format!("receipts/{}", ReceiptId::new(PhaseId::Design, now(), place).file_name());
-    // Pruned from the low end: nothing to tell.
+    // Pruned at the beginning: nothing to report.
     std::fs::remove_file(desk.path(&name(1))).unwrap();
     assert_eq!(kinds(&desk.state()), []);
-    // What is missing before the newest of the only phase there is, is superseded.
+    // A missing receipt before the newest of the only phase is superseded.
     std::fs::remove_file(desk.path(&name(3))).unwrap();
     assert_eq!(kinds(&desk.state()), []);
     desk.success(PhaseId::Tasks);
@@ -205,7 +205,7 @@ fn names_tell_what_is_foreign_missing_or_there_twice() {
         std::fs::write(desk.path("receipts").join(format!("foreign-{number}")), "x").unwrap();
     }
     assert!(desk.state().problems.iter().any(|problem| problem.file == "33 more"));
-    // The largest place there is makes one gap, and no room for a next one.
+    // The highest sequence number makes one gap, and leaves no next one.
     let last = ReceiptId::new(PhaseId::Review, now(), 999_999_999_999_999_999).file_name();
     std::fs::write(desk.path("receipts").join(last), "x").unwrap();
     let gaps = |problems: &[ReceiptProblem]| {
@@ -216,7 +216,7 @@ fn names_tell_what_is_foreign_missing_or_there_twice() {
 }
 
 #[test]
-fn a_lost_receipt_counts_until_the_phases_that_it_may_have_been_of_ran_again() {
+fn lost_receipt_matters_until_phases_rerun() {
     use PhaseId::{Design, Requirements, Tasks};
     for lost in [PhaseStatus::Success, PhaseStatus::Failed, PhaseStatus::DryRun] {
         let desk = desk();
@@ -226,7 +226,7 @@ fn a_lost_receipt_counts_until_the_phases_that_it_may_have_been_of_ran_again() {
         desk.success(Tasks);
         std::fs::remove_file(desk.path(&file(&gone))).unwrap();
         let gap = |older: &[PhaseId]| ("0003", ReceiptProblemKind::Gap { older: older.to_vec() });
-        // Without the ledger, as in CI; the receipt after it tells as well which one it was.
+        // Without the ledger, as in CI; the next receipt also shows which one it was.
         let state = || desk.store.state(None).unwrap();
         let told = state();
         let file = format!("{}.json", gone.receipt_id);
@@ -243,13 +243,13 @@ fn a_lost_receipt_counts_until_the_phases_that_it_may_have_been_of_ran_again() {
 }
 
 #[test]
-fn a_receipt_that_another_one_took_the_place_of_is_told_while_either_could_count() {
+fn replaced_receipt_is_reported_while_relevant() {
     let desk = desk();
     desk.success(PhaseId::Design);
     let failed = desk.run(PhaseId::Design, PhaseStatus::Failed, "");
     desk.success(PhaseId::Tasks);
     desk.success(PhaseId::Design);
-    // The design ran again, but what stands there now claims to be the tasks'.
+    // The design ran again, but the file in that place now claims to be of the tasks.
     std::fs::rename(desk.path(&file(&failed)), desk.home.join("old")).unwrap();
     let mut review = draft(PhaseId::Review, PhaseStatus::Success, 2);
     review.previous = failed.previous.clone();
@@ -261,7 +261,7 @@ fn a_receipt_that_another_one_took_the_place_of_is_told_while_either_could_count
 }
 
 #[test]
-fn a_place_that_is_taken_twice_counts_until_its_phases_ran_again() {
+fn repeated_sequence_matters_until_phases_rerun() {
     use PhaseId::{Design, Requirements};
     let desk = desk();
     desk.success(Requirements);
@@ -286,7 +286,7 @@ fn a_place_that_is_taken_twice_counts_until_its_phases_ran_again() {
     let newest = desk.success(Design);
     assert_eq!(told(), []);
     assert_eq!(desk.state().problems, []);
-    // Two dry runs double nothing that counts; a dry run in the place of a real one may hide it.
+    // Two dry runs repeat nothing that counts; a dry run in place of a real one may hide it.
     for (name, status) in
         [("100000", PhaseStatus::DryRun), ("110000", PhaseStatus::DryRun), ("090000", PhaseStatus::Failed)]
     {
@@ -301,7 +301,7 @@ fn a_place_that_is_taken_twice_counts_until_its_phases_ran_again() {
 }
 
 #[test]
-fn of_many_gaps_and_doubled_places_the_first_are_told_and_the_others_counted() {
+fn gaps_and_repeats_are_limited_and_counted() {
     let desk = desk();
     desk.success(PhaseId::Design);
     for place in 1..=500 {
@@ -321,7 +321,7 @@ fn a_link_that_does_not_fit_is_told() {
     let desk = desk();
     let first = desk.success(PhaseId::Requirements);
     let second = desk.success(PhaseId::Design);
-    // The first is written anew, with a digest of its own: only the second remembers the old one.
+    // The first is rewritten with a correct digest: only the second records the old one.
     let mut edited = first.clone();
     edited.exit_code = Some(7);
     write_sealed(&desk, edited);
@@ -329,7 +329,7 @@ fn a_link_that_does_not_fit_is_told() {
     assert_eq!(kinds(&state), [("requirements-20260131-093000-0001.json", ReceiptProblemKind::ChainBroken)]);
     write_sealed(&desk, first);
     assert_eq!(kinds(&desk.store.state(None).unwrap()), []);
-    // A success that a link names and that is not there.
+    // A success that a link names but that does not exist.
     let mut liar = draft(PhaseId::Design, PhaseStatus::Failed, 3);
     let mut link = second.previous.clone().unwrap();
     link.receipt_id = ReceiptId::new(PhaseId::Design, now(), 2).to_string();
@@ -369,7 +369,7 @@ fn receipts_of_before_the_links_are_found_by_their_names() {
 }
 
 #[test]
-fn what_is_on_the_disk_is_compared_with_what_the_receipts_say() {
+fn files_are_compared_with_receipts() {
     let desk = desk();
     desk.success(PhaseId::Requirements);
     let lock = desk.lock();
@@ -418,7 +418,7 @@ fn history_tells_every_receipt_in_its_order() {
 }
 
 #[test]
-fn who_looks_while_something_is_promoted_sees_before_or_after() {
+fn reader_during_promotion_sees_consistent_state() {
     let desk = desk();
     desk.success(PhaseId::Design);
     std::thread::scope(|scope| {
@@ -432,7 +432,7 @@ fn who_looks_while_something_is_promoted_sees_before_or_after() {
             let state = desk.store.state(Some(&ledger)).unwrap();
             assert_eq!(kinds(&state), []);
             assert_eq!(state.phase(PhaseId::Design).unwrap().outputs[0].found, FileState::Same);
-            // Looking all the time would leave no turn to those who change.
+            // Constant reading would leave no turn for writers.
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
     });

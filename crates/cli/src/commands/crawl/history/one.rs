@@ -1,4 +1,4 @@
-//! One session of the history: what it found out, the documents it handed out, and who said what in its debate.
+//! One session of the history: its findings, its documents and its debate.
 
 use crucible_ledger::{CrawlArtifactRow, CrawlMessageRow, Ledger};
 use crucible_model::{Digest, ExitStatus, Timestamp, short_line};
@@ -12,7 +12,7 @@ use crate::output::Output;
 use crate::table::table;
 use crate::text::one_line;
 
-/// The schema of the result as JSON.
+/// The schema name of the JSON result.
 const SCHEMA: &str = "crucible-crawl-session-v1";
 
 #[derive(Serialize)]
@@ -43,19 +43,19 @@ struct Message<'a> {
     owner: &'a str,
     provider: &'a str,
     model: &'a str,
-    /// `approved` or `objected` of a critique that could be read, else empty.
+    /// `approved` or `objected` for a critique that was valid, else empty.
     verdict: String,
-    /// What was wrong with the answer; empty where nothing was.
+    /// What was wrong with the answer; empty if nothing was.
     error: String,
-    /// What was sent and what came back, as an artifact of the ledger.
+    /// The digest of the request and the answer, an artifact of the ledger.
     digest: Digest,
 }
 
 /// Prints a session.
 pub(super) fn show(app: &App, number: u64) -> Result<ExitStatus, CommandError> {
     let nobody = || {
-        CommandError::usage(format!("there is no crawl session {number}"))
-            .hint("`crucible crawl history` lists the sessions there are.")
+        CommandError::usage(format!("crawl session {number} does not exist"))
+            .hint("`crucible crawl history` lists the sessions.")
     };
     let ledger = Ledger::open_existing(&app.ledger_path()?)?.ok_or_else(nobody)?;
     let session = ledger.crawl(number)?.ok_or_else(nobody)?;
@@ -148,6 +148,6 @@ fn for_people(output: &Output, report: &Report<'_>) {
     }
     if !report.messages.is_empty() {
         output.line(&format!("\n{}", messages.trim_fmt()));
-        output.line("\nwhat was said: crucible ledger show DIGEST");
+        output.line("\nthe full text: crucible ledger show DIGEST");
     }
 }

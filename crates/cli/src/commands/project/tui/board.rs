@@ -1,6 +1,6 @@
-//! What the user of the TUI sees and where they are in it: a value, changed by keys and nothing else.
+//! The state of the TUI: a value that only keys change.
 //!
-//! What always holds: whatever keys come, the selected line is one that is shown, or none is shown.
+//! Invariant: after any keys, the selected line is a visible one, or no line is visible.
 
 use crucible_spec::{SpecId, SpecStatus, WorkspaceSpec, WorkspaceSurvey};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -10,23 +10,23 @@ use super::super::status::counts;
 /// The longest filter, in characters.
 const LONGEST_FILTER: usize = 64;
 
-/// What is seen.
+/// The state of the TUI.
 #[derive(Debug)]
 pub(super) struct Board {
     /// The workspace's name.
     pub(super) name: String,
-    /// How many specs there are of which kind.
+    /// The number of specs in each state.
     pub(super) counts: String,
     rows: Vec<Row>,
     pub(super) filter: String,
     pub(super) view: View,
-    /// Which of the shown lines is selected.
+    /// The index of the selected line among those shown.
     pub(super) selected: usize,
-    /// How many lines of the list, or of the details, fit on the screen; told by whoever draws.
+    /// The number of lines of the list or the details that fit on the screen; set when drawing.
     pub(super) page: usize,
-    /// How many lines of details there are; told by whoever draws.
+    /// The number of lines of details; set when drawing.
     pub(super) details: usize,
-    /// Something that the user has to know, until the next key.
+    /// A message to the user, until the next key.
     pub(super) notice: Option<String>,
 }
 
@@ -37,34 +37,34 @@ pub(super) struct Row {
     pub(super) status: Option<SpecStatus>,
 }
 
-/// What the keys are about.
+/// What the keys act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum View {
     /// The list, with the selected spec beside it.
     List,
-    /// The list, while the filter is typed.
+    /// The list while the filter is typed.
     Filter,
-    /// The phases of the selected spec, from this line on.
+    /// The phases of the selected spec, scrolled to this line.
     Details(usize),
 }
 
-/// What a key asks for beyond another look.
+/// What a key requests, apart from redrawing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reaction {
     /// Nothing.
     Stay,
     /// Read everything again.
     Reload,
-    /// Back to the shell, until it lets the program go on.
+    /// Suspend the program until the shell continues it.
     Pause,
-    /// The end.
+    /// Quit.
     Leave,
-    /// The end, as an interruption.
+    /// Quit as an interruption.
     Interrupt,
 }
 
 impl Board {
-    /// The list of a workspace, its first spec selected.
+    /// Creates the list of a workspace with its first spec selected.
     pub(super) fn new(survey: &WorkspaceSurvey) -> Self {
         let mut board = Self {
             name: String::new(),
@@ -81,7 +81,7 @@ impl Board {
         board
     }
 
-    /// The workspace as it is now; the same spec stays selected if it is still there.
+    /// Replaces the workspace; the same spec stays selected if it still exists.
     pub(super) fn renew(&mut self, survey: &WorkspaceSurvey) {
         let selected = self.selected_id();
         let summary = survey.summary();
@@ -93,12 +93,12 @@ impl Board {
         self.select(selected.as_ref());
     }
 
-    /// Something that the user has to know.
+    /// Sets a message to the user.
     pub(super) fn notice(&mut self, text: String) {
         self.notice = Some(text);
     }
 
-    /// The specs that the filter lets through, in the order of the workspace.
+    /// The specs that match the filter, in workspace order.
     pub(super) fn shown(&self) -> impl Iterator<Item = &Row> {
         let wanted = self.filter.to_lowercase();
         self.rows.iter().filter(move |row| {
@@ -114,7 +114,7 @@ impl Board {
         self.shown().nth(self.selected)
     }
 
-    /// What a key does.
+    /// Handles a key.
     pub(super) fn press(&mut self, key: KeyEvent) -> Reaction {
         if key.kind == KeyEventKind::Release {
             return Reaction::Stay;
@@ -198,7 +198,7 @@ impl Board {
         self.current().map(|row| row.spec.spec_id.clone())
     }
 
-    /// Selects this spec if it is shown, else the first one; with none, nobody has details.
+    /// Selects this spec if it is shown, else the first one; without a spec, the details close.
     fn select(&mut self, id: Option<&SpecId>) {
         let place = self.shown().position(|row| Some(&row.spec.spec_id) == id);
         self.selected = place.unwrap_or(0);
@@ -208,7 +208,7 @@ impl Board {
     }
 }
 
-/// Where a key leads from a line among those up to `last`; nothing where it leads nowhere.
+/// The line that a key moves to, among those up to `last`; none if the key does not move.
 fn moved(key: KeyCode, from: usize, last: usize, page: usize) -> Option<usize> {
     let to = match key {
         KeyCode::Up | KeyCode::Char('k') => from.saturating_sub(1),

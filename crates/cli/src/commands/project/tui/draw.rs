@@ -1,6 +1,7 @@
-//! The board as cells of a terminal, whatever its size.
+//! Draws the board as cells of a terminal of any size.
 //!
-//! What always holds: text from files and receipts is escaped before it becomes cells, and what does not fit is cut, never an error.
+//! Invariant: text from files and receipts is escaped before it becomes cells. What does not fit is cut,
+//! never an error.
 
 use std::time::Duration;
 
@@ -18,20 +19,20 @@ use super::board::{Board, Row, View};
 use crate::commands::spec::status::{cost, tokens, words as phase_words};
 use crate::text::one_line;
 
-/// Below this many columns the list has the screen for itself.
+/// Below this number of columns only the list is shown.
 const NARROW: u16 = 60;
 
-/// Whether there are colours.
+/// Whether to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Palette {
     /// States have colours.
     Colour,
-    /// They are told by their words alone.
+    /// States are shown by words alone.
     Plain,
 }
 
 impl Palette {
-    /// As the user wants it.
+    /// Follows the environment.
     pub(super) fn of(env: &Environment) -> Self {
         if env.get_os("NO_COLOR").is_some_and(|value| !value.is_empty()) { Self::Plain } else { Self::Colour }
     }
@@ -50,7 +51,7 @@ impl Palette {
     }
 }
 
-/// Draws the board, and tells it how much fits.
+/// Draws the board, and records how many lines fit.
 pub(super) fn draw(frame: &mut Frame<'_>, board: &mut Board, palette: Palette) {
     let [title, body, foot] =
         Layout::vertical([Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)])
@@ -79,9 +80,9 @@ fn footer(board: &Board) -> String {
     }
     match board.view {
         View::Filter => format!("/{}_   Enter keep  Esc clear", one_line(&board.filter)),
-        View::Details(_) => "q leave  Esc back  up/down scroll  r read again".to_owned(),
+        View::Details(_) => "q leave  Esc back  up/down scroll  r reload".to_owned(),
         View::List if board.filter.is_empty() => {
-            "q leave  up/down move  Enter phases  / filter  r read again".to_owned()
+            "q leave  up/down move  Enter phases  / filter  r reload".to_owned()
         }
         View::List => format!("q leave  Esc clear  / change  filter: {}", one_line(&board.filter)),
     }
@@ -95,7 +96,7 @@ fn list(frame: &mut Frame<'_>, area: Rect, board: &mut Board, palette: Palette) 
         frame.render_widget(Line::from(nothing), area);
         return;
     }
-    // Only what can be seen is made into text: a workspace may list thousands.
+    // Only visible lines are rendered: a workspace may list thousands.
     let height = board.page.max(1);
     let first = board.selected.saturating_sub(height / 2).min(shown.len().saturating_sub(height));
     let items: Vec<ListItem<'_>> = shown
@@ -113,7 +114,7 @@ fn list(frame: &mut Frame<'_>, area: Rect, board: &mut Board, palette: Palette) 
     frame.render_stateful_widget(list, area, &mut state);
 }
 
-/// A spec beside the list: where it stands, its newest receipt, what is wrong and what comes next.
+/// A spec beside the list: its state, newest receipt, problems and next step.
 fn in_short(row: &Row) -> Vec<String> {
     let spec = &row.spec;
     let mut lines = vec![spec.spec_id.to_string(), format!("stands: {}", words(spec.standing))];
@@ -156,7 +157,7 @@ fn details(frame: &mut Frame<'_>, area: Rect, board: &mut Board, from: usize) {
     frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), area);
 }
 
-/// A line in pieces of at most so many columns. A character that is wider than that has a piece of its own.
+/// Splits a line into pieces of at most `width` columns. A wider character has its own piece.
 pub(super) fn wrapped(line: &str, width: u16) -> Vec<String> {
     let most = usize::from(width).max(1);
     let (mut pieces, mut piece, mut columns) = (Vec::new(), String::new(), 0);

@@ -1,8 +1,10 @@
-//! `crucible project tui`: the workspace on the whole terminal, to look at.
+//! `crucible project tui`: a full-screen, read-only view of the workspace.
 //!
-//! [`Board`] is what is seen, a value that keys change; `draw` turns it into cells; `Screen` owns the terminal. A thread of its own reads
-//! the keyboard, so that a signal is heard while nobody types. What always holds: nothing but the terminal is written to, and
-//! the terminal is as it was when the command ends, by a key, a signal or a fault, and while it is stopped (Ctrl-Z).
+//! [`Board`] is the state, a value that keys change; `draw` renders it into cells; `Screen` owns the
+//! terminal. A separate thread reads the keyboard, so that signals are handled while no key is pressed.
+//!
+//! Invariants: only the terminal is written to. It is restored when the command ends, by a key, a signal
+//! or an error, and while it is suspended (Ctrl-Z).
 
 mod board;
 mod draw;
@@ -27,16 +29,17 @@ use self::screen::Screen;
 use crate::app::App;
 use crate::error::CommandError;
 
-/// How long the keyboard is listened to before it is looked whether anybody still wants to know.
+/// How long the keyboard thread waits before it checks whether the receiver is gone.
 const TURN: Duration = Duration::from_millis(100);
 
-/// How many keys may wait.
+/// The number of key events that are buffered.
 const WAITING: usize = 64;
 
-/// Look at the specs of the workspace, with the keyboard
+/// View the specs of the workspace on the full screen
 ///
-/// Nothing is changed. Up, down, PgUp, PgDn, Home, End, j and k move; Enter shows the phases of a spec; `/` filters by id or tag;
-/// r reads everything again; Esc goes back and q leaves. Ctrl-Z stops it for a while, as any job of the shell.
+/// Nothing is changed. Up, down, PgUp, PgDn, Home, End, j and k move; Enter shows the phases of a spec;
+/// `/` filters by id or tag; r reloads; Esc goes back and q leaves. Ctrl-Z suspends it like any job of
+/// the shell.
 #[derive(Args)]
 pub(crate) struct Tui {}
 
@@ -45,10 +48,8 @@ impl Tui {
         let dumb = app.env.get("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         let lacking = [io::stdin().is_terminal(), io::stdout().is_terminal(), !dumb, !app.output.is_json()];
         if lacking.contains(&false) {
-            return Err(CommandError::usage(
-                "the workspace is shown on a terminal, with keys, and there is none",
-            )
-            .hint("`crucible project status` prints it, with --json for programs."));
+            return Err(CommandError::usage("the workspace view needs a terminal")
+                .hint("`crucible project status` prints the workspace, and with --json for programs."));
         }
         let ledger = app.ledger_to_ask()?;
         let survey = || workspace.survey(app.clock.now(), ledger.as_ref()).map_err(CommandError::from);
@@ -72,7 +73,7 @@ impl Tui {
                     },
                     event = events.recv() => match event {
                         Some(Ok(Event::Key(key))) => board.press(key),
-                        // Another size, or anything else that may have disturbed the screen.
+                        // A resize, or another event that may have disturbed the screen.
                         Some(Ok(_)) => Reaction::Stay,
                         Some(Err(error)) => return Err(terminal_failed(&error)),
                         None => Reaction::Leave,
@@ -91,14 +92,14 @@ impl Tui {
                         match paused {
                             Ok(Paused::GoesOn) => {}
                             Ok(Paused::NoShell) => {
-                                board.notice("there is no shell to go back to; q leaves".to_owned());
+                                board.notice("cannot suspend without a shell; press q to leave".to_owned());
                             }
-                            Err(error) => board.notice(format!("the program cannot stop: {error}")),
+                            Err(error) => board.notice(format!("cannot suspend: {error}")),
                         }
                     }
                     Reaction::Reload => match survey() {
                         Ok(survey) => board.renew(&survey),
-                        Err(error) => board.notice(format!("not read again: {}", error.message)),
+                        Err(error) => board.notice(format!("reload failed: {}", error.message)),
                     },
                 }
             }
@@ -107,11 +108,11 @@ impl Tui {
 }
 
 fn terminal_failed(error: &io::Error) -> CommandError {
-    CommandError::new(ExitStatus::Refused, format!("the terminal does not answer: {error}"))
+    CommandError::new(ExitStatus::Refused, format!("the terminal failed: {error}"))
         .hint("`crucible project status` prints the same.")
 }
 
-/// What happens on the terminal, read by a thread that ends when nobody wants to know any more.
+/// Terminal events, read by a thread that ends when the receiver is dropped.
 fn events() -> Receiver<io::Result<Event>> {
     let (tell, told) = channel(WAITING);
     std::thread::spawn(move || {

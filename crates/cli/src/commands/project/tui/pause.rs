@@ -1,48 +1,49 @@
-//! Stopping for a while, as a shell's job does, and what else comes by signals while the terminal is ours.
+//! Suspends the program like a job of the shell, and handles other signals while the TUI owns the
+//! terminal.
 //!
-//! In raw mode Ctrl-Z is a key like any other, and a stop that comes from elsewhere (`kill -TSTP`) would leave its shell with our screen. So
-//! both are heard, and the program stops itself when it has put the terminal back. What always holds: it stops only where a shell can let
-//! it go on again.
+//! In raw mode Ctrl-Z is an ordinary key, and a stop from outside (`kill -TSTP`) would leave the shell
+//! with our screen. Both are therefore handled: the program restores the terminal and then stops itself.
+//! Invariant: it stops only if a shell can continue it.
 
 use std::io;
 
 use rustix::process::{Signal as Number, getpgid, getppid, getsid, kill_current_process_group};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that a terminal's owner has to answer to.
+/// The signals that the owner of a terminal must handle.
 pub(super) struct Signals {
     stop: Signal,
     go_on: Signal,
     quit: Signal,
 }
 
-/// What a signal asks for.
+/// What a signal requests.
 pub(super) enum SignalRequest {
-    /// To stop for a while.
+    /// Suspend.
     Stop,
-    /// To go on: somebody stopped the program without a word, and the terminal may have had another owner since.
+    /// Continue: the program was stopped without notice, and the terminal may have had another owner.
     GoOn,
-    /// To end at once.
+    /// End at once.
     Quit,
 }
 
-/// Whether the program stopped.
+/// Whether the program was suspended.
 pub(super) enum Paused {
-    /// It did, and goes on.
+    /// It was, and has been continued.
     GoesOn,
-    /// Nobody could have let it go on again.
+    /// Nothing could have continued it.
     NoShell,
 }
 
 impl Signals {
-    /// Listens from now on, in the event loop that is entered.
+    /// Starts listening in the current event loop.
     pub(super) fn new() -> io::Result<Self> {
         let stop = signal(SignalKind::from_raw(Number::TSTP.as_raw()))?;
         let go_on = signal(SignalKind::from_raw(Number::CONT.as_raw()))?;
         Ok(Self { stop, go_on, quit: signal(SignalKind::quit())? })
     }
 
-    /// The next one.
+    /// The next signal.
     pub(super) async fn heard(&mut self) -> SignalRequest {
         tokio::select! {
             _ = self.quit.recv() => SignalRequest::Quit,
@@ -51,19 +52,20 @@ impl Signals {
         }
     }
 
-    /// Stops, with all programs of the job, until somebody lets it go on. The terminal has been put back before.
+    /// Stops all processes of the job until it is continued. The caller has restored the terminal.
     pub(super) async fn pause(&mut self) -> io::Result<Paused> {
         if !has_a_shell() {
             return Ok(Paused::NoShell);
         }
-        // Not the signal that is listened to: it would be heard again.
+        // Not the signal that is handled here, which would be received again.
         kill_current_process_group(Number::STOP)?;
         let _it_goes_on = self.go_on.recv().await;
         Ok(Paused::GoesOn)
     }
 }
 
-/// Whether the job has a parent in its session that is no part of it. Without one nobody would hear that it stopped.
+/// Whether the job has a parent in its session outside of the job. Without one, nothing would notice that
+/// it stopped.
 fn has_a_shell() -> bool {
     let Some(parent) = getppid() else { return false };
     let same_session = getsid(Some(parent)).is_ok_and(|session| getsid(None) == Ok(session));

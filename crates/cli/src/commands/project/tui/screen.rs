@@ -1,7 +1,7 @@
-//! The terminal while the whole of it is ours: raw keys, the alternate screen, no cursor.
+//! The terminal while the TUI owns it: raw keys, the alternate screen, no cursor.
 //!
-//! What always holds: however the screen is left, by a return, an error or a dropped piece of work, the terminal is put back; where
-//! the program panics, that is done before the panic is told.
+//! Invariant: the terminal is restored on every exit: a return, an error or a dropped future. On a panic
+//! it is restored before the message is printed.
 
 use std::io;
 
@@ -11,18 +11,18 @@ use super::board::Board;
 use super::draw::{Palette, draw};
 use crate::blocked_write::watched;
 
-/// The terminal, ours until this is dropped.
+/// The owned terminal, restored on drop.
 pub(super) struct Screen {
     terminal: DefaultTerminal,
 }
 
 impl Screen {
-    /// Takes the terminal.
+    /// Takes over the terminal.
     pub(super) fn enter() -> io::Result<Self> {
         match watched(ratatui::try_init) {
             Ok(terminal) => Ok(Self { terminal }),
             Err(error) => {
-                // Part of it may have been done.
+                // The setup may have been partly done.
                 put_back();
                 Err(error)
             }

@@ -202,8 +202,8 @@ fn what_is_read_again_keeps_the_selected_spec_or_takes_the_first() {
     assert_eq!((selected(&board), board.view), ("new", View::List), "what is gone has no details");
     board.renew(&survey(Vec::new()));
     assert_eq!(selected(&board), "");
-    board.notice(format!("not read again: {HOSTILE}"));
-    assert!(screen(&mut board, 60, 5).contains("not read again: a\\u{1b}[2J"));
+    board.notice(format!("reload failed: {HOSTILE}"));
+    assert!(screen(&mut board, 60, 5).contains("reload failed: a\\u{1b}[2J"));
     press(&mut board, [KeyCode::Down]);
     assert!(screen(&mut board, 60, 5).contains("no spec is listed yet"));
 }
@@ -231,7 +231,7 @@ fn eighty_columns_show_the_list_and_the_selected_spec() {
                                         │
                                         │
                                         │
-    q leave  up/down move  Enter phases  / filter  r read again
+    q leave  up/down move  Enter phases  / filter  r reload
     ");
     press(&mut board, [KeyCode::Down]);
     insta::assert_snapshot!(screen(&mut board, 80, 20), @r"
@@ -254,7 +254,7 @@ fn eighty_columns_show_the_list_and_the_selected_spec() {
                                         │
                                         │
                                         │
-    q leave  up/down move  Enter phases  / filter  r read again
+    q leave  up/down move  Enter phases  / filter  r reload
     ");
     press(&mut board, [KeyCode::Enter]);
     insta::assert_snapshot!(screen(&mut board, 80, 26), @r"
@@ -283,7 +283,7 @@ fn eighty_columns_show_the_list_and_the_selected_spec() {
       receipt: fixup-20241201-100004-0004
       model: model-1 (gateway)
       tokens: 1200 in, 340 out, $0.0015
-    q leave  Esc back  up/down scroll  r read again
+    q leave  Esc back  up/down scroll  r reload
     ");
 }
 

@@ -1,4 +1,4 @@
-//! Answers that are whole, and what only looks like one.
+//! Complete answers, and others that only look complete.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn a_prompt_of_a_million_bytes_arrives_whole() {
     }
 }
 
-/// All three programs end with 0 here.
+/// All three programs exit with 0 here.
 #[tokio::test]
 async fn an_empty_answer_is_none() {
     for program in PROGRAMS {
@@ -48,9 +48,9 @@ async fn an_empty_answer_is_none() {
     }
 }
 
-/// `claude` and `gemini` pass such an answer on without a word.
+/// `claude` and `gemini` pass on such an answer silently.
 #[tokio::test]
-async fn an_answer_cut_at_the_token_limit_is_never_taken_for_a_whole_one() {
+async fn answer_at_token_limit_is_cut_off() {
     let long = "x".repeat(4 * 4096);
     for program in PROGRAMS {
         let stand = program.against([Reply::CutAnswer(long.clone())]);
@@ -59,9 +59,9 @@ async fn an_answer_cut_at_the_token_limit_is_never_taken_for_a_whole_one() {
     }
 }
 
-/// Its second request asks the model to go on, and only what came last is the program's result.
+/// Its second request lets the model continue, and the program returns only the last part.
 #[tokio::test]
-async fn the_rest_of_an_answer_that_claude_had_continued_is_not_the_answer() {
+async fn continued_claude_answer_is_cut_off() {
     let stand = Claude.against([Reply::CutAnswer("the first half".to_owned()), answer("the second half")]);
     let whole = stand.call("x").await.map(|result| result.whole_answer().is_ok());
     assert!(!matches!(whole, Ok(true)), "{whole:?}");
@@ -82,9 +82,9 @@ async fn a_stream_that_breaks_is_no_answer() {
     }
 }
 
-/// `claude` asks a second time, without a stream; its `usage` then misses what the second request used.
+/// `claude` sends a second request without streaming; its `usage` then lacks that of the second one.
 #[tokio::test]
-async fn a_broken_stream_that_claude_mends_is_paid_for_twice() {
+async fn claude_stream_retry_is_paid_twice() {
     for reply in [Reply::DropHalfway, Reply::EndHalfway] {
         let stand = Claude.against([reply, answer("mended")]);
         let result = stand.call("x").await.expect("an answer");
@@ -95,7 +95,7 @@ async fn a_broken_stream_that_claude_mends_is_paid_for_twice() {
     }
 }
 
-/// With more than one attempt, the program puts both texts together and reports success.
+/// With more than one attempt, the program joins both texts and reports success.
 #[tokio::test]
 async fn gemini_glues_no_answers_together() {
     let stand = Gemini.against([Reply::EndHalfway, answer("the second answer")]);
@@ -104,7 +104,7 @@ async fn gemini_glues_no_answers_together() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_of_the_api_is_no_answer() {
+async fn invalid_api_answer_is_refused() {
     for program in PROGRAMS {
         for reply in [Reply::BadJson, Reply::Html] {
             let stand = program.against([reply.clone()]);

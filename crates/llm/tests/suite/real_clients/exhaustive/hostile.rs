@@ -1,4 +1,4 @@
-//! The worst that a prompt and a server can do: ask for files, for tools, for commands, and never answer.
+//! The worst prompts and servers: requests for files, tools and commands, and no answer at all.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use tempfile::TempDir;
 
 use crate::real_clients::support::{Claude, Codex, Gemini, PROGRAMS, Program, Stand, ask};
 
-/// All that was sent to the server.
+/// Everything that was sent to the server.
 fn sent(stand: &Stand) -> String {
     stand.api.requests().iter().map(|request| request.body.to_string()).collect()
 }
 
-/// A file that nobody may send, and the directory that holds it.
+/// A private file, and its directory.
 fn private_file() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("private.txt");
@@ -24,7 +24,7 @@ fn private_file() -> (TempDir, PathBuf) {
     (directory, path)
 }
 
-/// `claude` reads what stands behind an `@` and sends it along, even without tools.
+/// `claude` reads the path after an `@` and sends the file, even without tools.
 #[tokio::test]
 async fn a_file_that_the_prompt_names_is_not_sent() {
     let (_directory, path) = private_file();
@@ -38,9 +38,9 @@ async fn a_file_that_the_prompt_names_is_not_sent() {
     }
 }
 
-/// A shell that can only read is still one that can send: `codex` offers it in its read-only sandbox.
+/// A read-only shell can still send data: `codex` offers it in its read-only sandbox.
 #[tokio::test]
-async fn a_model_that_asks_for_files_or_commands_gets_none() {
+async fn tool_requests_get_nothing() {
     let (directory, path) = private_file();
     let path = path.display().to_string();
     let made = directory.path().join("made");
@@ -63,7 +63,7 @@ async fn a_model_that_asks_for_files_or_commands_gets_none() {
     for program in PROGRAMS {
         for tool in tools(program) {
             let stand = program.against([tool.clone(), Reply::Answer("ok".to_owned())]);
-            // Whether the call then counts as answered is the provider's to say.
+            // The provider decides whether the call then counts as answered.
             let _either = stand.call("x").await;
             assert!(!sent(&stand).contains("what-nobody-may-see"), "{program:?} sends the file for {tool:?}");
             assert!(!made.exists(), "{program:?} runs {tool:?}");
@@ -71,7 +71,7 @@ async fn a_model_that_asks_for_files_or_commands_gets_none() {
     }
 }
 
-/// `claude` takes a prompt that begins so for its own command, answers it by itself and reports success.
+/// `claude` takes such a prompt for its own command, answers it without a model and reports success.
 #[tokio::test]
 async fn a_prompt_is_never_a_command_of_the_program() {
     for program in PROGRAMS {
@@ -87,14 +87,14 @@ async fn a_prompt_is_never_a_command_of_the_program() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_answers_is_left_in_time_and_no_process_stays() {
+async fn silent_server_times_out_without_leftovers() {
     for program in PROGRAMS {
         times_out(program, Reply::Hang).await;
     }
 }
 
 #[tokio::test]
-async fn a_stream_that_never_ends_is_left_in_time_and_no_process_stays() {
+async fn endless_stream_times_out_without_leftovers() {
     for program in PROGRAMS {
         times_out(program, Reply::Endless).await;
     }
@@ -109,7 +109,7 @@ async fn times_out(program: Program, reply: Reply) {
     assert_eq!(processes_with(&model), Vec::<String>::new(), "{program:?}");
 }
 
-/// What the user's interrupt does to a call: its future is dropped.
+/// An interrupt by the user drops the future of a call.
 #[tokio::test]
 async fn a_call_that_is_given_up_leaves_no_process() {
     for program in PROGRAMS {
@@ -130,7 +130,7 @@ async fn a_call_that_is_given_up_leaves_no_process() {
     }
 }
 
-/// A name that only this server's callers have among their arguments.
+/// A name that only callers of this server have in their arguments.
 fn marker(stand: &Stand) -> String {
     format!("marker-{}", stand.api.origin().replace(['/', ':', '.'], "-"))
 }
@@ -141,7 +141,7 @@ async fn until_asked(stand: &Stand) {
     }
 }
 
-/// The command lines that hold this word. A process that has ended and was not yet reaped has none.
+/// The command lines that contain this word. An exited process that was not reaped has none.
 fn processes_with(word: &str) -> Vec<String> {
     let entries = std::fs::read_dir("/proc").expect("the kernel's list of processes").flatten();
     let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());

@@ -1,12 +1,12 @@
-//! What a refusal of the server becomes, whatever the program makes of it: its own exit codes, statuses folded into
-//! 256, quoted bodies, errors called a success.
+//! The handling of a server's refusals, whatever the program does with them: its own exit codes,
+//! truncated statuses, quoted bodies, and errors marked as success.
 
 use crucible_llm::LlmError;
 use crucible_testkit::{Reply, RetryAfter};
 
 use crate::real_clients::support::{Claude, Codex, Gemini, PROGRAMS, Program, assert_says_nothing};
 
-/// Plays this reply for ever; gives the error's class and status and how many requests were made.
+/// Always gives this reply; returns the error's class and status, and the number of requests.
 async fn refused(program: Program, reply: Reply) -> (&'static str, Option<u16>, usize) {
     let stand = program.against([reply]);
     let error = stand.call("a file").await.expect_err("a refusal");
@@ -34,9 +34,9 @@ async fn a_refused_key_is_told_apart() {
     }
 }
 
-/// One request each: none of the programs tries again by itself.
+/// One request each: no program retries on its own.
 #[tokio::test]
-async fn a_rate_limit_is_told_apart_and_left_to_us() {
+async fn rate_limit_is_reported_unretried() {
     for program in PROGRAMS {
         for retry_after in [RetryAfter::Absent, RetryAfter::Value("1".to_owned())] {
             let seen = refused(program, Reply::RateLimited(retry_after)).await;
@@ -65,7 +65,7 @@ async fn an_outage_is_told_apart() {
     }
 }
 
-/// One request each: `claude` has nothing left that it could leave out of a second one.
+/// One request each: `claude` has nothing left to omit in a second one.
 #[tokio::test]
 async fn a_request_that_cannot_be_is_told_apart() {
     for program in PROGRAMS {
@@ -74,9 +74,9 @@ async fn a_request_that_cannot_be_is_told_apart() {
     }
 }
 
-/// `codex` passes on what the server says of a model, and no status.
+/// `codex` passes on the server's message about a model, without the status.
 #[tokio::test]
-async fn an_unknown_model_is_told_apart_where_the_program_says_so() {
+async fn unknown_model_is_reported_if_stated() {
     for program in [Claude, Gemini] {
         let (class, status, _) = refused(program, Reply::Status(404)).await;
         assert_eq!((class, status), ("misconfiguration", Some(404)), "{program:?}");

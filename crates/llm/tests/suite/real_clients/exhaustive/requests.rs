@@ -1,4 +1,4 @@
-//! What the programs send: the hints and the system prompt where the API wants them, and no tools.
+//! The requests of the programs: hints and system prompt in the API's fields, and no tools.
 
 use crucible_llm::Finish;
 use crucible_testkit::{Reply, SeenRequest};
@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::real_clients::support::{Claude, Codex, Gemini, PROGRAMS, Program, ask};
 
-/// Fails when a request offers the model a tool. What `codex` cannot be kept from offering asks the user
-/// something, and there is none.
+/// Fails if a request offers the model a tool. The one that `codex` cannot be kept from offering asks the
+/// user, who does not exist.
 pub(crate) fn assert_no_tools(program: Program, request: &SeenRequest) {
     let tools = request.body["tools"].as_array().into_iter().flatten();
     let offered = tools.filter(|tool| **tool != json!({"functionDeclarations": []}));
@@ -45,7 +45,7 @@ async fn requests_offer_no_tools_and_follow_the_hints() {
     }
 }
 
-/// Asked again after a broken stream, it answers in one turn, and so whole.
+/// After a broken stream it retries and answers in one turn, so the answer is complete.
 #[tokio::test]
 async fn an_answer_that_claude_mended_is_whole() {
     let stand = Claude.against([Reply::DropHalfway, Reply::Answer("mended".to_owned())]);
@@ -53,9 +53,9 @@ async fn an_answer_that_claude_mended_is_whole() {
     assert_eq!(result.whole_answer().expect("whole").as_str(), "mended");
 }
 
-/// `gemini` says nothing of it; its answer is as long as it may be.
+/// `gemini` does not report it; its answer has the maximum length.
 #[tokio::test]
-async fn an_answer_as_long_as_allowed_counts_as_cut_off() {
+async fn answer_of_maximum_length_is_cut_off() {
     for program in [Gemini, Codex] {
         let stand = program.against([Reply::CutAnswer("half of what it had to say".to_owned())]);
         let mut inv = ask("x");

@@ -1,5 +1,5 @@
-//! With the user's own login the programs see the user's home. What stands there gives a model no tools, and what a call
-//! says does not stay there.
+//! With the user's own login the programs see the user's home. Its settings enable no tools, and a call's
+//! text is not stored there.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn users(program: Program, reply: Reply) -> Stand {
     stand
 }
 
-/// Settings that offer tools, start a tool server, run hooks and keep a history, as far as the program knows them.
+/// Settings with tools, a tool server, hooks and a history, as far as the program supports them.
 fn generous_settings(program: Program, home: &Path, made: &Path) {
     let file = |name: &str, text: String| {
         let path = home.join(name);
@@ -57,7 +57,7 @@ fn generous_settings(program: Program, home: &Path, made: &Path) {
 }
 
 #[tokio::test]
-async fn what_the_user_has_set_up_gives_a_model_no_tools() {
+async fn users_settings_enable_no_tools() {
     for program in PROGRAMS {
         let made = tempfile::tempdir().expect("a temporary directory");
         let stand = users(program, Reply::Answer("ok".to_owned()));
@@ -72,7 +72,7 @@ async fn what_the_user_has_set_up_gives_a_model_no_tools() {
     }
 }
 
-/// `gemini` keeps its session files whatever it is told.
+/// `gemini` always keeps its session files.
 #[tokio::test]
 async fn the_prompt_does_not_stay_in_the_users_home() {
     for program in [Claude, Codex] {
@@ -80,7 +80,7 @@ async fn the_prompt_does_not_stay_in_the_users_home() {
             let stand = users(program, reply.clone());
             std::fs::create_dir(stand.home.path().join(".codex")).expect("a directory");
             let _either = stand.call("x").await;
-            // With the user's login, too, none of them tries again by itself.
+            // With the user's login, no program retries on its own either.
             assert_eq!(stand.api.completions().len(), 1, "{program:?} {reply:?}");
             let kept = files_with(PROMPT, stand.home.path());
             assert!(kept.is_empty(), "{program:?} {reply:?}: {kept:?}");
@@ -88,7 +88,7 @@ async fn the_prompt_does_not_stay_in_the_users_home() {
     }
 }
 
-/// The files below a directory that hold this word.
+/// The files below a directory that contain this word.
 fn files_with(word: &str, dir: &Path) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();
     for entry in dir.read_dir().expect("a directory").flatten() {
