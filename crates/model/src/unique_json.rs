@@ -122,7 +122,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             if map.contains_key(&key) {
-                return Err(A::Error::custom("an object has a duplicate key"));
+                return Err(A::Error::custom("a key stands twice in an object"));
             }
             let UniqueJson(value) = entries.next_value()?;
             map.insert(key, value);
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(value, serde_json::from_str::<Value>(text).unwrap());
         for twice in [r#"{"secret":1,"secret":1}"#, r#"[{"b":{"secret":1,"\u0073ecret":2}}]"#] {
             let error = serde_json::from_str::<UniqueJson>(twice).unwrap_err().to_string();
-            assert!(error.starts_with("an object has a duplicate key at line 1"), "{error}");
+            assert!(error.starts_with("a key stands twice in an object at line 1"), "{error}");
             assert!(!error.contains("secret"), "{error}");
         }
     }

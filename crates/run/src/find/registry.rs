@@ -324,9 +324,12 @@ mod tests {
         let unknown = error(vec![own("a.toml", OWN), own("b.toml", &OWN.replace("title", "titel"))]);
         assert!(unknown.contains("workflows/b.toml") && unknown.contains("titel"), "{unknown}");
         let twice = error(vec![own("b.toml", OWN), own("a.toml", OWN)]);
-        assert!(twice.contains("b.toml: it has the id `our-way` of .crucible/workflows/a.toml"), "{twice}");
+        assert!(
+            twice.contains("b.toml: its id `our-way` is also the id of .crucible/workflows/a.toml"),
+            "{twice}"
+        );
         let nothing = error(vec![own("a.toml", OWN.split("[fits]").next().unwrap())]);
-        assert!(nothing.contains("a.toml: nothing says when it fits"), "{nothing}");
+        assert!(nothing.contains("a.toml: no condition under [fits]"), "{nothing}");
     }
 
     #[test]
@@ -371,6 +374,6 @@ mod tests {
         std::fs::create_dir(dir.path().join(WORKFLOWS_DIR)).unwrap();
         std::fs::write(dir.path().join(WORKFLOWS_DIR).join("a\u{202e}b.toml"), OWN).unwrap();
         let error = Workflows::read(dir.path(), &[]).unwrap_err().to_string();
-        assert!(error.contains("no plain one"), "{error}");
+        assert!(error.contains("unsupported characters"), "{error}");
     }
 }
