@@ -62,7 +62,7 @@ pub(super) fn collect<'a>(
         let path = run_dir.join(name);
         match fs::symlink_metadata(&path) {
             Ok(meta) if meta.is_dir() => collected.walk(&path, name, *telling, scanner, 0),
-            Ok(_) => collected.leave_out(name, "is no directory"),
+            Ok(_) => collected.leave_out(name, "is not a directory"),
             Err(_) => {}
         }
     }
