@@ -190,7 +190,7 @@ async fn gate_whose_setup_fails_could_not_run() {
     };
     let missing = vec!["no-such-program-anywhere".to_owned()];
     for (setup, says) in [
-        (words("echo no generator here >&2; exit 3"), "exit code 3 and printed \"no generator here\""),
+        (words("echo no generator here >&2; exit 3"), "exited with code 3 and printed \"no generator here\""),
         (words("sleep 9"), "it was killed after 0.3 s"),
         (missing, "was not found on PATH"),
     ] {
