@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_a_fence_by_its_marks_and_its_indent() {
+    fn fence_is_recognised_by_marks_and_indent() {
         for (line, length, info) in [
             ("```", 3, ""),
             ("~~~~", 4, ""),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_ends_at_its_own_kind_of_fence_alone() {
+    fn block_ends_only_at_matching_fence() {
         let fence = |line| CodeFence::of(line).unwrap();
         for (open, later, closes, holds) in [
             ("```rust", "```", true, false),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn only_one_block_around_the_whole_is_taken_off() {
+    fn only_one_enclosing_block_is_removed() {
         for (text, inner) in [
             ("a: b", "a: b"),
             (" \n```json\n{}\n```\n", "{}\n"),

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prints_and_parses_the_published_value_of_the_empty_input() {
+    fn empty_input_has_the_published_digest() {
         let empty = Digest::of(b"");
         assert_eq!(empty.to_string(), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
         assert_eq!(empty.to_string().parse(), Ok(empty));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_have_equal_digests_whatever_their_key_order() {
+    fn key_order_does_not_change_digest() {
         let a: serde_json::Value = serde_json::from_str(r#"{"b":1.0,"a":[2]}"#).unwrap();
         let b: serde_json::Value = serde_json::from_str(r#"{ "a":[2], "b":1 }"#).unwrap();
         assert_eq!(Digest::of_canonical(&a).unwrap(), Digest::of_canonical(&b).unwrap());

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crawl_ends_with_no_other_number_than_its_own() {
+    fn crawl_uses_only_its_own_exit_codes() {
         let numbers = |all: &[ExitStatus]| {
             let mut numbers: Vec<u8> = all.iter().map(|status| status.code()).collect();
             numbers.dedup();

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finding_is_one_line_of_code_subject_and_hint() {
+    fn finding_is_one_line_of_code_subject_hint() {
         let finding = Finding::warning(Code::new("patch-path-denied"), "src/a.rs", "Leave it alone.");
         assert_eq!(finding.to_string(), "patch-path-denied src/a.rs: Leave it alone.");
     }

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_id_is_always_a_plain_directory_name() {
+    fn run_id_is_a_plain_directory_name() {
         let id = RunId::new("2026-01-31T09:30:00Z".parse().unwrap(), Digest::of(b"goal"));
         assert_eq!(id.as_str().parse(), Ok(id.clone()));
         for bad in ["", ".", "..", "a/b", "A", "-a", "a b", &"a".repeat(65)] {

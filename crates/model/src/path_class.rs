@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_in_one_row_and_in_lower_case() {
+    fn names_are_lowercase_and_in_one_row() {
         let mut rows: BTreeMap<(Part, &str), usize> = BTreeMap::new();
         for row in TABLE {
             for name in row.names {
@@ -353,14 +353,14 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_a_row_are_sorted_because_they_are_searched_by_halves() {
+    fn rows_are_sorted_for_binary_search() {
         for row in TABLE {
             assert!(row.names.is_sorted(), "{:?}", row.names);
         }
     }
 
     #[test]
-    fn a_word_for_tests_is_a_part_of_the_product_inside_of_its_source() {
+    fn test_word_inside_product_source_is_product() {
         for path in [
             "integration/a.py",
             "qa/run.rb",
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_may_have_several_roles_and_most_have_none() {
+    fn path_can_have_several_or_no_roles() {
         assert!(roles("src/snapshots/a.snap").has(Test) && roles("src/snapshots/a.snap").has(Generated));
         assert!(roles("sub/TOX.ini").has(TestSettings) && !roles("tox.ini").has(Test));
         assert!(roles("requirements-dev.txt").has(Project) && roles("requirements-dev.txt").has(Document));
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tests_are_made_of_counts_as_tests_whatever_its_directory_is_called() {
+    fn test_material_in_any_directory_is_test() {
         for path in [
             "test-utils/x.js",
             "test_helpers/x.py",
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_shown_is_a_directory_and_what_is_not_changed_a_name() {
+    fn hidden_is_by_directory_protected_by_name() {
         let denied = |path: &str, denial| denied_place(&path.parse().unwrap(), denial);
         assert_eq!(denied("a/Build/x.c", Denial::Shown), Some("build"));
         assert_eq!(denied("a/build/x.c", Denial::Changed), None);

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_leaves_the_repository() {
+    fn path_outside_repository_is_refused() {
         use RepoPathError::*;
         for (bad, why) in [
             ("", Empty),
@@ -330,7 +330,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn what_parses_never_leaves_the_root(text in "\\PC{0,40}|[./a\\\\:~]{0,20}") {
+            fn parsed_path_stays_inside_root(text in "\\PC{0,40}|[./a\\\\:~]{0,20}") {
                 if let Ok(path) = text.parse::<RepoPath>() {
                     let joined = std::path::Path::new("/root").join(path.as_str());
                     prop_assert!(joined.components().all(|c| !matches!(c, std::path::Component::ParentDir)));

@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_number_is_read_exactly_or_not_at_all() {
+    fn whole_number_is_exact_or_refused() {
         for (text, whole) in [
             ("3", 3),
             ("-3", -3),
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_left_out_may_not_be_something_else() {
+    fn optional_key_of_wrong_type_is_refused() {
         fn both(text: &str) -> Result<(Option<String>, Option<bool>), String> {
             let both = read(text, 1000, |mut fields| {
                 let both = (fields.optional_text("text", 3)?, fields.optional_truth("truth")?);
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_models_write_instead_of_an_object_is_told_in_words() {
+    fn common_model_mistakes_are_described() {
         for (text, shown) in [
             ("", "it is empty"),
             (" \n", "it is empty"),
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_shows_one_short_clean_piece_of_the_reply() {
+    fn error_quotes_one_short_clean_piece() {
         let long = format!("{{\"word\":\"\\u001b[2J{}\"}}", "x".repeat(500));
         let fault = read(&long, 1000, |mut fields| fields.one_of("word", &[("yes", true), ("no", false)]));
         let shown = fault.unwrap_err().to_string();

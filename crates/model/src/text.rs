@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_sees_is_hidden_and_what_scripts_need_is_not() {
+    fn joiners_are_not_hidden_characters() {
         for c in
             "\u{0}\n\u{1b}\u{7f}\u{9b}\u{ad}\u{200b}\u{200e}\u{2028}\u{202e}\u{2066}\u{feff}\u{e0041}".chars()
         {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_says_something_as_soon_as_one_character_can_be_read() {
+    fn one_visible_character_is_not_empty() {
         for nothing in ["", " \n\t\r", "\u{a0}\u{3000}", "\u{200b}\u{feff}\u{202e}\u{0}", "\u{200c} \u{200d}"]
         {
             assert!(says_nothing(nothing), "{nothing:?}");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_whole_or_says_that_it_is_not() {
+    fn cut_text_is_marked() {
         assert_eq!(short_line("äöü", 3), "äöü");
         assert_eq!(short_line("äöüß", 3), "äö…");
         assert_eq!(short_line("a\u{1b}[2J\u{202e}\n", 40), "a\\u{1b}[2J\\u{202e}\\u{a}");
@@ -117,7 +117,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn no_line_is_longer_or_shows_what_is_hidden(text in any::<String>(), longest in 1usize..40) {
+            fn short_line_is_bounded_and_escaped(text in any::<String>(), longest in 1usize..40) {
                 let line = short_line(&text, longest);
                 prop_assert!(line.chars().count() <= longest && !line.contains(is_hidden), "{line}");
             }

@@ -122,7 +122,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             if map.contains_key(&key) {
-                return Err(A::Error::custom("an object has a duplicate key"));
+                return Err(A::Error::custom("a key stands twice in an object"));
             }
             let UniqueJson(value) = entries.next_value()?;
             map.insert(key, value);
@@ -136,19 +136,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_json_is_read_as_it_is_unless_a_key_stands_twice() {
+    fn duplicate_key_in_json_is_refused() {
         let text = r#"{"a":[null,true,-1,18446744073709551615,0.5,"x\u0041"],"b":{"a":{}}}"#;
         let UniqueJson(value) = serde_json::from_str(text).unwrap();
         assert_eq!(value, serde_json::from_str::<Value>(text).unwrap());
         for twice in [r#"{"secret":1,"secret":1}"#, r#"[{"b":{"secret":1,"\u0073ecret":2}}]"#] {
             let error = serde_json::from_str::<UniqueJson>(twice).unwrap_err().to_string();
-            assert!(error.starts_with("an object has a duplicate key at line 1"), "{error}");
+            assert!(error.starts_with("a key stands twice in an object at line 1"), "{error}");
             assert!(!error.contains("secret"), "{error}");
         }
     }
 
     #[test]
-    fn a_whole_number_is_read_as_it_is_or_not_at_all() {
+    fn whole_number_beyond_64_bits_is_refused() {
         for good in [
             r#"{"a":[18446744073709551615,-9223372036854775808,-0,0,1e30,12345678901234567890123.0]}"#,
             r#"{"12345678901234567890123":"12345678901234567890123 \" 98765432109876543210987"}"#,

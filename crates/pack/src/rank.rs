@@ -375,7 +375,7 @@ mod tests {
     ];
 
     #[test]
-    fn sources_in_the_area_of_the_goal_come_before_others_with_its_words() {
+    fn sources_near_the_goal_rank_first() {
         let text = "fn trailing_name() {}\nfn file_name() { handled }\n".repeat(400);
         let files =
             [("tool/bench.rs", text.as_str()), ("crates/globset/src/pathutil.rs", "fn file_name() {}\n")];
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_repository_is_chosen_whole_but_its_lock_file_last() {
+    fn small_repository_is_shown_whole() {
         let ranking = ranked("add a flag", &PROJECT, &ROOMY);
         assert_eq!(ranking.chosen.len(), 6);
         assert_eq!(ranking.left_out[0].path.as_str(), "Cargo.lock");
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_passed_over_and_said() {
+    fn oversized_file_is_skipped_and_reported() {
         let limits = RankLimits { max_files: FileLimit(2), max_total_bytes: ByteLimit(80), outlines: false };
         let ranking = ranked("parser", &PROJECT, &limits);
         assert_eq!(ranking.chosen.len(), 2);
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_large_repository_only_what_shares_something_is_chosen() {
+    fn large_repository_shows_only_related_files() {
         let mut files = PROJECT.to_vec();
         files.push(("src/unrelated.rs", "mod nothing;\n"));
         let limits =
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn outlines_of_the_best_sources_package_are_chosen_within_their_share() {
+    fn package_outlines_stay_within_their_share() {
         let text = "fn unrelated() {}\n".repeat(200);
         let names: Vec<String> = (0..12).map(|at| format!("src/core/part_{at}.rs")).collect();
         let mut files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), text.as_str())).collect();
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn room_for_outlines_is_kept_from_other_places() {
+    fn outline_share_is_reserved() {
         let text = "fn parser() {}\n".repeat(100);
         let far: Vec<String> = (0..9).map(|at| format!("far/{at}/parser.rs")).collect();
         let mut files: Vec<(&str, &str)> = far.iter().map(|name| (name.as_str(), text.as_str())).collect();
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_looked_for_in_a_long_goal_is_told() {
+    fn unsearched_part_of_long_goal_is_reported() {
         let names: Vec<String> = (0..70)
             .map(|n| format!("word{}", char::from(b'a' + n / 26)) + &"x".repeat(usize::from(n % 26)))
             .collect();
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_names_the_projects_parts_is_shown_unasked() {
+    fn only_project_manifests_are_shown_unasked() {
         let mut files = PROJECT.to_vec();
         files.push((".npmrc", "a=b\n"));
         files.push(("big.rs", "mod nothing_of_this;\n"));
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_of_stop_words_or_noise_still_ranks() {
+    fn goal_of_stop_words_still_ranks() {
         for goal in ["", "the a of", "!!! \u{0} ???", &"x".repeat(100_000), "日本語"] {
             assert_eq!(ranked(goal, &PROJECT, &ROOMY).chosen.len(), 6, "{goal:.20}");
         }
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_with_the_best_file_or_under_the_goals_words_is_found_though_its_text_shares_nothing() {
+    fn history_finds_files_without_shared_text() {
         let mut files = PROJECT.to_vec();
         files.extend([("src/a.rs", "mod x;\n"), ("src/table.rs", "mod y;\n"), ("src/wire.rs", "mod z;\n")]);
         let without = ranked_with("parser", &files, Vec::new());
@@ -571,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn history_is_a_small_part_and_commits_of_many_files_say_nothing() {
+    fn history_is_minor_and_skips_large_commits() {
         let files = [("src/parser.rs", ""), ("src/other.rs", ""), ("Cargo.lock", "")];
         let often: Vec<PastChange> =
             (0..500).map(|_| past("parser parser", &["src/other.rs", "Cargo.lock"])).collect();
@@ -587,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_make_up_the_score_and_a_test_stays_behind_what_it_tests() {
+    fn score_is_sum_and_test_follows_source() {
         let commits = vec![past("the parser", &["src/parser.rs", "tests/parser.rs"])];
         let ranking = ranked_with("fix src/lexer.rs and parse_header in parser", &PROJECT, commits);
         let rows = ranking.chosen.iter().map(|choice| (choice.score, choice.parts));
@@ -605,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_withheld_takes_no_room_and_what_is_in_anyway_costs_nothing() {
+    fn withheld_and_included_files_cost_nothing() {
         let goal = Goal::new("parser");
         let look = |path: &str| {
             let path: RepoPath = path.parse().unwrap();

@@ -141,13 +141,13 @@ mod tests {
     }
 
     #[test]
-    fn a_null_list_of_ranges_is_an_absent_one() {
+    fn null_ranges_equal_absent_ranges() {
         let text = GOOD.replace(r#""mode": "full""#, r#""mode": "full", "line_ranges": null"#);
         assert!(FileRequest::parse(text.as_bytes()).unwrap().needs[0].line_ranges.is_empty());
     }
 
     #[test]
-    fn another_schema_is_named_whatever_else_is_wrong() {
+    fn wrong_schema_is_reported_first() {
         let error = refuse(r#"{"schema_version": "ctcp-file-request-v2", "new": 1}"#);
         let DocumentError::Version { found, .. } = error else { panic!("{error:?}") };
         assert_eq!(found, "ctcp-file-request-v2");
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_document_is_refused() {
+    fn trailing_data_is_refused() {
         assert!(refuse(&format!("{GOOD} {{}}")).to_string().contains("trailing"));
     }
 
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_needs_are_read_and_one_more_is_not() {
+    fn needs_above_limit_are_refused() {
         let with = |count: usize| {
             let needs = vec![r#"{"path": "a", "mode": "full"}"#; count].join(",");
             format!(

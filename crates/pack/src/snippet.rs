@@ -139,13 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn backwards_and_absent_ranges_are_none() {
+    fn reversed_and_empty_ranges_are_invalid() {
         assert_eq!(normalise(&[]), None);
         assert_eq!(normalise(&[range(1, 2), range(3, 2)]), None);
     }
 
     #[test]
-    fn a_prefix_asks_for_more_until_the_last_line_is_complete() {
+    fn incomplete_last_line_needs_more_input() {
         let zero = normalise(&[range(0, 0)]).unwrap();
         assert_eq!(pick(b"no line end", Input::Prefix, &zero, 99), Picked::NeedsMore);
         let two = [range(2, 2)];
@@ -161,7 +161,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn picking_equals_the_obvious_way(
+            fn pick_equals_naive_implementation(
                 lines in prop::collection::vec("[a-c\r]{0,3}", 0..12),
                 wanted in prop::collection::vec((0u64..15, 0u64..4), 1..5),
                 ending in any::<bool>(),

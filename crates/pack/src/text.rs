@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn replaced_bytes_are_counted_and_line_ends_kept() {
+    fn invalid_bytes_are_counted_line_ends_preserved() {
         let decoded = decode(b"a\xff\r\nb\xfe\xfd\n".to_vec(), 100);
         assert_eq!(decoded.text, "a\u{fffd}\r\nb\u{fffd}\u{fffd}\n");
         assert_eq!(decoded.replaced, 3);

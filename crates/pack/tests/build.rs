@@ -58,7 +58,7 @@ fn mandatory_documents_come_first_and_once() {
 }
 
 #[test]
-fn mandatory_documents_that_do_not_fit_end_the_build_unread() {
+fn oversized_mandatory_documents_fail_unread() {
     let source = Fake::of(&CONTRACT);
     let contract = Mandatory::contract::<&str>(&[]).unwrap();
     for (files, bytes) in [(3, 1000), (10, 22), (0, 0)] {
@@ -81,7 +81,7 @@ fn replacements_can_make_a_mandatory_document_too_large() {
 }
 
 #[test]
-fn a_required_document_that_is_missing_secret_or_a_way_out_is_an_error() {
+fn unusable_required_document_is_an_error() {
     let missing = Fake::of(&CONTRACT[1..]);
     let contract = Mandatory::contract::<&str>(&[]).unwrap();
     let wanted = request(vec![], 10, 1000);
@@ -97,7 +97,7 @@ fn a_required_document_that_is_missing_secret_or_a_way_out_is_an_error() {
 }
 
 #[test]
-fn elsewhere_each_contract_document_is_taken_where_present() {
+fn contract_documents_are_optional_elsewhere() {
     let source = Fake::of(&[("PATCH_README.md", "p")]).with("AGENTS.md", Node::Outward);
     let mandatory = Mandatory::where_present(&["src/x.rs"]).unwrap();
     assert!(build(&request(vec![], 9, 99), &mandatory, "slug", &source).is_err());
@@ -109,7 +109,7 @@ fn elsewhere_each_contract_document_is_taken_where_present() {
 }
 
 #[test]
-fn denied_places_missing_files_and_non_paths_each_get_their_row() {
+fn every_omitted_path_has_a_row() {
     let source = Fake::of(&[("sub/build/a", "x"), ("build", "script"), ("a", "x")])
         .with("out", Node::Outward)
         .with("dir", Node::Directory)
@@ -166,7 +166,7 @@ fn denied_places_missing_files_and_non_paths_each_get_their_row() {
 }
 
 #[test]
-fn secrets_are_left_out_also_where_a_cut_would_divide_them() {
+fn secret_across_a_cut_is_omitted() {
     let source = Fake::of(&[("a", "0123456789SECRET-KEY"), ("b", "0123456789SECRET-KEY\nx\n")]);
     for budget in [5, 10, 14, 100] {
         let pack = pack(&request(vec![full("a"), lines("b", &[[2, 2]])], 9, budget), &source);
@@ -180,7 +180,7 @@ fn secrets_are_left_out_also_where_a_cut_would_divide_them() {
 }
 
 #[test]
-fn a_secret_that_goes_on_far_beyond_a_cut_is_judged_as_in_the_whole_file() {
+fn long_secret_across_cut_is_recognised() {
     let key = format!("BEGIN-KEY{}END-KEY\n", "x".repeat(1000));
     let source = Fake::of(&[("a", &key)]);
     for budget in [1, 9, 500] {
@@ -204,7 +204,7 @@ fn a_file_secret_by_name_is_never_opened() {
 }
 
 #[test]
-fn a_huge_file_costs_what_the_budget_allows() {
+fn huge_file_read_is_bounded_by_budget() {
     let source = Fake::default().with("huge", Node::Huge(300_000_000)).with("more", Node::Huge(300_000_000));
     let pack = pack(&request(vec![full("huge"), full("more")], 9, 1_000), &source);
     assert_eq!(pack.files[0].content.len(), 1_000);
@@ -215,7 +215,7 @@ fn a_huge_file_costs_what_the_budget_allows() {
 }
 
 #[test]
-fn a_budget_without_end_asks_for_no_more_than_a_pack_may_hold() {
+fn unlimited_budget_is_capped_at_pack_limit() {
     let source = Fake::default().with("huge", Node::Huge(300_000_000));
     let pack = pack(&request(vec![full("huge"), full("gone")], u64::MAX, u64::MAX), &source);
     assert_eq!(pack.files[0].content.len(), 64 * 1024 * 1024);
@@ -224,7 +224,7 @@ fn a_budget_without_end_asks_for_no_more_than_a_pack_may_hold() {
 }
 
 #[test]
-fn the_lines_of_many_huge_files_are_looked_for_only_so_far_in_all() {
+fn line_search_over_huge_files_is_bounded() {
     let mut source = Fake::default();
     let names: Vec<String> = (0..400).map(|number| format!("huge{number:03}")).collect();
     for name in &names {
@@ -240,7 +240,7 @@ fn the_lines_of_many_huge_files_are_looked_for_only_so_far_in_all() {
 }
 
 #[test]
-fn a_chain_of_links_is_judged_at_each_of_its_ends() {
+fn every_target_in_link_chain_is_checked() {
     let source = Fake::of(&[("a", "a")])
         .with("over-build", Node::Chain { through: "sub/build/x", to: "a" })
         .with("over-secret", Node::Chain { through: "conf/.env", to: "a" })
@@ -258,7 +258,7 @@ fn a_chain_of_links_is_judged_at_each_of_its_ends() {
 }
 
 #[test]
-fn every_denied_place_holds_at_every_depth_and_in_every_case() {
+fn denied_places_apply_at_any_depth_and_case() {
     let places = [".git", "runs", "build", "dist", "node_modules", "__pycache__"];
     let mut source = Fake::of(&[("src/builder.rs", "x")]);
     let mut wanted = vec!["src/builder.rs".to_owned()];
@@ -277,7 +277,7 @@ fn every_denied_place_holds_at_every_depth_and_in_every_case() {
 }
 
 #[test]
-fn encodings_and_line_ends_are_kept_or_their_replacement_is_said() {
+fn encoding_replacements_are_reported() {
     let utf16: Vec<u8> =
         [0xff, 0xfe].into_iter().chain("hi\r\n".encode_utf16().flat_map(u16::to_le_bytes)).collect();
     let cases: [(&[u8], &str, &str); 7] = [
@@ -300,7 +300,7 @@ fn encodings_and_line_ends_are_kept_or_their_replacement_is_said() {
 }
 
 #[test]
-fn overlapping_doubled_and_reversed_ranges_each_have_one_meaning() {
+fn odd_ranges_have_one_meaning() {
     let source = Fake::of(&[("a", "1\n2\n3\n4\n5\n6\n")]);
     let cases: [(&[[u64; 2]], &str); 5] = [
         (&[[2, 4], [3, 5]], "2\n3\n4\n5\n"),
@@ -319,7 +319,7 @@ fn overlapping_doubled_and_reversed_ranges_each_have_one_meaning() {
 }
 
 #[test]
-fn lines_of_a_huge_file_are_looked_for_only_so_deep() {
+fn line_search_depth_is_bounded() {
     let source = Fake::default().with("huge", Node::Huge(300_000_000));
     let deep = pack(&request(vec![lines("huge", &[[5, 6]])], 9, 1_000), &source);
     assert_eq!(reasons(&deep), [("huge", OmittedReason::TooLarge)]);
@@ -335,7 +335,7 @@ fn lines_over_the_budget_are_noticed_early() {
 }
 
 #[test]
-fn snippets_are_clamped_joined_and_said() {
+fn snippets_are_clamped_and_merged() {
     let source = Fake::of(&CONTRACT);
     let needs = vec![lines("src/b.rs", &[[3, 99], [1, 1]])];
     let pack_one = pack(&request(needs, 9, 100), &source);
@@ -362,7 +362,7 @@ fn needs_for_one_path_are_one_need() {
 }
 
 #[test]
-fn a_need_that_makes_no_sense_takes_nothing_from_the_others_for_its_path_and_has_its_row() {
+fn invalid_need_has_row_and_spares_others() {
     let source = Fake::of(&CONTRACT);
     for (bad, good) in [
         (lines("src/b.rs", &[[5, 1]]), lines("src/b.rs", &[[1, 2]])),
@@ -382,7 +382,7 @@ fn a_need_that_makes_no_sense_takes_nothing_from_the_others_for_its_path_and_has
 }
 
 #[test]
-fn a_link_that_leads_in_circles_or_to_nothing_is_said_to() {
+fn broken_and_cyclic_links_are_reported() {
     let source = Fake::default().with("circle", Node::InCircles).with("gone", Node::ToNothing);
     let pack = pack(&request(vec![full("circle"), full("gone")], 9, 100), &source);
     assert_eq!(reasons(&pack), [("circle", OmittedReason::Denied), ("gone", OmittedReason::Denied)]);
@@ -393,7 +393,7 @@ fn a_link_that_leads_in_circles_or_to_nothing_is_said_to() {
 }
 
 #[test]
-fn the_budget_is_used_in_order_and_a_later_smaller_file_may_still_fit() {
+fn budget_is_used_in_order() {
     let source = Fake::of(&[("a", "12345"), ("b", "x"), ("c", "one\ntwo\n"), ("empty", ""), ("z", "z")]);
     let needs = vec![full("a"), lines("c", &[[1, 2]]), full("b"), full("empty"), full("z")];
     let over = OmittedReason::BudgetExceeded;
@@ -419,7 +419,7 @@ fn a_cut_keeps_characters_whole_and_is_marked() {
 }
 
 #[test]
-fn replaced_bytes_are_said() {
+fn replaced_bytes_are_reported() {
     let source = Fake::default().with("a", Node::File(b"\xef\xbb\xbfa\xff\xfe\xfd\r\n".to_vec()));
     let pack = pack(&request(vec![full("a")], 9, 100), &source);
     assert_eq!(pack.files[0].content, "\u{feff}a\u{fffd}\u{fffd}\u{fffd}\r\n");
@@ -444,7 +444,7 @@ fn a_reason_cannot_forge_provenance_over_lines() {
 }
 
 #[test]
-fn a_pack_survives_a_round_trip_and_unknown_fields_do_not() {
+fn pack_round_trips_without_unknown_fields() {
     let pack = pack(&request(vec![full("src/a.rs"), full("gone")], 9, 3), &Fake::of(&CONTRACT));
     let bytes = pack.to_bytes().unwrap();
     assert_eq!(ContextPack::parse(&bytes).unwrap(), pack);

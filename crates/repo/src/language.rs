@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_frequent_language_is_first_and_ties_go_by_name() {
+    fn languages_are_sorted_by_count_then_name() {
         let listing = [
             "a.rs",
             "src/b.rs",

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slash_is_kept_only_where_it_separates() {
+    fn slash_is_encoded_unless_separator() {
         assert_eq!(encode("a/é ~{x}".as_bytes(), Slash::Separates), "a/%C3%A9%20~%7Bx%7D");
         assert_eq!(encode(b"a/b", Slash::IsEncoded), "a%2Fb");
     }

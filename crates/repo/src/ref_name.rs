@@ -150,7 +150,7 @@ mod tests {
         proptest! {
             #![proptest_config(ProptestConfig::with_cases(expensive_cases()))]
             #[test]
-            fn a_name_is_taken_exactly_when_git_takes_it(
+            fn ref_name_is_valid_as_in_git(
                 name in "[-./@{}a~^:?*\\[ \\\\é]{1,6}|[a-c./@-]{1,8}(\\.lock|/|\\.|@\\{)?[a./]{0,2}|(HEAD|@|-)?[a/]?"
             ) {
                 prop_assert_eq!(name.parse::<RefName>().is_ok(), git_takes(&name), "{:?}", name);

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_on_the_way_of_a_link_is_told() {
+    fn every_link_target_is_reported() {
         let tree = Tree::new(
             &["src/a.rs", "src/deep/b.rs", "build/x.rs"],
             &[
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_leaves_the_tree_at_any_time_leads_outside() {
+    fn link_leaving_tree_is_outside() {
         let tree = Tree::new(&["src/a.rs", ".git/config", "sub/.git/config", "a/b/c/x"], &[]);
         std::fs::write(tree.dir.path().join("outside"), "secret").unwrap();
         let absolute = tree.top().join("src/a.rs");
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_regular_file_without_links_is_read_and_no_further_than_asked() {
+    fn only_regular_files_are_read_within_limit() {
         let tree = Tree::new(&["a", "dir/b"], &[("link", "a"), ("to-dir", "dir")]);
         let pipe = tree.top().join("pipe");
         let mode = Mode::from_raw_mode(0o600);

@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_prints_the_command_that_lifts_all_of_it() {
+    fn refusal_prints_complete_allow_command() {
         let id: RunId = crate::gatekeeper::tests::record(std::path::Path::new("/"), &[]).run_id;
         let outside = |path: &str| Finding::error(Code::new("patch-path-outside-scope"), path, "");
         let test = Finding::error(Code::new("patch-test-edited"), "tests/a.py", "");

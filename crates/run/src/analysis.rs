@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn document_of_an_earlier_version_is_read_and_every_gate_counts() {
+    fn earlier_analysis_version_counts_every_gate() {
         let text = serde_json::json!({
             "schema_version": "crucible-analysis-v1", "base_commit": "7".repeat(40), "tracked_files": 1, "tracked_bytes": 1,
             "left_out": [], "gates": [], "gate_files": [], "behaviors": "absent",

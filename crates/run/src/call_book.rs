@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn books_of_one_run_never_pass_its_limit_together_however_many_there_are() {
+    fn concurrent_books_respect_the_limit() {
         let room = tempfile::tempdir().unwrap();
         let path = room.path().join("ledger.db");
         drop(Ledger::open(&path).unwrap());
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_booking_is_missed_where_its_number_is_and_where_an_answer_tells_of_it() {
+    fn lost_bookings_are_detected() {
         let room = tempfile::tempdir().unwrap();
         let path = room.path().join("ledger.db");
         let book = book(&path);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_settled_counts_as_told_and_what_was_not_told_as_reserved() {
+    fn unreported_usage_counts_as_reserved() {
         let room = tempfile::tempdir().unwrap();
         let book = book(&room.path().join("ledger.db"));
         let limits =

@@ -218,7 +218,7 @@ mod tests {
     const PATHS: [&str; 3] = [BEHAVIOR_INDEX, "docs/behaviors/B001-totals.md", "src/a.py"];
 
     #[test]
-    fn only_what_is_tracked_is_looked_at() {
+    fn only_tracked_files_are_searched() {
         let room = room(&WHOLE);
         assert_eq!(codes(&read(&room, &PATHS)), [""; 0]);
         assert_eq!(listed_behaviors(room.path()), ["B001"]);
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "the test makes links")]
-    fn no_link_is_followed_in_any_part_of_a_path() {
+    fn links_in_paths_are_not_followed() {
         let outside =
             room(&[("INDEX.md", INDEX), ("B001-totals.md", PAGE), ("a.py", "# BEHAVIOR_ID: B001\n")]);
         let whole = room(&WHOLE);
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "the test makes a file of a hole")]
-    fn a_huge_file_is_searched_at_its_beginning_and_that_is_told() {
+    fn partial_search_of_huge_file_is_reported() {
         let room = room(&WHOLE);
         let text = format!("{}\n# BEHAVIOR_ID: B001\n", "x".repeat(9000));
         crucible_host::fs::write_atomic(&room.path().join("src/a.py"), text.as_bytes()).unwrap();
@@ -291,7 +291,7 @@ mod tests {
 
     #[tokio::test]
     #[expect(clippy::disallowed_methods, reason = "git is found where the test's own PATH says")]
-    async fn the_names_are_asked_for_and_not_what_the_files_are_in_git() {
+    async fn catalogue_lists_names_only() {
         use std::sync::Arc;
 
         let env =

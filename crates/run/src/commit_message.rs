@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_goal_is_cut_between_words_and_stands_whole_below() {
+    fn long_goal_is_shortened_and_in_body() {
         let goal =
             "Return an error instead of panicking when the header of an archive is shorter than eight bytes";
         let message = commit_message(None, goal);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_unseen_and_no_trailer_stands_in_a_message() {
+    fn message_has_no_hidden_characters_or_trailers() {
         assert_eq!(
             commit_message(None, "fix\n the\u{202e} \u{200b}par\u{ad}ser\u{1b}\u{e0041}"),
             "fix the parser"
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_of_any_size_makes_a_bounded_message() {
+    fn huge_goal_gives_bounded_message() {
         let long = "word ".repeat(3000);
         assert!(commit_message(None, &format!("{long}\n\n{long}")).len() < 5000);
         assert!(commit_message(None, &"y".repeat(16_000)).len() < 5000);

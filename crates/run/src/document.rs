@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_version_is_told_apart_and_not_read() {
+    fn later_version_is_refused() {
         for said in [
             said_of_a_later_one::<RunRecord>(),
             said_of_a_later_one::<Signature>(),

@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_is_found_by_its_name_and_no_other() {
+    fn event_kind_names_are_unique() {
         for (at, kind) in EventKind::ALL.into_iter().enumerate() {
             assert_eq!(EventKind::of(kind.name()), Some(kind));
             assert_eq!(kind as usize, at);

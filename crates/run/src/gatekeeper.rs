@@ -538,7 +538,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_gates_files_are_denied_unless_the_operator_names_them() {
+    fn gate_files_are_denied_unless_named() {
         let room = tempfile::tempdir().unwrap();
         let files: Vec<RepoPath> =
             ["ci/check.sh", "src/self_test.py"].map(|path| path.parse().unwrap()).into();
@@ -553,7 +553,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn only_a_marker_that_the_file_did_not_have_shows_a_secret() {
+    fn only_new_marker_shows_a_secret() {
         let files = |path: &str, text: &str| Files::from([(path.parse().unwrap(), text.into())]);
         let mark = |rule: &str| format!("{MARKER_BEGIN}{rule}]");
         let before = files("a.rs", &format!("one {} two {}", mark("aws-key"), mark("token")));

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_work_tree_or_a_submodule_belongs_to_is_covered() {
+    fn related_repositories_are_hidden() {
         let room = tempfile::tempdir().unwrap();
         let room = room.path().canonicalize().unwrap();
         let put = |path: &str, text: String| {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_inside_stay_in_sight_and_all_beside_them_is_covered() {
+    fn tools_stay_visible_and_siblings_are_hidden() {
         assert_eq!(covered(&[".venv"]), [".env", ".git", "a"]);
         assert_eq!(covered(&[".venv", "a/b"]), [".env", ".git", "a/c"]);
     }

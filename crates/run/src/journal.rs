@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_puts_back_only_what_the_ledger_holds_and_holds_together_in_a_shell() {
+    fn restore_command_is_shell_safe() {
         let digest = Digest::of(b"x").to_string();
         let recorded = |path: &str| event(path, serde_json::json!({ "digest": digest }));
         let log = event(

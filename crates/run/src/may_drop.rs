@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_goal_names_what_it_takes_away() {
+    fn goal_names_removed_definitions() {
         for (goal, names) in [
             ("rename helper to clamp", vec!["helper"]),
             ("Remove `old_path()`.", vec!["old_path"]),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_that_takes_nothing_away_allows_nothing() {
+    fn goal_without_removal_allows_none() {
         for goal in [
             "twelve must return 12 when hour % 12 is 0",
             "do not remove helper",
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_a_word_of_a_programming_language() {
+    fn definition_name_is_an_identifier() {
         for name in ["a", "_x1", "$el", "größe"] {
             assert!(is_definition_name(name), "{name}");
         }

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_left_for_the_answer_the_prompt_and_requests() {
+    fn pack_limit_reserves_answer_and_requests() {
         assert_eq!(limits(8_192, 4_096, 0), (20, 6_144));
         assert_eq!(limits(8_192, 4_096, 2), (20, 3_684));
         assert_eq!(limits(32_768, 4_096, 2), (20, 47_922));

@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "the test makes files and links")]
-    fn evidence_lies_inside_and_is_a_file() {
+    fn evidence_must_be_an_inside_file() {
         let room = tempfile::tempdir().unwrap();
         let (run, repo) = (room.path().join("run"), room.path().join("repo"));
         for directory in ["run/artifacts", "repo/src", "repo/.git", "run/both"] {

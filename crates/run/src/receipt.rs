@@ -155,7 +155,7 @@ mod tests {
         proptest! {
             /// Seed 002, properties 2 and 10.
             #[test]
-            fn every_receipt_names_the_strategy_and_every_answer_its_model(
+            fn receipt_names_strategy_and_models(
                 events in proptest::collection::vec(events(), 0..12),
             ) {
                 let receipt = RunReceipt::of(&record(Path::new("/r"), &[]), &events);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receipt_of_a_later_version_is_read_as_far_as_it_is_known() {
+    fn later_receipt_version_is_read_partially() {
         let text = r#"{"provider":"p","model_used":"m","tokens_cached":7,"timed_out":null}"#;
         let llm: LlmReceipt = serde_json::from_str(text).unwrap();
         assert_eq!((llm.provider.as_deref(), llm.timed_out), (Some("p"), None));

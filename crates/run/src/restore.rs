@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn beginnings_and_zeros_are_torn_and_all_else_is_not() {
+    fn only_prefixes_and_zeros_are_torn() {
         let whole = b"one\ntwo\0\0three\n";
         for torn in [&b""[..], b"o", b"one\ntwo", b"one\ntwo\0", b"one\0\0\0", &[0; 15], &whole[..14]] {
             assert!(is_torn(torn, whole), "{torn:?}");

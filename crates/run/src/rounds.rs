@@ -117,14 +117,14 @@ mod tests {
     }
 
     #[test]
-    fn attempts_follow_each_other_with_the_last_as_brief() {
+    fn next_attempt_has_last_brief() {
         assert_eq!(place(&[], 0, 1), (1, 1, None, None));
         assert_eq!(place(&[Refused], 0, 1), (2, 1, Some(1), None));
         assert_eq!(place(&[Refused, VerifyFailed, Repeated], 3, 1), (4, 1, Some(3), None));
     }
 
     #[test]
-    fn malformed_answers_cost_no_attempt_while_their_budget_lasts() {
+    fn malformed_answers_within_budget_are_free() {
         assert_eq!(place(&[Malformed], 2, 1), (1, 1, None, Some(1)));
         assert_eq!(place(&[VerifyFailed, Malformed, Malformed], 2, 1), (2, 1, Some(1), Some(3)));
         assert_eq!(place(&[VerifyFailed, Malformed, Malformed, Malformed], 2, 1), (3, 1, Some(4), Some(4)));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_for_files_take_no_place_and_are_no_brief() {
+    fn file_requests_use_no_attempt() {
         assert_eq!(place(&[FilesRequested], 0, 1), (1, 1, None, None));
         assert_eq!(place(&[FilesRequested, Refused, FilesRequested], 0, 1), (2, 1, Some(2), None));
         assert_eq!(place(&[Malformed, FilesRequested, Malformed], 1, 1), (2, 1, Some(3), Some(3)));

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_later_file_counts_only_with_all_the_earlier_ones() {
+    fn state_needs_all_earlier_files() {
         let mut progress = Progress { verified: true, patched: true, ..Progress::default() };
         assert_eq!(progress.state(), RunState::New);
         progress = Progress {

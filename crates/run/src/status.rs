@@ -407,7 +407,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn used_answers_are_counted_by_what_an_event_is() {
+    fn used_answers_are_counted_by_event_kind() {
         let room = tempfile::tempdir().unwrap();
         let dir = RunDir::at(room.path().to_owned());
         assert_eq!(answers_used(&dir).unwrap(), 0);

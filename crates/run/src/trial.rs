@@ -688,7 +688,7 @@ mod tests {
         "## R001\nAcceptance: x\nEvidence: artifacts/verify_report.json\nRelated-Gates: lite\n";
 
     #[test]
-    fn a_plan_is_judged_with_its_documents_and_its_signature() {
+    fn plan_check_includes_documents_and_signature() {
         let room = tempfile::tempdir().unwrap();
         let dir = RunDir::at(room.path().to_owned());
         let plan = plan();
@@ -721,7 +721,7 @@ mod tests {
     }
 
     #[test]
-    fn a_behaviour_of_the_plan_is_one_of_the_patched_catalogue() {
+    fn plan_behaviour_must_be_in_patched_catalogue() {
         let room = tempfile::tempdir().unwrap();
         let dir = RunDir::at(room.path().to_owned());
         let plan = Plan { behaviors: vec!["B001".to_owned()], ..plan() };
@@ -731,7 +731,7 @@ mod tests {
     }
 
     #[test]
-    fn the_catalogue_is_a_gate_that_was_executed_or_the_change_does_not_pass() {
+    fn catalogue_gate_must_run() {
         let room = tempfile::tempdir().unwrap();
         let dir = RunDir::at(room.path().to_owned());
         let plan = plan();

@@ -156,7 +156,7 @@ mod tests {
     use super::{is_secret_directory, is_secret_file};
 
     #[test]
-    fn directories_that_hold_secrets_and_some_that_do_not() {
+    fn secret_directories_are_recognised() {
         for path in [".ssh", "home/.SSH/", ".gnupg", "a/.config/gcloud", ".aws/sso", "x\\.ssh"] {
             assert!(is_secret_directory(path), "{path}");
         }

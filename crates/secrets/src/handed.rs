@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_goes_whole_and_what_stands_for_it_stays() {
+    fn values_are_replaced_whole_and_once() {
         let handed = keys(&["secret", "a-secret-value", "handed-over"]);
         let text = "a-secret-value, secret; a-secret";
         assert_eq!(
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn space_around_a_value_does_not_count_and_what_is_short_is_none() {
+    fn short_values_and_space_are_ignored() {
         let handed = keys(&["  long-enough\n", "short", "   a   ", ""]);
         assert!(handed.are_in(b"x=long-enough;"));
         assert!(!handed.are_in(b"short a  a   "));
@@ -122,7 +122,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn nothing_that_was_handed_over_stays(values in prop::collection::vec("[ab]{6,9}", 1..4), text in "[ab ]{0,60}") {
+            fn no_known_value_remains(values in prop::collection::vec("[ab]{6,9}", 1..4), text in "[ab ]{0,60}") {
                 let values: Vec<&str> = values.iter().map(String::as_str).collect();
                 let handed = keys(&values);
                 let out = handed.out_of_text(&text);

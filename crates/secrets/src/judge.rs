@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_inside_of_a_password_makes_no_placeholder_of_it() {
+    fn word_inside_password_is_not_placeholder() {
         for text in [
             "your-password",
             "EXAMPLE",
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_is_too_long_has_no_start() {
+    fn overlong_token_has_no_start() {
         assert_eq!(token_start(b"= abcd:", 6, 4), Some(2));
         assert_eq!(token_start(b"= abcd:", 6, 3), None);
         assert_eq!(token_start(b"abcd", 4, 4), Some(0));

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_taken_up_to_what_is_none() {
+    fn key_lines_end_at_other_text() {
         for (above, lines) in [
             ("", format!("{LINE}\n{LINE}\nab==\n")),
             ("some words\n", format!("{LINE}\r\nab==\r\n")),

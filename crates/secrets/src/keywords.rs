@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn every_keyword_is_found_at_the_very_end_in_both_cases() {
+    fn keyword_at_end_is_found_in_any_case() {
         let words = builtin();
         for word in self::words() {
             for word in [word.to_ascii_lowercase(), word.to_ascii_uppercase()] {

@@ -28,7 +28,7 @@ mod tests {
     use crate::Scanner;
 
     #[test]
-    fn a_finding_names_place_and_rule_and_never_the_secret() {
+    fn finding_never_contains_the_secret() {
         let secret = format!("gh{}_{}", 'p', "16C7e42F292c6912E7710c838347Ae178B4a");
         let text = format!("first\nsecond\nlet x = {secret};\n");
         let matches = Scanner::builtin().scan(text.as_bytes());

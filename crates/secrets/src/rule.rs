@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_read_one_by_one_are_those_of_the_whole_file() {
+    fn lazily_read_rules_equal_whole_file() {
         let whole = parse(BUILTIN_RULES).unwrap();
         let one_by_one = written(BUILTIN_RULES);
         assert_eq!(one_by_one.len(), whole.len());
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_regex_that_does_not_compile_hides_nothing() {
+    fn invalid_regex_hides_nothing() {
         let scanner = Scanner::from_toml(
             "[[rule]]\nid = \"broken\"\ndescription = \"d\"\nkeywords = [\"abc\"]\nregex = \"abc(\"",
         )

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn gate_that_fails_without_a_green_test_cannot_tell() {
+    fn gate_failing_without_passing_test_is_unknown() {
         for before in [run(1, ""), run(101, ALL_RED), timed_out()] {
             assert!(!is_canary_telling(&before));
             let outcome = judge_canary(&before, &run(1, ""));

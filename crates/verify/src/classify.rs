@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_process_comes_first() {
+    fn process_end_decides_failure_class_first() {
         let ends = [
             (GateEnd::Exited(0), FailureClass::None),
             (GateEnd::TimedOut { after: std::time::Duration::from_secs(1) }, FailureClass::Timeout),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_source_file_brings_is_told_with_what_to_do() {
+    fn missing_tool_is_classified_with_remedy() {
         let told = |command: &str, code: i32, stderr: &str| {
             missing(&run_of(command, GateEnd::Exited(code), "", stderr))
         };

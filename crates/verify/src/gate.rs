@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_of_one_gate_are_taken_together() {
+    fn verdicts_of_one_gate_are_merged() {
         let fail = Verdict::new(vec![Finding::error(Code::new("plan-unsigned"), "s", "h")]);
         let id: GateId = "plan_check".parse().unwrap();
         let outcomes = [

@@ -150,7 +150,7 @@ mod tests {
 
     /// Doc tests end in any order, and those of a crate's own text are named only by their file.
     #[test]
-    fn libtest_names_do_not_depend_on_the_order_of_doc_tests() {
+    fn libtest_names_are_independent_of_order() {
         let targets = "     Running tests/it.rs (target/debug/deps/it-0123456789abcdef)\n   Doc-tests x\n";
         let read = |docs: &str| {
             let unit = "running 1 test\ntest a ... ok\n\ntest result: ok. 1 passed\n\n";
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_not_whole_where_tests_or_the_end_are_missing() {
+    fn missing_tests_make_results_incomplete() {
         let all =
             "running 2 tests\ntest a ... ok\ntest b ... FAILED\ntest result: FAILED. 1 passed; 1 failed\n";
         for (code, is_whole) in [(101, true), (1, true), (0, true), (134, false), (3, false)] {

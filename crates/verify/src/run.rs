@@ -345,7 +345,7 @@ mod tests {
     use crate::judge::judge_run;
 
     #[tokio::test]
-    async fn a_gate_that_writes_without_end_is_ended_and_said() {
+    async fn endless_output_kills_gate() {
         let dir = tempfile::tempdir().unwrap();
         let env = Environment::from_pairs([("PATH", std::env::var_os("PATH").unwrap())], "/");
         let setting = GateSetting {

@@ -136,7 +136,7 @@ async fn every_gate_is_checked_also_after_one_failed() {
 }
 
 #[tokio::test]
-async fn a_gate_that_hangs_and_ignores_term_is_ended_and_said() {
+async fn hanging_gate_ignoring_term_is_killed() {
     let scene = Scene::new();
     let begun = Instant::now();
     let script = "trap '' TERM; while :; do sleep 0.1; done";
@@ -163,7 +163,7 @@ async fn a_gate_that_cannot_run_has_failed() {
 }
 
 #[tokio::test]
-async fn gate_runs_after_its_setup_with_its_variables_in_its_directory() {
+async fn gate_runs_after_setup_with_its_settings() {
     let scene = Scene::new();
     std::fs::create_dir_all(scene.dir.path().join("packages/x")).unwrap();
     let words = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
@@ -190,7 +190,7 @@ async fn gate_whose_setup_fails_could_not_run() {
     };
     let missing = vec!["no-such-program-anywhere".to_owned()];
     for (setup, says) in [
-        (words("echo no generator here >&2; exit 3"), "exit code 3 and printed \"no generator here\""),
+        (words("echo no generator here >&2; exit 3"), "exited with code 3 and printed \"no generator here\""),
         (words("sleep 9"), "it was killed after 0.3 s"),
         (missing, "was not found on PATH"),
     ] {
@@ -206,7 +206,7 @@ async fn gate_whose_setup_fails_could_not_run() {
 }
 
 #[tokio::test]
-async fn gate_starts_in_no_directory_outside_of_its_copy() {
+async fn gate_directory_outside_copy_is_refused() {
     let scene = Scene::new();
     std::os::unix::fs::symlink("/usr", scene.dir.path().join("out")).unwrap();
     std::fs::write(scene.dir.path().join("file"), "").unwrap();
@@ -238,7 +238,7 @@ async fn a_sandbox_that_is_required_and_missing_refuses() {
 }
 
 #[tokio::test]
-async fn a_gate_that_kills_itself_is_told_from_one_that_fails() {
+async fn gate_killed_by_signal_is_distinguished() {
     let scene = Scene::new();
     let run = scene.run_one(shell("kill", "kill -9 $$")).await;
     assert_eq!(classify(&run), FailureClass::Killed);
@@ -247,7 +247,7 @@ async fn a_gate_that_kills_itself_is_told_from_one_that_fails() {
 }
 
 #[tokio::test]
-async fn long_output_keeps_its_end_and_says_so() {
+async fn long_output_keeps_its_end() {
     let scene = Scene::new();
     let run =
         scene.run_one(shell("long", "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done")).await;
@@ -268,14 +268,14 @@ async fn a_secret_that_a_gate_prints_is_replaced() {
 }
 
 #[tokio::test]
-async fn gates_see_only_the_environment_they_were_given() {
+async fn gates_see_only_their_environment() {
     let scene = Scene::new();
     let run = scene.run_one(shell("env", "env | grep -c CARGO_ || true")).await;
     assert_eq!(run.stdout.text(), "0\n");
 }
 
 #[tokio::test]
-async fn the_same_failure_gives_the_same_brief_wherever_the_copy_lies() {
+async fn brief_is_independent_of_copy_path() {
     let script = "echo \"thread 't' ($$) panicked at $PWD/src/a.rs:1:2:\"; echo \"  left: 1\"; \
                   echo \"finished in 0.$$s\"; exit 101";
     let mut briefs = Vec::new();

@@ -67,7 +67,7 @@ fn scripts_resolve_relative_files_and_workspace_packages() {
 }
 
 #[test]
-fn go_files_import_their_package_and_others_by_directory() {
+fn go_imports_resolve_by_directory() {
     assert_eq!(
         imported("mux_test.go", "import (\n\t\"testing\"\n\t\"github.com/go-chi/chi/v5/middleware\"\n)\n"),
         ["middleware/strip.go", "mux.go"]
@@ -75,7 +75,7 @@ fn go_files_import_their_package_and_others_by_directory() {
 }
 
 #[test]
-fn rust_modules_resolve_inside_and_outside_of_the_crate() {
+fn rust_imports_resolve_inside_and_across_crates() {
     assert_eq!(
         imported("crates/regex/src/lib.rs", "mod word;\nuse crate::{ast::Ast};"),
         ["crates/regex/src/ast/mod.rs", "crates/regex/src/word.rs"]

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_share_the_name_of_what_they_test() {
+    fn test_shares_name_with_its_source() {
         for path in
             ["src/parser.rs", "tests/test_parser.py", "parser_test.go", "a/parser.spec.ts", "tests/parser.rs"]
         {

@@ -97,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_occurrence_is_told_once(
+        fn every_occurrence_is_reported_once(
             patterns in proptest::collection::vec("[abé]{1,5}", 1..6),
             text in "[abABé ]{0,90}",
         ) {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn without_patterns_there_is_nothing_to_find() {
+    fn no_patterns_find_nothing() {
         assert!(Occurrences::of([].into_iter()).is_none());
     }
 }

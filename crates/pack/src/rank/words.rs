@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn stop_words_are_sorted_for_the_search_and_stand_in_one_list() {
+    fn stop_words_are_sorted_and_unique() {
         assert!(STOP_WORDS.is_sorted() && LITTLE_WORDS.is_sorted());
         assert!(STOP_WORDS.iter().all(|word| !is_little_word(word)));
         assert!(is_stop_word("the") && is_stop_word("fix") && !is_little_word("fix"));

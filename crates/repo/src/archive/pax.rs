@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_may_hold_anything_and_counts_by_its_length() {
+    fn pax_value_is_delimited_by_length() {
         let read = parse(b"18 path=a\nb=c/\xff d\n16 linkpath=x/y\n10 size=7\n10 mode=x\n").unwrap();
         assert_eq!(read.path.as_deref(), Some(b"a\nb=c/\xff d".as_slice()));
         assert_eq!(read.link.as_deref(), Some(b"x/y".as_slice()));
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_readers_could_take_differently_is_an_error() {
+    fn ambiguous_pax_header_is_refused() {
         for bad in [
             b"9 path=ab".as_slice(),
             b"8 path=ab\n",

@@ -167,7 +167,7 @@ fn refused(entries: &[Raw]) -> Refusal {
 }
 
 #[test]
-fn a_source_archive_becomes_what_it_says() {
+fn source_archive_unpacks_exactly() {
     let bench = Bench::new();
     let sha = "c".repeat(40);
     let long = format!("o-r-ccccccc/{}/{}", "d".repeat(120), "é".repeat(60));
@@ -204,7 +204,7 @@ fn a_source_archive_becomes_what_it_says() {
 }
 
 #[test]
-fn a_name_that_leaves_or_is_none_is_refused() {
+fn invalid_entry_name_is_refused() {
     use Refusal::*;
     let top = || dir("t/");
     for (name, why) in [
@@ -247,7 +247,7 @@ fn a_name_that_leaves_or_is_none_is_refused() {
 }
 
 #[test]
-fn a_link_that_leads_out_is_refused_also_through_others() {
+fn escaping_link_is_refused() {
     use Refusal::*;
     let with = |entries: &[Raw]| refused(&[&[dir("t/"), dir("t/a/"), file("t/a/f", "x")], entries].concat());
     for target in ["/etc/passwd", "/", "..", "../..", "a/../../beside", "./../x", "nowhere/../../x", "../t/a"]
@@ -276,7 +276,7 @@ fn a_link_that_leads_out_is_refused_also_through_others() {
 }
 
 #[test]
-fn nothing_is_written_through_a_link_and_no_name_comes_twice() {
+fn write_through_link_and_duplicates_are_refused() {
     use Refusal::*;
     let twice =
         |entries: &[Raw]| assert_eq!(refused(&[&[dir("t/")], entries].concat()), Duplicate, "{entries:?}");
@@ -313,7 +313,7 @@ fn only_files_directories_and_links_are_made() {
 }
 
 #[test]
-fn two_headers_that_disagree_about_an_entry_are_refused() {
+fn contradicting_headers_are_refused() {
     let after = |entries: &[Raw]| Bench::new().unpack(&[&[dir("t/")], entries].concat());
     let size = |size: &[u8]| pax(b'x', &[("size", size)]);
     // Another reader would take the content for an entry, or the next entry for content.
@@ -341,7 +341,7 @@ fn two_headers_that_disagree_about_an_entry_are_refused() {
 }
 
 #[test]
-fn an_archive_is_read_to_its_end_and_has_to_have_one() {
+fn truncated_archive_is_refused() {
     let bench = Bench::new();
     let tar_bytes = tar(&[dir("t/"), file("t/x", "x".repeat(3000))]);
     let whole = gzip(&tar_bytes);
@@ -433,7 +433,7 @@ fn every_limit_is_an_error_that_names_it() {
 }
 
 #[test]
-fn unpacking_stops_when_it_is_told_to() {
+fn unpacking_stops_on_request() {
     let bench = Bench::new();
     let archive = bench.room.path().join("a.tar.gz");
     fs::write(&archive, gzip(&tar(&[dir("t/"), file("t/x", "x")]))).unwrap();
@@ -478,7 +478,7 @@ fn listing(top: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 
 /// Packs this crate's own sources and unusual names in each of tar's formats; the result equals tar's.
 #[test]
-fn real_archives_become_what_tar_makes_of_them() {
+fn real_archives_unpack_like_tar() {
     let room = tempfile::tempdir().unwrap();
     let tree = room.path().join("source-1.0");
     let run = |program: &str, args: &[&std::ffi::OsStr]| {
@@ -549,7 +549,7 @@ mod properties {
 
     proptest! {
         #[test]
-        fn nothing_outside_is_touched_and_no_link_leads_there(
+        fn hostile_archive_touches_nothing_outside(
             entries in prop_oneof![
                 prop::collection::vec(any_entry(), 1..8),
                 prop::collection::vec(tame_entry(), 1..8),

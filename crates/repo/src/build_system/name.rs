@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_read_back_and_others_are_refused_with_the_list() {
+    fn unknown_name_error_lists_valid_names() {
         for system in BuildSystem::ALL {
             assert_eq!(system.as_str().parse(), Ok(system));
         }

@@ -61,7 +61,7 @@ fn go_mod_is_go_with_confidence_95() {
 }
 
 #[test]
-fn package_json_and_its_lock_file_are_npm_yarn_or_pnpm() {
+fn package_json_with_lock_file_decides_manager() {
     assert_eq!(system(&["package.json", "package-lock.json"]), ("node-npm", 0.95));
     assert_eq!(system(&["package.json", "yarn.lock"]), ("node-yarn", 0.95));
     assert_eq!(system(&["package.json", "pnpm-lock.yaml"]), ("node-pnpm", 0.95));
@@ -76,7 +76,7 @@ fn pyproject_and_poetry_lock_are_poetry() {
 }
 
 #[test]
-fn pip_is_requirements_or_setup_py_without_a_pyproject() {
+fn pip_is_detected_without_pyproject() {
     assert_eq!(system(&["requirements.txt"]), ("python-pip", 0.80));
     assert_eq!(system(&["setup.py"]), ("python-pip", 0.80));
     assert_eq!(
@@ -87,7 +87,7 @@ fn pip_is_requirements_or_setup_py_without_a_pyproject() {
 }
 
 #[test]
-fn setuptools_is_what_the_build_system_table_requires_or_names() {
+fn setuptools_is_detected_by_build_system_table() {
     let of = |text| files(&[("pyproject.toml", text)]).detect().system.as_str();
     for yes in [
         "[build-system]\nrequires = ['wheel', 'setuptools>=61.0']",
@@ -143,7 +143,7 @@ fn the_surest_wins_and_the_others_are_named() {
 }
 
 #[test]
-fn among_the_equally_sure_the_earlier_in_the_table_wins() {
+fn equal_confidence_prefers_table_order() {
     let everything = names(&["package.json", "pnpm-lock.yaml", "yarn.lock", "package-lock.json", "go.mod"]);
     assert_eq!(everything.detect().system, BuildSystem::Go);
     assert_eq!(system(&["package.json", "pnpm-lock.yaml", "yarn.lock", "package-lock.json"]).0, "node-npm");
@@ -161,7 +161,7 @@ fn no_build_files_are_unknown_with_confidence_0() {
 }
 
 #[test]
-fn what_nearly_says_how_to_build_is_unknown_and_named() {
+fn incomplete_build_file_is_unknown_and_named() {
     let found = names(&["package.json", "docs/requirements.txt"]).detect();
     assert_eq!(
         (found.system, found.detected_files.as_slice()),
@@ -183,7 +183,7 @@ fn what_nearly_says_how_to_build_is_unknown_and_named() {
 }
 
 #[test]
-fn one_directory_below_counts_where_nothing_is_at_the_top_and_no_other_has_one() {
+fn single_build_directory_counts_without_top_file() {
     let found = names(&["README.md", "rust/Cargo.toml", "rust/src/main.rs", "docs/index.md"]).detect();
     assert_eq!((found.system, found.directory.as_str()), (BuildSystem::Cargo, "rust"));
     assert_eq!(found.detected_files, ["rust/Cargo.toml"]);
@@ -220,7 +220,7 @@ fn cargo_toml_with_a_workspace_table_is_a_monorepo() {
 }
 
 #[test]
-fn two_directories_with_build_files_of_their_own_are_a_monorepo() {
+fn two_build_directories_are_a_monorepo() {
     let two = names(&["frontend/package.json", "backend/go.mod", "docs/index.md"]);
     assert!(two.is_monorepo());
     assert_eq!(two.projects(), ["backend go", "frontend unknown"]);
@@ -229,14 +229,14 @@ fn two_directories_with_build_files_of_their_own_are_a_monorepo() {
 }
 
 #[test]
-fn a_single_build_file_at_the_top_is_no_monorepo() {
+fn single_top_build_file_is_not_monorepo() {
     let one = names(&["Cargo.toml", "src/main.rs"]);
     assert!(!one.is_monorepo());
     assert_eq!(one.projects(), Vec::<String>::new());
 }
 
 #[test]
-fn two_such_directories_are_a_monorepo_whatever_stands_at_the_top() {
+fn two_build_directories_ignore_the_top() {
     for name in ["CMakeLists.txt", "meson.build", "Makefile.am", "Makefile", "Cargo.toml"] {
         let all = [name.to_owned(), format!("src/{name}"), format!("test/{name}")];
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
@@ -283,19 +283,19 @@ fn members_are_found_by_their_patterns() {
 }
 
 #[test]
-fn patterns_that_are_none_or_too_many_are_passed_over_and_said() {
+fn invalid_workspace_patterns_are_skipped_and_reported() {
     let wild: Vec<String> = (0..70).map(|number| format!("\"w{number}/*\"")).collect();
     let text = format!("{{\"workspaces\":[\"[\",\"\",\"{}\",{}]}}", "x".repeat(600), wild.join(","));
     let found = files(&[("package.json", &text), ("w1/a/package.json", ""), ("w69/a/package.json", "")]);
     let projects = find_projects(&found.view());
     assert_eq!(projects.projects.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), ["w1/a"]);
-    assert!(projects.notes[0].starts_with("10 patterns"), "{:?}", projects.notes);
+    assert!(projects.notes[0].starts_with("10 workspace patterns"), "{:?}", projects.notes);
     let hostile = files(&[("package.json", "{\"workspaces\":[\"../\\u001b[2J\\n\"]}")]);
     assert!(find_projects(&hostile.view()).notes[0].ends_with("\"../\\u{1b}[2J\\n\""));
 }
 
 #[test]
-fn ten_thousand_members_are_found_without_trying_each_against_each() {
+fn ten_thousand_members_match_in_linear_time() {
     let members: Vec<String> = (0..10_000).map(|number| format!("m/{number:05}")).collect();
     let text = format!("[workspace]\nmembers = {members:?}\nexclude = {:?}", &members[..5_000]);
     let mut all: Vec<(String, &str)> =
@@ -310,7 +310,7 @@ mod properties {
 
     proptest! {
         #[test]
-        fn no_content_breaks_detection_and_order_says_nothing(
+        fn detection_is_total_and_order_independent(
             cargo in any::<String>(), package in "(\\PC|[\\[\\]{}\":,]){0,80}", pyproject in any::<String>(),
             paths in prop::collection::vec("([ab]/){0,3}(Cargo.toml|package.json|yarn.lock|go.mod|setup.py)", 0..12),
         ) {

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_the_users_variables_gh_gets_those_that_lead_to_github() {
+    fn gh_gets_only_github_variables() {
         let user = Environment::from_pairs(
             [
                 ("PATH", "/bin"),

@@ -233,7 +233,7 @@ mod tests {
     const WORDS: &str = r#"{"message":"API rate limit exceeded for user"}"#;
 
     #[test]
-    fn both_statuses_can_be_a_rate_limit_and_403_can_be_none() {
+    fn rate_limit_is_recognised_by_headers() {
         let at = Some(Timestamp::from_unix(Duration::from_secs(1_700_000_000)));
         let reset = "X-Ratelimit-Remaining: 0\r\nX-Ratelimit-Reset: 1700000000\r\n";
         for status in [403, 429] {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_none_are_nothing() {
+    fn invalid_header_numbers_are_ignored() {
         let odd = "retry-after: -3\r\nx-ratelimit-reset: 99999999999999999999999\r\nx-ratelimit-remaining: none\r\n";
         assert_eq!(error(429, odd, ""), GhError::RateLimited(LimitReset::default()));
         let far = error(429, "x-ratelimit-reset: 18446744073709551615\r\n", "");
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_is_the_one_that_gh_tells() {
+    fn status_is_parsed_from_gh_message() {
         assert_eq!(status_of("gh: Not Found (HTTP 404)\n"), Some(404));
         assert_eq!(status_of("gh: HTTP 502\n"), Some(502));
         assert_eq!(
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_none() {
+    fn invalid_response_is_an_error() {
         for text in [
             "",
             "{\"message\":\"x\"}\n",

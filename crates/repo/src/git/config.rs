@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_driver_is_found_whatever_its_name() {
+    fn drivers_with_any_name_are_found() {
         let text = b"command\0core.hookspath\n/dev/null\0local\0filter.a.b=c d.clean\nrun me\0local\0filter.x.required\0\
                      worktree\0diff.\xff.textconv\nrun\0local\0diff.renames\ntrue\0local\0hook.h.command\nrun\0local\0core.bare\0";
         let listing = parse(text).unwrap();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_ours_are_not_taken_for_the_repository_s() {
+    fn own_settings_are_not_repository_settings() {
         let listing = parse(b"command\0core.worktree\n/x\0local\0core.bare\nfalse\0").unwrap();
         assert_eq!(listing.work_tree, None);
         assert!(!listing.is_bare && !listing.ours_count);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_included_pipe_that_nobody_writes_to_costs_the_time_it_is_given() {
+    async fn included_pipe_times_out() {
         use rustix::fs::{CWD, FileType, Mode, mknodat};
         use std::os::unix::ffi::OsStrExt;
         let dir = tempfile::tempdir().unwrap();

@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn three_hundred_places_are_guarded_and_one_more_is_refused_with_what_to_do() {
+    async fn too_many_guarded_places_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let clones = |numbers: std::ops::Range<usize>| {
             numbers
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(guarded().await.unwrap().len(), MOST_PLACES);
         clones(MOST_PLACES..MOST_PLACES + 1);
         let why = guarded().await.unwrap_err().to_string();
-        assert!(why.contains("301 places") && why.contains("at most 300"), "{why}");
-        assert!(why.contains("Move clones"), "{why}");
+        assert!(why.contains("301 paths") && why.contains("at most 300"), "{why}");
+        assert!(why.contains("Move other repositories"), "{why}");
     }
 }

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn commits_come_with_their_messages_and_files_but_not_the_first_and_no_merge() {
+    async fn history_skips_root_and_merge_commits() {
         let repo = RepoBuilder::new().files([("a", "1"), ("b", "1"), ("dir/c", "1")]).build();
         repo.write("a", "2");
         repo.write("dir/c", "2");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_commit_has_no_history_and_nothing_of_a_hostile_configuration_runs() {
+    async fn history_runs_nothing_of_hostile_configuration() {
         let repo = RepoBuilder::new().files([("a", "1"), (".gitattributes", "* diff=evil\n")]).build();
         let git = open(&repo).await;
         assert_eq!(git.history(&git.opened_at().commit, 500).await.unwrap(), []);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_name_is_that_of_origin_and_else_that_of_the_directory() {
+    async fn name_is_from_origin_or_directory() {
         let repo = RepoBuilder::new().file("a", "1").build();
         let directory =
             repo.path().canonicalize().unwrap().file_name().unwrap().to_string_lossy().into_owned();

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_trusted_later_is_found_at_any_depth() {
+    fn trusted_places_are_found_at_any_depth() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         for name in [

@@ -235,7 +235,7 @@ mod tests {
         x.egg-info";
 
     #[test]
-    fn the_lists_are_those_of_the_seed_and_no_longer() {
+    fn lists_equal_those_of_the_seed() {
         for name in ALWAYS.split_whitespace() {
             assert!(FileKind::of(name).is_some_and(|kind| kind != FileKind::Source), "{name}");
         }
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn lock_files_are_read_where_they_are_named_and_passed_over_elsewhere() {
+    fn only_listed_lock_files_are_read() {
         for kept in KEPT_LOCK_FILES {
             assert!(!is_skipped_file(kept), "{kept}");
         }
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn names_count_in_any_directory_and_workflows_in_theirs_alone() {
+    fn named_files_count_in_any_directory() {
         assert_eq!(FileKind::of("a/b/Makefile"), Some(FileKind::Build));
         assert_eq!(FileKind::of(".github/workflows/ci.yml"), Some(FileKind::Workflow));
         assert_eq!(FileKind::of("a/.github/workflows/ci.yml"), Some(FileKind::Source));

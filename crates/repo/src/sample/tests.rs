@@ -53,7 +53,7 @@ fn reading_stops_after_200_files() {
 }
 
 #[test]
-fn a_file_is_read_up_to_200_000_bytes_and_marked() {
+fn file_is_cut_at_200_000_bytes() {
     let dir = tree(&[("a.rs", &"x".repeat(200_000)), ("b.rs", &"y".repeat(200_001))]);
     let sampling = standard(dir.path());
     let of = |file: &SampledFile| (file.content.len(), file.total_bytes, file.extent);
@@ -63,7 +63,7 @@ fn a_file_is_read_up_to_200_000_bytes_and_marked() {
 }
 
 #[test]
-fn what_is_read_never_exceeds_2_000_000_bytes() {
+fn total_read_is_capped_at_2_000_000_bytes() {
     let dir = tree(&[]);
     for number in 0..30 {
         put(dir.path(), &format!("{number:02}.rs"), "x".repeat(150_000));
@@ -75,7 +75,7 @@ fn what_is_read_never_exceeds_2_000_000_bytes() {
 }
 
 #[test]
-fn exactly_2_000_000_bytes_hit_no_cap_and_one_more_file_does() {
+fn exact_total_hits_no_cap() {
     let dir = tree(&[]);
     for number in 0..10 {
         put(dir.path(), &format!("{number:02}.rs"), "x".repeat(200_000));
@@ -89,7 +89,7 @@ fn exactly_2_000_000_bytes_hit_no_cap_and_one_more_file_does() {
 }
 
 #[test]
-fn a_file_under_four_directories_is_in_and_one_under_five_is_out() {
+fn depth_limit_is_four_directories() {
     let dir = tree(&[("1/2/3/4/in.rs", "x")]);
     assert!(!standard(dir.path()).is_truncated());
     put(dir.path(), "1/2/3/4/5/out.rs", "x");
@@ -99,7 +99,7 @@ fn a_file_under_four_directories_is_in_and_one_under_five_is_out() {
 }
 
 #[test]
-fn the_summary_names_500_files_the_highest_and_says_how_many_more_there_are() {
+fn summary_names_500_uppermost_files() {
     let dir = tree(&[("z.rs", "x")]);
     for number in 0..499 {
         put(dir.path(), &format!("a/{number:03}.rs"), "x");
@@ -115,7 +115,7 @@ fn the_summary_names_500_files_the_highest_and_says_how_many_more_there_are() {
 }
 
 #[test]
-fn what_says_how_to_build_comes_before_source_and_what_lies_high_before_what_lies_deep() {
+fn build_and_upper_files_are_read_first() {
     let dir = tree(&[
         ("a.rs", "x"),
         ("Cargo.lock", "x"),
@@ -144,7 +144,7 @@ fn what_says_how_to_build_comes_before_source_and_what_lies_high_before_what_lie
 }
 
 #[test]
-fn large_files_do_not_starve_the_build_files_at_the_top() {
+fn large_files_do_not_starve_build_files() {
     let dir = tree(&[("package.json", "{}"), ("package-lock.json", &"x".repeat(300_000))]);
     for number in 0..20 {
         put(dir.path(), &format!("{number}/CHANGELOG.md"), "x".repeat(300_000));
@@ -159,7 +159,7 @@ fn large_files_do_not_starve_the_build_files_at_the_top() {
 }
 
 #[test]
-fn only_what_the_lists_name_is_read_and_skipped_places_are_not_listed() {
+fn only_listed_kinds_are_read() {
     let dir = tree(&[
         ("node_modules/a/index.js", "x"),
         ("sub/target/a.rs", "x"),
@@ -179,7 +179,7 @@ fn only_what_the_lists_name_is_read_and_skipped_places_are_not_listed() {
 }
 
 #[test]
-fn links_are_never_followed_and_all_of_them_are_known() {
+fn links_are_recorded_and_never_followed() {
     let outside = tree(&[("secret.rs", "outside"), ("Cargo.toml", "[package]")]);
     let dir = tree(&[("node_modules/.bin/x.js", "x"), ("1/2/3/4/5/6/a.rs", "x")]);
     for (link, target) in [
@@ -226,7 +226,7 @@ fn pipes_and_sockets_and_devices_are_not_opened() {
 }
 
 #[test]
-fn a_pipe_that_takes_the_place_of_a_listed_file_is_not_waited_for() {
+fn pipe_in_place_of_file_does_not_block() {
     let dir = tree(&[("a.rs", "x")]);
     let root = Root::open(dir.path()).unwrap();
     let mut sampling = walk::walk(&root, &SampleCaps::STANDARD).unwrap();
@@ -237,7 +237,7 @@ fn a_pipe_that_takes_the_place_of_a_listed_file_is_not_waited_for() {
 }
 
 #[test]
-fn a_sparse_file_of_a_terabyte_costs_one_read() {
+fn huge_sparse_file_costs_one_read() {
     let dir = tree(&[("README.md", "begin")]);
     let file = fs::OpenOptions::new().write(true).open(dir.path().join("README.md")).unwrap();
     file.set_len(1 << 40).unwrap();
@@ -246,7 +246,7 @@ fn a_sparse_file_of_a_terabyte_costs_one_read() {
 }
 
 #[test]
-fn binary_content_under_a_source_name_is_skipped_and_counted() {
+fn binary_source_file_is_skipped_and_counted() {
     let dir = tree(&[("fine.rs", "fn main() {}"), ("empty.rs", "")]);
     put(dir.path(), "nul.rs", b"fn main\0");
     put(
@@ -278,7 +278,7 @@ fn binaries_count_among_the_files_that_are_read() {
 }
 
 #[test]
-fn a_character_that_a_cap_divides_is_left_out() {
+fn character_split_by_cap_is_dropped() {
     let mut long = "x".repeat(199_999);
     long.push_str("漢字");
     let dir = tree(&[("a.rs", &long)]);
@@ -287,7 +287,7 @@ fn a_character_that_a_cap_divides_is_left_out() {
 }
 
 #[test]
-fn names_that_hide_something_are_escaped_and_not_looked_at() {
+fn odd_names_are_escaped_and_not_read() {
     let dir = tree(&[("bell\u{7}.rs", "x"), ("a\u{202e}b/Cargo.toml", "x"), ("back\\slash.rs", "x")]);
     fs::write(dir.path().join(OsStr::from_bytes(b"\xff\n.rs")), "x").unwrap();
     fs::create_dir(dir.path().join(OsStr::from_bytes(b"d\xfe"))).unwrap();
@@ -309,7 +309,7 @@ fn names_that_hide_something_are_escaped_and_not_looked_at() {
 }
 
 #[test]
-fn a_directory_that_may_not_be_listed_is_counted_and_named() {
+fn unreadable_directory_is_counted_and_named() {
     let dir = tree(&[("closed/a.rs", "x"), ("open/a.rs", "x"), ("open/secret.rs", "x")]);
     fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     for path in ["closed", "open/secret.rs"] {
@@ -337,7 +337,7 @@ fn a_directory_that_may_not_be_listed_is_counted_and_named() {
 }
 
 #[test]
-fn a_directory_larger_than_the_bound_is_not_listed_and_the_others_are() {
+fn oversized_directory_is_not_listed() {
     let dir = tree(&[("README.md", "x"), ("src/main.rs", "x"), ("zoo/a.rs", "x")]);
     for number in 0..40 {
         put(dir.path(), &format!("data/{number}.rs"), "x");
@@ -357,7 +357,7 @@ fn a_directory_larger_than_the_bound_is_not_listed_and_the_others_are() {
 }
 
 #[test]
-fn of_a_top_larger_than_the_bound_the_files_that_say_how_to_build_are_read() {
+fn oversized_top_still_reads_build_files() {
     let dir =
         tree(&[("Cargo.toml", "[package]"), ("Cargo.lock", "x"), ("README.md", "x"), ("src/main.rs", "x")]);
     symlink("Cargo.toml", dir.path().join("Makefile")).unwrap();
@@ -377,7 +377,7 @@ fn of_a_top_larger_than_the_bound_the_files_that_say_how_to_build_are_read() {
 }
 
 #[test]
-fn a_million_names_in_one_directory_and_endless_many_directories_are_bounded() {
+fn walk_of_million_names_is_bounded() {
     // One name too many for one directory, and the other bound in small.
     let dir = tree(&[("Cargo.toml", "[package]")]);
     let make = |path: PathBuf| {
@@ -411,7 +411,7 @@ fn long_names_are_bounded_too() {
 }
 
 #[test]
-fn a_chain_of_directories_longer_than_any_path_ends() {
+fn overlong_directory_chain_ends() {
     let dir = tree(&[("a.rs", "x")]);
     let name = "d".repeat(250);
     let mut at = rustix::fs::openat(CWD, dir.path(), OFlags::DIRECTORY, Mode::empty()).unwrap();
@@ -428,7 +428,7 @@ fn a_chain_of_directories_longer_than_any_path_ends() {
 }
 
 #[test]
-fn a_part_of_a_tree_is_looked_at_alone_with_paths_from_its_top() {
+fn subtree_sample_has_paths_from_its_top() {
     let dir = tree(&[("Cargo.toml", "top"), ("web/app/package.json", "{}"), ("web/app/1/2/3/4/x.js", "x")]);
     let sampling = sample(dir.path(), Some(&"web/app".parse().unwrap()), &SampleCaps::STANDARD).unwrap();
     assert_eq!(sampling.listing, ["1/2/3/4/x.js", "package.json"]);
@@ -436,7 +436,7 @@ fn a_part_of_a_tree_is_looked_at_alone_with_paths_from_its_top() {
 }
 
 #[test]
-fn an_empty_tree_is_an_empty_sample_and_a_missing_one_an_error() {
+fn empty_tree_is_sampled_missing_one_fails() {
     let dir = tree(&[]);
     assert_eq!(standard(dir.path()), Sampling::default());
     assert!(sample(&dir.path().join("none"), None, &SampleCaps::STANDARD).is_err());
@@ -467,7 +467,7 @@ mod properties {
         #![proptest_config(ProptestConfig::with_cases(expensive_cases()))]
 
         #[test]
-        fn the_order_of_a_directory_says_nothing_and_caps_hold(
+        fn sample_is_order_independent_and_capped(
             layout in layout(), seed in any::<u64>(), files in 1..20_usize, file_bytes in 1..100_usize,
             total_bytes in 1..400_usize, depth in 0..5_usize, names in 1..20_usize, entries in 1..80_usize,
         ) {

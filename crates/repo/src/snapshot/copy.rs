@@ -412,7 +412,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_is_judged_by_every_step_of_its_text() {
+    fn every_step_of_link_is_checked() {
         let inside =
             [("a", "b"), ("d/a", "../b"), ("d/e/a", "../../b/c"), ("a", "./b/../c"), ("a", "missing")];
         let outside = [

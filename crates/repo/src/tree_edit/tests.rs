@@ -166,7 +166,7 @@ fn edit(path: &str, before: Option<&str>, after: Option<&str>) -> TreeEdit {
 }
 
 #[test]
-fn files_change_come_and_go_together_byte_for_byte() {
+fn edits_apply_byte_for_byte() {
     let desk = Desk::new(&[
         ("src/crlf.txt", "a\r\nb\r\n"),
         ("src/end.txt", "no newline"),
@@ -209,7 +209,7 @@ fn files_change_come_and_go_together_byte_for_byte() {
 }
 
 #[test]
-fn permission_bits_stay_and_bits_of_another_users_rights_go() {
+fn permission_bits_stay_special_bits_go() {
     let desk = Desk::new(&[("run.sh", "a"), ("private", "a"), ("suid", "a"), ("twin", "a")]);
     for (path, mode) in [("run.sh", 0o755), ("private", 0o600), ("suid", 0o4755), ("twin", 0o644)] {
         std::fs::set_permissions(desk.at(path), PermissionsExt::from_mode(mode)).unwrap();
@@ -232,7 +232,7 @@ fn permission_bits_stay_and_bits_of_another_users_rights_go() {
 }
 
 #[test]
-fn one_file_that_is_not_as_it_has_to_be_keeps_all_as_they_are() {
+fn one_unexpected_file_blocks_all_edits() {
     let desk =
         Desk::new(&[("a.txt", "a"), ("b.txt", "other"), ("dir/x", "x"), ("locked", "a"), ("file", "a")]);
     std::fs::set_permissions(desk.at("locked"), PermissionsExt::from_mode(0o444)).unwrap();
@@ -266,7 +266,7 @@ fn one_file_that_is_not_as_it_has_to_be_keeps_all_as_they_are() {
 }
 
 #[test]
-fn nothing_is_read_or_written_through_a_link() {
+fn edits_never_follow_links() {
     let desk = Desk::new(&[("real/a.txt", "a"), ("first.txt", "1")]);
     let outside = desk.dir.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
@@ -291,7 +291,7 @@ fn nothing_is_read_or_written_through_a_link() {
 }
 
 #[test]
-fn a_link_is_followed_on_request_and_only_to_a_place_inside() {
+fn link_is_followed_inside_root_on_request() {
     let desk = Desk::new(&[("real/a.txt", "a"), (".git/config", "g"), ("deep/er/x", "x")]);
     std::fs::write(desk.dir.path().join("secret.txt"), "s").unwrap();
     symlink("../real/a.txt", desk.at("deep/link.txt")).unwrap();
@@ -334,7 +334,7 @@ fn a_link_is_followed_on_request_and_only_to_a_place_inside() {
 
 /// Foreign changes between the check and the edit, and their results.
 #[test]
-fn what_happens_between_the_look_and_the_change_is_noticed_and_kept() {
+fn race_after_check_is_detected() {
     type Meddle = fn(&Desk);
     let meddling: [(EditStep, Meddle, EditObstacle); 8] = [
         (EditStep::Ready, |desk| desk.put("b.txt", "mine"), EditObstacle::Changed),
@@ -408,7 +408,7 @@ fn what_happens_between_the_look_and_the_change_is_noticed_and_kept() {
 
 /// Without an exchange, there is a moment with the old file set aside and nothing in its place.
 #[test]
-fn what_is_put_where_the_old_file_was_just_set_aside_is_kept_and_so_is_the_old_one() {
+fn race_during_set_aside_keeps_both_files() {
     let desk = Desk::new(&[("a.txt", "a"), ("b.txt", "b")]);
     let edits = [change("a.txt", "a", "A"), change("b.txt", "b", "B")];
     let before = desk.tree();
@@ -435,7 +435,7 @@ fn what_is_put_where_the_old_file_was_just_set_aside_is_kept_and_so_is_the_old_o
 }
 
 #[test]
-fn a_parent_that_becomes_a_link_leads_nothing_out_of_the_project() {
+fn parent_turned_link_is_not_followed() {
     for at in [EditStep::Checked, EditStep::Noted, EditStep::Staged(0), EditStep::Ready] {
         let desk = Desk::new(&[("src/a.txt", "a"), ("z.txt", "z")]);
         let outside = desk.dir.path().join("outside");
@@ -516,8 +516,8 @@ fn play_child() -> Option<()> {
 
 /// This test is its own child, killed at each step.
 #[test]
-fn a_process_killed_at_any_step_leaves_all_or_nothing_for_the_next_one() {
-    let name = "tree_edit::tests::a_process_killed_at_any_step_leaves_all_or_nothing_for_the_next_one";
+fn kill_at_any_step_is_recovered() {
+    let name = "tree_edit::tests::kill_at_any_step_is_recovered";
     if play_child().is_some() {
         return;
     }
@@ -570,8 +570,8 @@ fn all_or_nothing_at_each_step(
 
 /// This test is its own child, too. Files are edited between the kill and the recovery.
 #[test]
-fn what_was_edited_after_the_kill_is_not_lost() {
-    let name = "tree_edit::tests::what_was_edited_after_the_kill_is_not_lost";
+fn edit_after_kill_is_preserved() {
+    let name = "tree_edit::tests::edit_after_kill_is_preserved";
     if play_child().is_some() {
         return;
     }
@@ -603,7 +603,7 @@ fn edited_after_each_step(name: &str, renaming: Renaming) {
 }
 
 #[test]
-fn what_failed_is_not_done_by_the_next_process() {
+fn failed_change_is_not_finished_later() {
     let desk = Desk::new(&[("a.txt", "a"), ("b.txt", "b")]);
     let edits = [change("a.txt", "a", "A"), change("b.txt", "b", "B")];
     let before = desk.tree();
@@ -635,7 +635,7 @@ fn what_failed_is_not_done_by_the_next_process() {
 }
 
 #[test]
-fn a_journal_from_elsewhere_cannot_reach_git_or_crucible_or_be_read_as_one() {
+fn forged_journal_cannot_reach_git_or_crucible() {
     let digest = Digest::of(b"a");
     let entry = |path: &str| {
         format!(
@@ -670,7 +670,7 @@ fn a_journal_from_elsewhere_cannot_reach_git_or_crucible_or_be_read_as_one() {
 }
 
 #[test]
-fn a_journal_is_believed_only_where_its_owner_agrees_and_what_it_did_is_told() {
+fn journal_requires_agreement_of_its_owner() {
     let desk = Desk::new(&[("a.txt", "A"), ("b.txt", "b")]);
     let edits = [change("a.txt", "a", "A"), change("b.txt", "b", "B")];
     let record = serde_json::json!({
@@ -702,7 +702,7 @@ fn a_journal_is_believed_only_where_its_owner_agrees_and_what_it_did_is_told() {
 }
 
 #[test]
-fn a_file_system_that_cannot_exchange_names_moves_the_old_file_aside_instead() {
+fn without_exchange_old_file_is_set_aside() {
     let desk = Desk::new(&[("a.txt", "a")]);
     let dir = Root::open(&desk.root()).unwrap();
     // The state after a kill in the middle of a rename: the file has its other name, and its own is free.
@@ -735,8 +735,8 @@ fn a_file_system_that_cannot_exchange_names_moves_the_old_file_aside_instead() {
 
 /// This test is its own child, in a namespace with a read-only directory and another one on a full disk.
 #[test]
-fn a_full_disk_and_a_directory_that_cannot_be_written_change_nothing() {
-    let name = "tree_edit::tests::a_full_disk_and_a_directory_that_cannot_be_written_change_nothing";
+fn full_disk_changes_nothing() {
+    let name = "tree_edit::tests::full_disk_changes_nothing";
     if let Some(dir) = std::env::var_os(CHILD) {
         let dir = PathBuf::from(dir);
         let full = dir.join("project/full");
@@ -778,7 +778,7 @@ fn a_full_disk_and_a_directory_that_cannot_be_written_change_nothing() {
 }
 
 #[test]
-fn a_file_that_is_already_as_it_is_to_be_is_left_alone() {
+fn unchanged_file_is_left_alone() {
     let desk = Desk::new(&[("a.txt", "a")]);
     let inode = || desk.at("a.txt").metadata().unwrap().ino();
     let before = inode();

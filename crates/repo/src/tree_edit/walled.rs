@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guarded_place_holds_itself_and_all_below_it_however_it_is_spelled() {
+    fn guarded_place_covers_all_spellings() {
         let places = ["gitconf", "bare/repo", "hooks/", ".git/hooks/../../tools/check", "../elsewhere"];
         let places = GuardedPlaces::below(
             Path::new("/p"),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_behind_a_link_is_guarded_where_it_really_is() {
+    fn guarded_place_is_resolved_through_links() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(root.join("other/deep")).unwrap();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_can_tell_only_what_is_named_may_change() {
+    fn unknown_guards_allow_only_named_files() {
         let places = GuardedPlaces::unknown("git is missing".to_owned());
         let why = places.refusal(&path("a.py"), &[path("b.py")]).unwrap();
         assert!(why.contains("git is missing"), "{why}");

@@ -58,7 +58,7 @@ async fn a_hunk_that_git_moves_is_refused() {
 }
 
 #[tokio::test]
-async fn a_tree_that_does_more_or_less_or_else_is_refused() {
+async fn tree_differing_from_patch_is_refused() {
     let raw = b"diff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-b\n+B\n";
     let both = b"diff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-b\n+B\n\
                  diff --git a/run b/run\nold mode 100644\nnew mode 100755\n";

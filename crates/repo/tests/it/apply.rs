@@ -64,7 +64,7 @@ fn work_tree(repo: &Repo) -> Vec<(String, u32, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn files_change_come_and_go_and_nothing_is_staged() {
+async fn apply_changes_files_and_stages_nothing() {
     let repo = repository();
     let applied = apply(&repo, PATCH).await.unwrap();
     let files: Vec<_> = applied.files.iter().map(|file| (file.path.as_str(), file.status)).collect();
@@ -80,7 +80,7 @@ async fn files_change_come_and_go_and_nothing_is_staged() {
 }
 
 #[tokio::test]
-async fn from_a_subdirectory_or_a_linked_work_tree_it_is_the_same() {
+async fn apply_works_from_subdirectory_and_linked_tree() {
     let repo = repository();
     apply_from(&repo, &repo.top.join("dir"), PATCH).await.unwrap();
     assert_eq!(repo.read("a.txt"), "ONE\ntwo\n");
@@ -94,7 +94,7 @@ async fn from_a_subdirectory_or_a_linked_work_tree_it_is_the_same() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_as_committed_is_named_and_no_file_changes() {
+async fn dirty_file_is_named_and_nothing_changes() {
     type Own = fn(&Repo);
     let cases: [(&str, &str, DirtyKind, Own); 9] = [
         ("an edit", "a.txt", DirtyKind::Changed, |repo| repo.write("a.txt", "one\ntwo\nmine\n")),
@@ -148,7 +148,7 @@ async fn a_file_that_is_not_as_committed_is_named_and_no_file_changes() {
 }
 
 #[tokio::test]
-async fn what_is_ignored_or_a_link_or_no_file_stands_and_no_file_changes() {
+async fn obstacle_blocks_apply_completely() {
     type Own = fn(&Repo);
     let cases: [(&str, &str, EditObstacle, Own); 4] = [
         ("a file that is ignored", "made/new.txt", EditObstacle::InTheWay, |repo| {
@@ -183,7 +183,7 @@ async fn what_is_ignored_or_a_link_or_no_file_stands_and_no_file_changes() {
 }
 
 #[tokio::test]
-async fn line_ends_stay_what_they_are_in_this_work_tree() {
+async fn apply_preserves_line_ends() {
     // Checked out with CRLF: the new content has CRLF too, and so has the new file.
     let repo = repository();
     repo.git(["config", "core.autocrlf", "true"]);
@@ -213,7 +213,7 @@ async fn line_ends_stay_what_they_are_in_this_work_tree() {
 }
 
 #[tokio::test]
-async fn modes_stay_and_a_moved_program_can_still_be_executed() {
+async fn apply_preserves_modes() {
     let repo = repository();
     let mode = |name: &str| repo.top.join(name).metadata().unwrap().permissions().mode() & 0o777;
     for (name, bits) in [("run.sh", 0o755), ("own.sh", 0o700)] {
@@ -229,7 +229,7 @@ async fn modes_stay_and_a_moved_program_can_still_be_executed() {
 }
 
 #[tokio::test]
-async fn a_file_that_a_filter_wrote_is_not_taken_away() {
+async fn filtered_file_is_not_removed() {
     let repo = repository();
     repo.write(".git/info/attributes", "dir/* filter=lfs\n");
     let delete = PATCH.split("diff --git ").nth(2).map(|section| format!("diff --git {section}")).unwrap();
@@ -250,7 +250,7 @@ fn journal(repo: &Repo, purpose: &str, stage: &str) {
 }
 
 #[tokio::test]
-async fn what_a_killed_process_left_of_the_same_patch_is_finished_or_taken_back() {
+async fn interrupted_apply_is_finished_or_undone() {
     let patch = PATCH.split("diff --git ").nth(1).map(|section| format!("diff --git {section}")).unwrap();
     let beside = format!(".crucible-edit-{}-0.new", "0".repeat(32));
 

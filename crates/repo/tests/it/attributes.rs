@@ -67,7 +67,7 @@ async fn tried_and_landed(repo: &Repo) -> String {
 }
 
 #[tokio::test]
-async fn line_ends_and_idents_are_tried_as_they_land() {
+async fn line_ends_are_tested_as_landed() {
     assert_eq!(tried_and_landed(&repository("*.md text\n")).await, "ONE $Id$\ntwo\n");
     assert_eq!(tried_and_landed(&repository("*.txt text=auto\n")).await, "ONE $Id$\ntwo\n");
     assert_eq!(tried_and_landed(&repository("*.txt text eol=crlf\n")).await, "ONE $Id$\r\ntwo\r\n");
@@ -95,7 +95,7 @@ async fn attributes_and_settings_outside_the_commit_count_too() {
 }
 
 #[tokio::test]
-async fn what_a_filter_or_an_encoding_would_make_is_refused() {
+async fn filtered_or_encoded_path_is_refused() {
     for (attributes, said) in [
         ("*.txt filter=lfs diff=lfs merge=lfs -text\n", "filter=lfs"),
         ("* working-tree-encoding=ISO-8859-1\n", "working-tree-encoding=ISO-8859-1"),
@@ -122,7 +122,7 @@ async fn what_a_filter_or_an_encoding_would_make_is_refused() {
 }
 
 #[tokio::test]
-async fn a_filter_that_came_after_the_trial_stops_the_landing() {
+async fn filter_added_after_trial_stops_landing() {
     let repo = repository("*.md text\n");
     let (git, produced) = produce(&repo, PATCH).await;
     repo.write(".git/info/attributes", "*.txt filter=late\n");
@@ -131,7 +131,7 @@ async fn a_filter_that_came_after_the_trial_stops_the_landing() {
 }
 
 #[tokio::test]
-async fn attributes_are_changed_in_a_patch_of_their_own() {
+async fn attributes_need_a_separate_patch() {
     let alone: &[u8] = b"diff --git a/.gitattributes b/.gitattributes\nnew file mode 100644\n--- /dev/null\n+++ b/.gitattributes\n@@ -0,0 +1 @@\n+* eol=crlf\n";
     let repo = repository("*.md text\n");
     let (git, produced) = produce(&repo, alone).await;

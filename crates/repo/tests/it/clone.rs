@@ -66,7 +66,7 @@ fn state(root: &Path) -> BTreeMap<PathBuf, FileState> {
 }
 
 #[tokio::test]
-async fn a_branch_a_tag_or_what_is_checked_out_is_cloned_without_a_repository() {
+async fn clone_checks_out_branch_tag_or_head() {
     let repo = Repo::with(&[("a", "one\n"), ("sub/b", "b\n")]);
     let first = repo.oid("HEAD");
     repo.git(["tag", "-a", "v1", "-m", "v1"]);
@@ -101,7 +101,7 @@ async fn a_branch_a_tag_or_what_is_checked_out_is_cloned_without_a_repository() 
 }
 
 #[tokio::test]
-async fn what_cannot_be_cloned_says_why() {
+async fn failed_clone_states_reason() {
     let repo = Repo::with(&[("a", "one\n")]);
     let (_room, missing) = clone_of(&repo.top, named("nope")).await;
     assert!(matches!(&missing, Err(CloneError::NoSuchRef { name, .. }) if name == "nope"), "{missing:?}");
@@ -115,7 +115,7 @@ async fn what_cannot_be_cloned_says_why() {
             let error = clone_of(&repo.top, named(&name)).await.1.unwrap_err();
             assert!(matches!(&error, CloneError::NotACommit { name: told, .. } if *told == name), "{error}");
             assert!(
-                error.to_string().contains("no commit") && !error.to_string().contains("signal"),
+                error.to_string().contains("is not a commit") && !error.to_string().contains("signal"),
                 "{error}"
             );
         }
@@ -149,7 +149,7 @@ async fn what_cannot_be_cloned_says_why() {
 }
 
 #[test]
-fn only_plain_addresses_of_two_kinds_are_taken() {
+fn only_https_and_file_addresses_are_accepted() {
     for good in ["https://github.com", "https://git.example.org:8443/x", "file:///srv/git", "https://[::1]/x"]
     {
         assert!(CloneUrl::parse(good).is_ok(), "{good}");
@@ -213,7 +213,7 @@ async fn a_directory_may_have_any_name() {
 }
 
 #[tokio::test]
-async fn linked_work_trees_and_shallow_repositories_are_served_too() {
+async fn clone_works_from_linked_and_shallow_sources() {
     let repo = Repo::with(&[("a", "one\n")]);
     repo.git(["worktree", "add", "-q", "-b", "side", "../side"]);
     let side = repo.top.parent().unwrap().join("side");
@@ -244,7 +244,7 @@ async fn linked_work_trees_and_shallow_repositories_are_served_too() {
 }
 
 #[tokio::test]
-async fn files_come_as_they_are_committed_whatever_the_attributes_say() {
+async fn clone_ignores_attributes() {
     let repo = Repo::with(&[
         ("dos.txt", "a\r\nb\r\n"),
         ("unix.txt", "$Id$\nb\n"),
@@ -334,7 +334,7 @@ fn trapped() -> (Repo, PathBuf) {
 }
 
 #[tokio::test]
-async fn nothing_that_a_repository_names_ever_runs() {
+async fn clone_runs_no_program_of_the_repository() {
     let (repo, trace) = trapped();
     // The trap is a trap: git falls into it where nobody looks out.
     let hook = repo.top.join(".git/hooks/post-checkout");
@@ -364,7 +364,7 @@ async fn nothing_that_a_repository_names_ever_runs() {
 }
 
 #[tokio::test]
-async fn a_repository_that_names_more_than_a_disk_holds_is_refused_before_a_file_is_made() {
+async fn oversized_tree_is_refused_before_checkout() {
     let repo = Repo::with(&[("a", "x")]);
     // Ten trees, each of which holds the one before ten times: 10^10 files in a few hundred bytes.
     let mut tree = repo.oid("HEAD^{tree}").to_string();
@@ -442,7 +442,7 @@ fn git_with(room: &Path, variable: &str) -> Environment {
 }
 
 #[tokio::test]
-async fn an_old_git_fetches_nothing_for_a_partial_clone_either() {
+async fn old_git_fetches_nothing_for_partial_clone() {
     let repo = Repo::with(&[("a.txt", "a\n")]);
     let trace = repo.dir.path().join("trace");
     let trap = repo.home().join("trap");
@@ -484,7 +484,7 @@ async fn a_repository_of_another_owner_is_cloned_too() {
 }
 
 #[tokio::test]
-async fn a_clone_over_the_network_allows_https_and_nothing_else() {
+async fn network_clone_allows_only_https() {
     let room = tempfile::tempdir().unwrap();
     let env = fake_git(room.path(), "exit 128");
     let url = CloneUrl::parse("https://git.example.org/o/r.git").unwrap();
@@ -557,7 +557,7 @@ async fn a_clone_over_the_network_allows_https_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_git_says_loses_its_secrets_before_it_is_cut() {
+async fn git_output_is_redacted_before_cutting() {
     let secret = crucible_testkit::made_up_token();
     for (script, before) in [("exit 128", 1980), ("exit 1", 10)] {
         let room = tempfile::tempdir().unwrap();
@@ -572,7 +572,7 @@ async fn what_git_says_loses_its_secrets_before_it_is_cut() {
 }
 
 #[tokio::test]
-async fn a_clone_that_hangs_or_is_given_up_ends() {
+async fn hanging_or_dropped_clone_ends() {
     let room = tempfile::tempdir().unwrap();
     let env = fake_git(room.path(), "exec sleep 600");
     let request = CloneRequest {
@@ -586,7 +586,7 @@ async fn a_clone_that_hangs_or_is_given_up_ends() {
 }
 
 #[tokio::test]
-async fn the_user_s_proxy_is_used_and_asked_for_nothing_else() {
+async fn users_proxy_is_used_for_the_host_only() {
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", proxy.local_addr().unwrap());
     let asked = std::thread::spawn(move || {
@@ -611,7 +611,7 @@ async fn the_user_s_proxy_is_used_and_asked_for_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_git_that_does_not_follow_our_settings_is_not_used() {
+async fn git_ignoring_our_settings_is_refused() {
     let room = tempfile::tempdir().unwrap();
     let bin = room.path().join("bin");
     std::fs::create_dir(&bin).unwrap();

@@ -92,7 +92,7 @@ async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 #[tokio::test]
-async fn a_question_arrives_as_it_was_meant_and_the_answer_is_read() {
+async fn request_and_response_round_trip() {
     let github = widget();
     let query = "--hostname=evil @/etc/passwd {owner} ../ a&per_page=9 é%00\n'\"";
     let request = GhRequest::at("search").part("repositories").unwrap();
@@ -138,7 +138,7 @@ async fn each_refusal_has_its_own_error() {
     assert!(matches!(error, GhError::Forbidden { .. }), "{error:?}");
     assert!(text(error).contains("Resource not accessible"));
     let error = refused(&github, Misbehaviour::status(404)).await;
-    assert!(matches!(error, GhError::NotFound { .. }) && text(error).contains("spelled right"));
+    assert!(matches!(error, GhError::NotFound { .. }) && text(error).contains("check the spelling"));
     let error = refused(&github, Misbehaviour::status(422)).await;
     assert!(
         matches!(&error, GhError::Invalid { status: 422, said, .. } if said == "Validation Failed"),
@@ -158,7 +158,7 @@ async fn each_refusal_has_its_own_error() {
 }
 
 #[tokio::test]
-async fn each_rate_limit_is_one_and_tells_when_it_ends() {
+async fn rate_limits_state_their_end() {
     let github = widget();
     let limited = |at, after| GhError::RateLimited(LimitReset { at, after });
     let reset = Timestamp::from_unix(Duration::from_secs(1_900_000_000));
@@ -190,7 +190,7 @@ async fn broken_answers_are_no_answers() {
 }
 
 #[tokio::test]
-async fn what_never_ends_is_ended() {
+async fn endless_call_is_killed() {
     let github = widget();
     for how in [Misbehaviour::Hang, Misbehaviour::Endless] {
         github.behave();
@@ -216,7 +216,7 @@ async fn a_slow_answer_is_waited_for() {
 }
 
 #[tokio::test]
-async fn without_a_login_nothing_is_asked_and_the_way_to_one_is_named() {
+async fn missing_login_names_login_command() {
     let github = widget();
     let gh = gh_with(github.env_without_login());
     let error = gh.get(&repository()).await.unwrap_err();
@@ -227,7 +227,7 @@ async fn without_a_login_nothing_is_asked_and_the_way_to_one_is_named() {
 }
 
 #[tokio::test]
-async fn without_gh_the_error_says_what_to_install() {
+async fn missing_gh_error_names_package() {
     let nothing = tempfile::tempdir().unwrap();
     let env = Environment::from_pairs([("PATH", nothing.path())], "/");
     let error = Gh::new(sandbox(), &env).get(&repository()).await.unwrap_err();
@@ -263,7 +263,7 @@ async fn the_fake_is_reached_past_every_proxy() {
 }
 
 #[tokio::test]
-async fn another_host_is_asked_where_the_user_names_one() {
+async fn gh_host_selects_another_host() {
     let github = widget();
     let mut variables = github.env();
     variables.push(("GH_HOST".into(), "Git.Example.org".into()));
@@ -275,7 +275,7 @@ async fn another_host_is_asked_where_the_user_names_one() {
 }
 
 #[tokio::test]
-async fn the_only_host_with_a_login_is_not_asked_for_another() {
+async fn only_logged_in_host_is_not_assumed() {
     let github = widget();
     // Left alone, `gh` takes the only host that it has a login for.
     let logins = "git.example.org:\n    user: someone\n    oauth_token: t\n    git_protocol: https\n";
@@ -292,7 +292,7 @@ async fn the_only_host_with_a_login_is_not_asked_for_another() {
 }
 
 #[tokio::test]
-async fn a_dropped_call_leaves_no_process_and_no_file() {
+async fn dropped_call_leaves_nothing() {
     let github = widget();
     let place = Place::new();
     github.misbehave("/repos/", Times::Exactly(1), Misbehaviour::Hang);
@@ -327,7 +327,7 @@ async fn an_archive_is_downloaded_through_its_redirect() {
 }
 
 #[tokio::test]
-async fn the_body_of_a_refusal_is_never_an_archive() {
+async fn error_body_is_never_an_archive() {
     let github = widget();
     let gh = gh(&github);
     let place = Place::new();
@@ -373,7 +373,7 @@ async fn a_limited_download_learns_when_the_limit_ends() {
 }
 
 #[tokio::test]
-async fn what_stands_there_is_not_written_to() {
+async fn existing_download_target_is_kept() {
     let github = widget();
     let place = Place::new();
     let other = place.0.path().join("other");
@@ -394,7 +394,7 @@ fn played(directory: &Path, script: &str) -> Gh {
 }
 
 #[tokio::test]
-async fn a_refusal_without_headers_is_the_one_that_gh_tells() {
+async fn refusal_without_headers_uses_gh_message() {
     let place = tempfile::tempdir().unwrap();
     let refused = async |script: &str| played(place.path(), script).get(&repository()).await.unwrap_err();
     let missing = "echo '{\"message\":\"Not Found\"}'; echo 'gh: Not Found (HTTP 404)' >&2; exit 1\n";

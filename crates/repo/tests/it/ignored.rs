@@ -181,7 +181,7 @@ async fn hostile_ignored_entries_are_left_out() {
 }
 
 #[tokio::test]
-async fn entries_over_the_limit_are_left_out_and_small_ones_stay() {
+async fn entries_over_limit_are_left_out() {
     let repo = Repo::with(&[("a", "a\n"), (".gitignore", "data/\nbig\n_version.py\n")]);
     for directory in 0..20 {
         std::fs::create_dir_all(repo.top.join(format!("data/{directory}"))).unwrap();
@@ -205,7 +205,7 @@ async fn entries_over_the_limit_are_left_out_and_small_ones_stay() {
 }
 
 #[tokio::test]
-async fn vite_gets_node_modules_that_it_can_write_to() {
+async fn vite_gets_writable_node_modules() {
     let repo = Repo::with(&[(".gitignore", "node_modules\n"), ("packages/p/index.js", "p\n")]);
     repo.write("node_modules/vite/index.js", "v\n");
     repo.write("node_modules/@scope/q/index.js", "q\n");

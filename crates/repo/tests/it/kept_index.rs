@@ -12,7 +12,7 @@ async fn changed(git: &Git) -> Vec<(PathBuf, DirtyKind)> {
 }
 
 #[tokio::test]
-async fn flags_that_are_set_after_the_index_was_listed_hide_nothing() {
+async fn flags_set_after_listing_hide_nothing() {
     let repo = Repo::with(&[("a", "a\n"), ("b", "b\n")]);
     let git = repo.open().await;
     assert_eq!(changed(&git).await, []);
@@ -28,7 +28,7 @@ async fn flags_that_are_set_after_the_index_was_listed_hide_nothing() {
 }
 
 #[tokio::test]
-async fn a_file_that_goes_from_a_sparse_work_tree_is_seen_to_be_gone() {
+async fn removed_file_of_sparse_tree_is_noticed() {
     let repo = Repo::with(&[("a", "a\n"), ("b", "b\n")]);
     repo.git(["config", "core.sparseCheckout", "true"]);
     repo.git(["update-index", "--skip-worktree", "a"]);
@@ -40,7 +40,7 @@ async fn a_file_that_goes_from_a_sparse_work_tree_is_seen_to_be_gone() {
 }
 
 #[tokio::test]
-async fn what_is_checked_out_is_told_whatever_its_name() {
+async fn checked_out_branch_of_any_name_is_found() {
     let repo = Repo::with(&[("a", "a\n")]);
     let git = repo.open().await;
     let named = |name: &str| Branch::Named(name.to_owned());
@@ -62,7 +62,7 @@ async fn what_is_checked_out_is_told_whatever_its_name() {
 }
 
 #[tokio::test]
-async fn an_index_that_nobody_wrote_is_listed_once() {
+async fn unchanged_index_is_listed_once() {
     let repo = Repo::with(&[("a", "a\n"), ("dir/b", "b\n")]);
     assert_eq!(changed(&repo.open().await).await, []);
     repo.settle();
@@ -91,7 +91,7 @@ async fn an_index_that_nobody_wrote_is_listed_once() {
 }
 
 #[tokio::test]
-async fn a_split_index_is_listed_each_time_for_part_of_it_lies_elsewhere() {
+async fn split_index_is_never_cached() {
     let repo = Repo::with(&[("a", "a\n")]);
     repo.git(["update-index", "--split-index"]);
     let (git, calls) = counted(&repo, &repo.top).await;

@@ -102,7 +102,7 @@ impl Change {
 }
 
 #[tokio::test]
-async fn the_verified_tree_becomes_one_commit_with_its_trailers() {
+async fn verified_tree_lands_as_one_commit() {
     let change = Change::new().await;
     let commit = change.land().await.unwrap();
     assert_eq!(commit.landed, Landed::Now);
@@ -146,7 +146,7 @@ async fn a_branch_that_moved_is_refused() {
 }
 
 #[tokio::test]
-async fn a_commit_that_only_looks_like_ours_is_not_taken_for_it() {
+async fn similar_commit_is_not_our_landing() {
     let change = Change::new().await;
     change.repo.write("a", "something else\n");
     change.repo.git(["commit", "-q", "-a", "-m", &change.message]);
@@ -216,7 +216,7 @@ async fn changes_of_the_user_s_are_never_lost() {
 }
 
 #[tokio::test]
-async fn changes_of_the_user_s_in_other_files_stay_as_they_are() {
+async fn landing_preserves_changes_in_other_files() {
     let repo = Repo::with(&[FILES, &[("other", "as committed\n"), ("staged", "as committed\n")]].concat());
     let patch = repo.diff(edit);
     let change = Change::of(repo, patch).await;
@@ -231,7 +231,7 @@ async fn changes_of_the_user_s_in_other_files_stay_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_lock_of_another_git_is_named_before_anything_happens() {
+async fn index_lock_blocks_landing_early() {
     let change = Change::new().await;
     change.repo.write(".git/index.lock", "");
     assert!(matches!(change.land().await, Err(RepoError::IndexLocked { .. })));
@@ -243,7 +243,7 @@ async fn a_lock_of_another_git_is_named_before_anything_happens() {
 
 /// An interrupted landing may leave a git behind that ends a moment later.
 #[tokio::test]
-async fn a_lock_that_another_git_gives_back_is_waited_for() {
+async fn released_index_lock_is_awaited() {
     let branch = Change::new().await.repo.git(["symbolic-ref", "HEAD"]);
     for lock in ["index.lock".to_owned(), "HEAD.lock".to_owned(), format!("{}.lock", branch.trim())] {
         let change = Change::new().await;
@@ -258,7 +258,7 @@ async fn a_lock_that_another_git_gives_back_is_waited_for() {
 }
 
 #[tokio::test]
-async fn another_patch_or_message_than_the_verified_is_refused() {
+async fn unverified_patch_or_message_is_refused() {
     let mut change = Change::new().await;
     let tree = std::mem::replace(&mut change.tree, change.repo.oid("HEAD^{tree}"));
     assert!(matches!(change.land().await, Err(RepoError::TreeChanged { .. })));
@@ -271,7 +271,7 @@ async fn another_patch_or_message_than_the_verified_is_refused() {
 }
 
 #[tokio::test]
-async fn it_lands_in_a_linked_work_tree_and_without_a_branch() {
+async fn landing_works_in_linked_tree_and_detached() {
     let repo = Repo::with(FILES);
     let patch = repo.diff(|repo| repo.write("a", "1\ntwo\n3\n"));
     repo.git(["worktree", "add", "-q", "-b", "side", "../linked"]);
@@ -322,7 +322,7 @@ fn stopping_git(change: &Change, at: usize) -> Environment {
 
 /// Every call of git is a step that changes something or not. After any of them the world may end.
 #[tokio::test]
-async fn an_interruption_at_any_step_is_finished_by_landing_again() {
+async fn interrupted_landing_is_finished_by_retry() {
     let change = Change::new().await;
     let repo = &change.repo;
     let mut interrupted = 0;
@@ -350,7 +350,7 @@ async fn an_interruption_at_any_step_is_finished_by_landing_again() {
 
 /// The same in the middle of writing files: some are new already, one is half the user's.
 #[tokio::test]
-async fn a_half_written_work_tree_is_finished_unless_the_user_changed_it() {
+async fn partial_work_tree_is_finished_unless_edited() {
     let change = Change::new().await;
     let commit = change.land().await.unwrap().oid;
     let repo = &change.repo;

@@ -26,7 +26,7 @@ async fn a_repository_is_found_from_below() {
 }
 
 #[tokio::test]
-async fn what_is_no_repository_is_told_apart() {
+async fn invalid_repositories_have_distinct_errors() {
     let repo = Repo::empty();
     assert!(matches!(repo.try_open(&repo.top).await, Err(RepoError::Empty { path }) if path == repo.top));
     let outside = tempfile::tempdir().unwrap();
@@ -72,7 +72,7 @@ async fn a_missing_or_old_git_is_named() {
 }
 
 #[tokio::test]
-async fn a_linked_work_tree_is_a_repository_of_its_own() {
+async fn linked_work_tree_opens_separately() {
     let repo = Repo::with(&[("a", "a\n")]);
     repo.git(["worktree", "add", "-q", "-b", "side", "../linked"]);
     let linked = repo.top.parent().unwrap().join("linked");
@@ -147,7 +147,7 @@ async fn a_work_tree_elsewhere_is_refused() {
 }
 
 #[tokio::test]
-async fn nothing_of_the_user_s_environment_reaches_git() {
+async fn users_environment_does_not_reach_git() {
     let victim = Repo::with(&[("v", "v\n")]);
     let repo = Repo::with(&[("a", "a\n")]);
     let mut pairs: Vec<_> =
@@ -165,7 +165,7 @@ async fn nothing_of_the_user_s_environment_reaches_git() {
 }
 
 #[tokio::test]
-async fn the_identity_is_the_repository_s_or_else_the_user_s() {
+async fn identity_is_from_repository_or_user() {
     let repo = Repo::with(&[("a", "a\n")]);
     let identity = repo.open().await.identity().await.unwrap();
     assert_eq!((identity.name.as_str(), identity.email.as_str()), ("A Person", "person@example.org"));

@@ -51,7 +51,7 @@ async fn copied(repo: &Repo, top: &Path, limits: HistoryLimits) -> PathBuf {
 }
 
 #[tokio::test]
-async fn private_git_answers_what_tests_ask() {
+async fn private_git_answers_typical_queries() {
     for limits in [HistoryLimits::STANDARD, NONE] {
         let repo = busy();
         let copy = copied(&repo, &repo.top, limits).await;
@@ -76,7 +76,7 @@ async fn private_git_answers_what_tests_ask() {
 }
 
 #[tokio::test]
-async fn private_git_holds_nothing_of_the_users_own() {
+async fn private_git_has_no_user_settings() {
     let repo = busy();
     let copy = copied(&repo, &repo.top, HistoryLimits::STANDARD).await;
     let objects = repo.git_in(&copy, ["cat-file", "--batch-all-objects", "--batch-check"]);
@@ -93,7 +93,7 @@ async fn private_git_holds_nothing_of_the_users_own() {
 }
 
 #[tokio::test]
-async fn linked_work_trees_and_shallow_clones_get_one_too() {
+async fn linked_and_shallow_trees_get_private_git() {
     let repo = busy();
     let base = repo.dir.path().canonicalize().unwrap();
     repo.git(["worktree", "add", "-q", "--detach", "../linked", "v1.0"]);
@@ -108,7 +108,7 @@ async fn linked_work_trees_and_shallow_clones_get_one_too() {
 }
 
 #[tokio::test]
-async fn private_git_of_a_plain_repository_starts_git_once() {
+async fn private_git_starts_git_once() {
     let repo = Repo::with(&[("a", "a\n"), ("d/e", "e\n"), (".gitignore", "out\n")]);
     let room = repo.dir.path().canonicalize().unwrap().join("room");
     let (git, calls) = counted(&repo, &repo.top).await;

@@ -172,7 +172,7 @@ async fn sha256_repository_is_read_without_git() {
 }
 
 #[tokio::test]
-async fn every_version_of_an_index_is_read_without_git() {
+async fn every_index_version_is_read_in_process() {
     let repo = Repo::empty();
     everything(&repo);
     for version in ["4", "3", "2"] {
@@ -212,7 +212,7 @@ async fn open_merge_is_read_without_git() {
 }
 
 #[tokio::test]
-async fn borrowed_objects_and_linked_work_trees_are_read_without_git() {
+async fn borrowed_objects_are_read_in_process() {
     let repo = Repo::empty();
     everything(&repo);
     pack(&repo);
@@ -229,7 +229,7 @@ async fn borrowed_objects_and_linked_work_trees_are_read_without_git() {
 }
 
 #[tokio::test]
-async fn checked_out_commit_is_found_in_every_form_of_references() {
+async fn head_is_resolved_in_every_reference_form() {
     let repo = Repo::empty();
     everything(&repo);
     repo.git(["tag", "-a", "-m", "tag", "v1"]);
@@ -254,7 +254,7 @@ async fn checked_out_commit_is_found_in_every_form_of_references() {
 }
 
 #[tokio::test]
-async fn forms_that_only_git_reads_are_asked_of_git() {
+async fn unknown_forms_are_left_to_git() {
     let repo = Repo::empty();
     everything(&repo);
     repo.git(["update-index", "--split-index"]);
@@ -365,7 +365,7 @@ async fn every_change_is_seen_that_git_sees() {
 }
 
 #[tokio::test]
-async fn file_changed_at_the_time_of_the_index_is_compared() {
+async fn file_as_new_as_index_is_compared() {
     let repo = Repo::with(&[("a", "one\n")]);
     let git = repo.open().await;
     // Again and again, for what counts is a race.
@@ -381,7 +381,7 @@ async fn file_changed_at_the_time_of_the_index_is_compared() {
 }
 
 #[tokio::test]
-async fn edit_without_a_trace_in_the_second_of_the_index_is_seen() {
+async fn edit_in_second_of_index_is_noticed() {
     let repo = Repo::with(&[("a", "one\n")]);
     repo.settle();
     let index = repo.top.join(".git/index");
@@ -399,7 +399,7 @@ async fn edit_without_a_trace_in_the_second_of_the_index_is_seen() {
 }
 
 #[tokio::test]
-async fn other_content_with_the_same_times_in_the_second_of_the_index_is_seen() {
+async fn equal_times_do_not_hide_other_content() {
     let repo = Repo::with(&[("a", "one\n")]);
     let index = repo.top.join(".git/index");
     let times = std::fs::metadata(repo.top.join("a")).unwrap();

@@ -39,7 +39,7 @@ async fn blob(git: &Git, oid: &Oid) -> Result<Vec<u8>, RepoError> {
 }
 
 #[tokio::test]
-async fn object_that_is_stored_under_another_name_is_an_error() {
+async fn object_under_wrong_name_is_an_error() {
     let repo = Repo::with(&[("a", "one\n"), ("b", "two\n")]);
     let (a, b) = (repo.oid("HEAD:a"), repo.oid("HEAD:b"));
     let git = repo.open().await;
@@ -106,7 +106,7 @@ async fn truncated_pack_is_an_error() {
 }
 
 #[tokio::test]
-async fn pipe_in_place_of_a_file_of_git_is_an_error_at_once() {
+async fn pipe_in_git_directory_fails_at_once() {
     let repo = Repo::with(&[("a", "one\n"), ("b", "two\n")]);
     let oid = repo.oid("HEAD:a");
     let git = repo.open().await;
@@ -138,7 +138,7 @@ async fn pipe_in_place_of_a_file_of_git_is_an_error_at_once() {
 }
 
 #[tokio::test]
-async fn head_that_leads_out_of_the_repository_is_not_followed() {
+async fn head_outside_repository_is_not_followed() {
     let repo = Repo::with(&[("a", "one\n")]);
     let commit = repo.oid("HEAD");
     std::fs::write(repo.top.join("outside"), format!("{commit}\n")).unwrap();
@@ -246,7 +246,7 @@ async fn delta_that_grows_takes_no_memory_here() {
 }
 
 #[tokio::test]
-async fn object_over_the_limit_is_refused_before_it_is_read() {
+async fn oversized_object_is_refused_unread() {
     let repo = Repo::empty();
     repo.write("zeros", vec![0; 64 << 20]);
     repo.commit("large");

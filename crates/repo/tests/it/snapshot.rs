@@ -28,7 +28,7 @@ fn omitted(report: &SnapshotReport) -> Vec<(&str, &OmitReason)> {
 }
 
 #[tokio::test]
-async fn the_copy_holds_what_the_work_tree_holds_now() {
+async fn snapshot_has_current_work_tree_content() {
     let repo = Repo::with(&[
         ("a", "a\n"),
         ("d/e/f", "f\n"),
@@ -65,7 +65,7 @@ async fn the_copy_holds_what_the_work_tree_holds_now() {
 }
 
 #[tokio::test]
-async fn what_must_not_come_along_is_left_out_and_said() {
+async fn excluded_files_are_left_out_and_listed() {
     let inner = Repo::with(&[("lib", "lib\n")]);
     let repo = Repo::with(&[
         ("a", "a\n"),

@@ -48,7 +48,7 @@ async fn every_kind_of_change_is_listed_once() {
 }
 
 #[tokio::test]
-async fn settings_and_flags_hide_nothing() {
+async fn status_ignores_settings_and_flags() {
     let repo = Repo::with(&[("assumed", "a\n"), ("skipped", "s\n"), ("plain", "p\n")]);
     repo.write(".git/info/exclude", "*\n");
     for (key, value) in [
@@ -73,7 +73,7 @@ async fn settings_and_flags_hide_nothing() {
 }
 
 #[tokio::test]
-async fn an_open_merge_is_said() {
+async fn unfinished_merge_is_reported() {
     let repo = Repo::with(&[("a", "a\n")]);
     repo.git(["checkout", "-q", "-b", "other"]);
     repo.write("a", "other\n");
@@ -160,7 +160,7 @@ async fn tracked_files_have_modes_names_and_sizes() {
 }
 
 #[tokio::test]
-async fn another_commit_of_a_submodule_is_a_change_and_its_inside_is_not() {
+async fn submodule_commit_is_a_change() {
     let inner = Repo::with(&[("lib", "lib\n")]);
     let repo = Repo::with(&[("a", "a\n")]);
     repo.git([
@@ -207,7 +207,7 @@ async fn contents_are_read_within_limits() {
 }
 
 #[tokio::test]
-async fn a_path_is_a_path_even_where_git_could_read_another_name_in_it() {
+async fn path_like_revision_is_a_path() {
     let plain = Repo::with(&[("a", "a\n")]);
     let commit = plain.oid("HEAD");
     // As if `git describe` had printed it, and the other forms of a revision.
@@ -237,7 +237,7 @@ async fn a_path_is_a_path_even_where_git_could_read_another_name_in_it() {
 }
 
 #[tokio::test]
-async fn a_content_that_the_repository_lacks_is_not_taken_for_a_file_that_is_not_there() {
+async fn missing_object_is_not_missing_file() {
     let repo = Repo::with(&[("a", "a\n"), ("b", "b\n")]);
     let oid = repo.oid("HEAD:a").to_string();
     repo.remove(&format!(".git/objects/{}/{}", &oid[..2], &oid[2..]));

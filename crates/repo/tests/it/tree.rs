@@ -30,7 +30,7 @@ fn everything(top: &Path) -> BTreeSet<(PathBuf, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn it_is_the_tree_that_git_would_commit_and_the_repository_is_untouched() {
+async fn produced_tree_equals_git_commit() {
     let repo = Repo::with(&[("a", "1\n2\n3\n"), ("gone", "x\n"), ("dir/b", "b\n")]);
     let base = repo.oid("HEAD");
     let patch = repo.diff(|repo| {
@@ -58,7 +58,7 @@ async fn it_is_the_tree_that_git_would_commit_and_the_repository_is_untouched() 
 }
 
 #[tokio::test]
-async fn links_modes_and_submodules_show_what_they_are() {
+async fn links_modes_and_submodules_are_reported() {
     let repo = Repo::with(&[("run.sh", "#!/bin/sh\n"), ("plain", "p\n")]);
     let base = repo.oid("HEAD");
     let commit = "1".repeat(40);
@@ -90,7 +90,7 @@ async fn links_modes_and_submodules_show_what_they_are() {
 }
 
 #[tokio::test]
-async fn what_git_does_not_take_is_refused_with_its_words() {
+async fn git_refusal_is_quoted() {
     let repo = Repo::with(&[("a", "1\n2\n3\n")]);
     symlink("/tmp", repo.top.join("out")).unwrap();
     let base = repo.commit("a link");
@@ -117,7 +117,7 @@ async fn what_git_does_not_take_is_refused_with_its_words() {
 }
 
 #[tokio::test]
-async fn a_patch_applies_from_a_subdirectory_and_in_odd_places() {
+async fn patch_applies_from_subdirectory() {
     let repo = Repo::with(&[("sub/a", "1\n"), ("top", "t\n")]);
     let base = repo.oid("HEAD");
     let patch = repo.diff(|repo| repo.write("top", "T\n"));
@@ -133,7 +133,7 @@ async fn a_patch_applies_from_a_subdirectory_and_in_odd_places() {
 }
 
 #[tokio::test]
-async fn settings_do_not_change_what_a_patch_says() {
+async fn settings_do_not_affect_patch() {
     let repo = Repo::with(&[("a", "1\n")]);
     let base = repo.oid("HEAD");
     for (key, value) in [
@@ -169,7 +169,7 @@ async fn both_ways(repo: &Repo, patch: &str, paths: &[&str]) -> Result<Vec<TreeC
 }
 
 #[tokio::test]
-async fn an_index_of_few_paths_gives_what_the_whole_tree_gives() {
+async fn partial_index_equals_whole_tree() {
     let repo = Repo::with(&[
         ("src/a.txt", "one\n"),
         ("src/deep/b.txt", "two\n"),
@@ -241,7 +241,7 @@ async fn an_index_of_few_paths_gives_what_the_whole_tree_gives() {
 }
 
 #[tokio::test]
-async fn an_index_of_few_paths_is_sorted_as_git_sorts_and_holds_long_paths_and_long_names() {
+async fn partial_index_handles_order_and_long_paths() {
     let long = format!("{0}/{0}", vec!["d".repeat(127); 16].join("/"));
     assert_eq!(long.len(), 4095);
     // Name by name `a/b` stands first, byte by byte `a-b` does.

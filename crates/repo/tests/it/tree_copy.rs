@@ -99,7 +99,7 @@ fn secret(why: &str) -> OmitReason {
 }
 
 #[tokio::test]
-async fn what_is_not_the_project_is_left_out_by_what_it_is() {
+async fn foreign_content_is_left_out_by_kind() {
     let sqlite: &[u8] = b"SQLite format 3\0and rows";
     let scene = Scene::new(&[
         ("src/a.py", b"a = 1\n"),
@@ -202,7 +202,7 @@ async fn a_secret_stays_out_under_every_name() {
 }
 
 #[tokio::test]
-async fn links_are_kept_where_they_stay_inside_and_lead_to_something() {
+async fn only_valid_inside_links_are_copied() {
     let scene = Scene::new(&[("a", b"a\n"), ("d/e/f", b"f\n")]);
     let outside = scene.dir.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
@@ -256,7 +256,7 @@ async fn links_are_kept_where_they_stay_inside_and_lead_to_something() {
 }
 
 #[tokio::test]
-async fn special_files_are_never_opened_and_modes_give_nobody_elses_rights() {
+async fn special_files_and_special_bits_are_dropped() {
     let scene = Scene::new(&[("run.sh", b"#!\n"), ("setuid", b"s\n"), ("locked", b"l\n")]);
     let at = |path: &str| scene.top().join(path);
     mknodat(CWD, at("pipe"), FileType::Fifo, Mode::from_raw_mode(0o644), 0).unwrap();
@@ -276,7 +276,7 @@ async fn special_files_are_never_opened_and_modes_give_nobody_elses_rights() {
 }
 
 #[tokio::test]
-async fn odd_names_and_large_files_are_copied_byte_for_byte() {
+async fn odd_names_and_large_files_are_copied() {
     let names: [&[u8]; 6] =
         [b"with space", b"new\nline", b"\xff\xfe/\xfd", b"-rf", b"\x1b[31mred", b"git~12x"];
     let scene = Scene::new(&[]);
@@ -307,7 +307,7 @@ async fn odd_names_and_large_files_are_copied_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn limits_are_told() {
+async fn exceeded_limits_are_reported() {
     let scene = Scene::new(&[("a", b"12345"), ("b", b"12345"), ("c", b"123456")]);
     let with = |change: fn(&mut TreeLimits)| {
         let mut options = options();
@@ -409,7 +409,7 @@ async fn every_kind_of_change_is_seen() {
 }
 
 #[tokio::test]
-async fn whoever_fills_the_copy_does_not_keep_us_busy() {
+async fn filled_copy_is_compared_within_limits() {
     let scene = Scene::new(&[("a", b"a\n"), ("z/b", b"b\n")]);
     let copy = scene.copy().await;
     let dest = scene.dest();
@@ -433,7 +433,7 @@ async fn whoever_fills_the_copy_does_not_keep_us_busy() {
 }
 
 #[tokio::test]
-async fn a_place_too_deep_to_be_named_is_a_change_and_no_error() {
+async fn overlong_path_is_a_change() {
     let scene = Scene::new(&[("a", b"a\n")]);
     let copy = scene.copy().await;
     let name = "d".repeat(200);

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_in_names_and_texts_is_no_marker() {
+    fn marker_word_in_text_is_not_marker() {
         for line in [
             "const BEHAVIOR_ID: &str = x;",
             "\"# BEHAVIOR_ID: B012\"",
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_without_one_exact_id_is_told_as_such() {
+    fn marker_without_exact_id_is_invalid() {
         for line in ["B12", "B012, B013", "B012 because", "b012", "", "B0123", "\u{202e}B012"] {
             assert_eq!(found(&format!("# BEHAVIOR_ID: {line}")), [(1, None)], "{line:?}");
         }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_counted_however_many_markers_there_are() {
+    fn marker_lines_are_counted() {
         let text = "\n# BEHAVIOR_ID: B001\n".repeat(50_000);
         let markers = behavior_markers(text.as_bytes());
         assert_eq!(markers.len(), 50_000);

@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_catalogue_passes_in_every_form_of_its_index() {
+    fn complete_catalogue_passes() {
         for index in [
             "- [B001](B001-totals.md): totals\n",
             "* B001 - totals\r\n",
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn no_catalogue_passes_and_half_of_one_does_not() {
+    fn partial_catalogue_is_refused() {
         assert!(check_behaviors(&BehaviorFiles::default()).passes());
         assert_eq!(said(&BehaviorFiles::default()), ["behaviors-no-catalogue docs/behaviors/INDEX.md"]);
         let files = BehaviorFiles { index: None, ..whole() };
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_an_entry_and_a_page_ask_for_each_other() {
+    fn marker_entry_and_page_require_each_other() {
         let mut files = whole();
         files.markers.clear();
         assert_eq!(said(&files), ["behaviors-entry-unmarked B001"]);
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_are_told() {
+    fn duplicates_are_reported() {
         assert_eq!(said(&with_index("- B001\n- B001\n")), ["behaviors-entry-repeated B001"]);
         let mut files = whole();
         files.pages.insert("B001-sums.md".to_owned(), CatalogueText::Read(PAGE.to_owned()));
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_stands_under_its_own_id() {
+    fn page_name_must_match_its_id() {
         let mut files = whole();
         let other = PAGE.replace("B001", "B002");
         files.pages.insert("B001-totals.md".to_owned(), CatalogueText::Read(other));
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_leads_elsewhere_is_told() {
+    fn link_elsewhere_is_reported() {
         for link in [
             "../B001-totals.md",
             "/etc/B001-totals.md",
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_and_what_was_not_read_is_told() {
+    fn invalid_ids_and_unread_files_are_reported() {
         assert_eq!(said(&with_index("- B001\n- B12: x\n")), ["behaviors-entry-invalid B12"]);
         let mut files = whole();
         let bad = BehaviorMarker { line: 7, id: None };

@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_person_packs_only_where_mode_and_role_say_so() {
+    fn person_packs_only_if_mode_and_role_agree() {
         let check = |mode: DispatchMode, service: &str| {
             let mut dispatch = DispatchConfig { mode, ..DispatchConfig::for_model("gateway") };
             dispatch.budgets.max_outbox_prompts = 3;

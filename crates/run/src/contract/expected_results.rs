@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_two_read_differently_is_told() {
+    fn ambiguous_text_is_reported() {
         let entry = &GOOD[20..];
         for (text, expected) in [
             (format!("{GOOD}{entry}"), "plan-result-repeated"),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn evidence_is_judged_by_what_was_found() {
+    fn evidence_is_checked_by_findings() {
         let (results, _) = read_results(GOOD);
         let found = |found| {
             BTreeMap::from([
@@ -298,7 +298,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn any_text_is_read_and_every_id_is_one(text in "(?s)(#{1,3} R[0-9]{1,4}|Evidence: [a./]{0,6}|```|.{0,8})(\n(#{1,3} R[0-9]{1,4}|Evidence: [a./]{0,6}|```|.{0,8})){0,9}") {
+            fn any_text_parses_to_valid_ids(text in "(?s)(#{1,3} R[0-9]{1,4}|Evidence: [a./]{0,6}|```|.{0,8})(\n(#{1,3} R[0-9]{1,4}|Evidence: [a./]{0,6}|```|.{0,8})){0,9}") {
                 let (results, _) = read_results(&text);
                 prop_assert_eq!(results.iter().map(|result| result.id.clone()).collect::<Vec<_>>(), known_results(&text));
                 for result in results {

@@ -174,9 +174,9 @@ mod tests {
         let error = Guardrails::parse(text).unwrap_err().to_string();
         for part in [
             "`find_mode` must be",
-            "`max_files` takes",
+            "`max_files` must be",
             "`max_total_bytes` is missing",
-            "`max_iterations` takes",
+            "`max_iterations` must be",
             "more than once",
             "`max_speed`",
         ] {
@@ -192,16 +192,16 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_could_be_read_in_two_ways_is_none() {
+    fn ambiguous_limit_is_refused() {
         let good = "find_mode: resolver_only\nmax_files: 9\nmax_total_bytes: 1000\nmax_iterations: 3\n";
         assert!(Guardrails::parse(&format!("\u{feff}{}", good.replace('\n', "\r\n"))).is_ok());
         for (bad, part) in [
-            (good.replace("max_files: 9", "max_files: +9"), "`max_files` takes"),
-            (good.replace("max_files: 9", "max_files: 9 files"), "`max_files` takes"),
-            (good.replace("max_files: 9", "max_files: 9e9"), "`max_files` takes"),
-            (good.replace("max_files: 9", "max_files: 0"), "`max_files` takes"),
-            (good.replace("max_files: 9", "max_files:"), "`max_files` takes"),
-            (good.replace("max_files: 9", "max_files: 18446744073709551616"), "`max_files` takes"),
+            (good.replace("max_files: 9", "max_files: +9"), "`max_files` must be"),
+            (good.replace("max_files: 9", "max_files: 9 files"), "`max_files` must be"),
+            (good.replace("max_files: 9", "max_files: 9e9"), "`max_files` must be"),
+            (good.replace("max_files: 9", "max_files: 0"), "`max_files` must be"),
+            (good.replace("max_files: 9", "max_files:"), "`max_files` must be"),
+            (good.replace("max_files: 9", "max_files: 18446744073709551616"), "`max_files` must be"),
             (good.replace("max_files", "Max_Files"), "line 2: Begin the line with exactly `max_files:`"),
             (good.replace("max_files", " max_files"), "line 2: Begin the line with exactly `max_files:`"),
             (good.replace("max_files: 9", "```\nmax_files: 9\n```"), "`max_files` is missing"),

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_keys_and_says_which_are_repeated() {
+    fn repeated_keys_are_reported() {
         let lines =
             read("\u{feff}Status: SIGNED\r\nGates: lite, plan_check\n```\nStop: never\n```\nStatus: DRAFT\n");
         assert_eq!(lines.values["Status"], "SIGNED");
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_spelt_otherwise_is_told() {
+    fn misspelt_key_is_reported() {
         for text in [
             "status: x",
             "STATUS: x",
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sees_is_told_but_in_words_for_people() {
+    fn hidden_characters_are_reported_except_in_free_text() {
         let hidden = |line, character| Fault::Hidden { line, character };
         assert_eq!(faults("Status: x\0y\n"), [hidden(1, '\0')]);
         assert_eq!(faults("Status: x\r\r\n"), [hidden(1, '\r')]);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_and_texts_are_told_and_not_cut() {
+    fn long_lines_are_reported_not_cut() {
         let line = format!("Status: {}\n", "x".repeat(MAX_LINE));
         assert_eq!(faults(&line), [Fault::LongLine { line: 1 }]);
         assert_eq!(faults(&line[9..]), []);
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_of_nothing_is_a_gap() {
+    fn empty_item_is_a_gap() {
         for path in ["a b", "add, tests/add.py", "\"x", "a\\, \"b\"", "a\"b", "a\\b", ","] {
             assert_eq!(paths(&format!("src, {}, b", quoted(path))), ["src", path, "b"]);
             assert!(!paths_have_gap(&quoted(path)));
@@ -372,7 +372,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn no_text_sets_a_key_twice_or_from_the_middle_of_a_line(text in "(?s).{0,200}|([ `~]{0,4}(Status|Stop): ?[a-z]?\r?\n){0,8}") {
+            fn key_is_set_once_from_line_start(text in "(?s).{0,200}|([ `~]{0,4}(Status|Stop): ?[a-z]?\r?\n){0,8}") {
                 let lines = read_keys(&text, KEYS, 1);
                 for (key, value) in &lines.values {
                     let head = format!("{key}:");

@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn additions_and_renames_are_read_back_and_take_a_line_only_where_there_are_any() {
+    fn additions_and_renames_round_trip() {
         assert!(!plan().render().contains("May-Add") && !plan().render().contains("Renames"));
         let some = Plan {
             may_add: vec!["tests/".parse().unwrap(), "a, b.py".parse().unwrap()],
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_that_may_go_are_read_back_and_take_a_line_only_where_there_are_any() {
+    fn may_drop_round_trips() {
         let none = plan();
         assert!(!none.render().contains("May-Drop"));
         let some = Plan { may_drop: vec!["helper".into(), "Old".into()], ..plan() };
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_of_a_directory_are_read_back_and_take_a_line_only_where_there_are_any() {
+    fn scope_sources_round_trip() {
         assert!(!plan().render().contains("Scope-Sources"));
         let some = Plan {
             scope_sources: ["lib/**", "a, b/*", "*"].map(|place| place.parse().unwrap()).into(),
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_a_comma_are_read_back_as_one() {
+    fn names_with_comma_round_trip() {
         let odd =
             |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<Vec<PathPrefix>>();
         let names = odd(&["add, tests/add.py", "src/a \"b\", c.py", ",", "plain.py"]);
@@ -518,14 +518,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rendered_is_read_back_and_passes() {
+    fn rendered_plan_round_trips_and_passes() {
         let plan = plan();
         assert_eq!(Plan::parse(&plan.render()), Ok(plan.clone()));
         assert!(check_plan(&plan, &[], &["R001".into()]).passes());
     }
 
     #[test]
-    fn missing_keys_and_unresolved_ids_and_gates_are_named() {
+    fn missing_keys_and_unknown_ids_are_named() {
         let errors = Plan::parse("Status: SIGNED\nScope-Allow: ../x\n").unwrap_err();
         let subjects: Vec<&str> = errors.findings().iter().map(|finding| finding.subject.as_str()).collect();
         for key in ["Scope-Deny", "Gates", "Stop", "Budgets", "Behaviors", "Results", "../x"] {
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plan_could_hide_is_told_and_a_goal_may_say_anything() {
+    fn hidden_characters_in_plan_are_reported() {
         let good = plan().render();
         for (bad, code) in [
             (good.replace("Scope-Deny:", "Scope-Deny: ."), "plan-scope-everything"),

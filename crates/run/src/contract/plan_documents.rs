@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_plan_passes_and_each_part_that_lacks_is_named() {
+    fn missing_plan_parts_are_named() {
         assert_eq!(judged(PLAN, Some(REASONS), Some(RESULTS), &["B001"]), [""; 0]);
         assert_eq!(
             judged(PLAN, Some(REASONS), Some(RESULTS), &[]),

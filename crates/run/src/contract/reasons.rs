@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn code_and_headings_are_no_reasons_and_none_at_all_is_told() {
+    fn document_without_reasons_is_refused() {
         for empty in ["", "# R001\n", "```\n- R001: a\n```\n", "\u{200b}\n \n"] {
             assert_eq!(said(empty), ["plan-reasons-empty REASONS.md"], "{empty:?}");
         }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_finding_shows_of_a_reason_is_short_and_visible() {
+    fn quoted_reason_is_short_and_visible() {
         let verdict = check_reasons(&format!("\u{1b}{}\n", "x".repeat(500)), &[], &[]);
         let hint = &verdict.findings()[0].hint;
         assert!(hint.len() < 200 && !hint.contains('\u{1b}'), "{hint}");

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finding_that_refuses_makes_a_review_that_blocks() {
+    fn refusing_finding_blocks_review() {
         let subject = Digest::of(b"patch");
         let finding =
             Finding::error(Code::new("patch-path-denied"), "a\nVerdict: APPROVE", "Leave it alone.");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_review_without_a_clear_verdict_is_none() {
+    fn review_without_clear_verdict_is_invalid() {
         for bad in ["", "Verdict: MAYBE\n", "Verdict: APPROVE\nVerdict: BLOCK\n", "verdict: APPROVE\n"] {
             assert!(Review::parse_verdict(bad).is_err(), "{bad:?}");
         }

@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_there_and_is_none_of_the_repository() {
+    fn command_exists_outside_repository() {
         assert_eq!(codes(&commands(&["agent"], &[])), [""; 0]);
         assert_eq!(codes(&commands(&[], &["/opt/agent", "--role={role}", "{\"json\": {}}"])), [""; 0]);
         assert_eq!(codes(&commands(&[], &[])), ["dispatch-no-command"]);

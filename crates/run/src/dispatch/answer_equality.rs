@@ -46,7 +46,7 @@ mod tests {
         "diff --git a/a b/a\nindex 1111111..2222222 100644\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n";
 
     #[test]
-    fn a_patch_is_the_same_whatever_stands_around_it() {
+    fn text_around_patch_is_ignored() {
         let said = |text: &str| AnswerContent::at(layout::PATCH, text);
         for same in [
             format!("{DIFF}\n"),

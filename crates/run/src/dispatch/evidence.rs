@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn the_question_holds_all_four_files_and_no_path_of_this_machine() {
+    fn question_has_evidence_and_no_local_path() {
         let record = record(Path::new("/somewhere/private"), &[]);
         let pack = pack();
         let brief = Brief {
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_begins_with_the_goal_and_leaves_out_what_tells_nothing() {
+    fn question_begins_with_goal_without_empty_parts() {
         let record = record(Path::new("/r"), &[]);
         let pack = pack();
         let (role, action, target) = (RunRole::Patchmaker, Action::Patch, "artifacts/diff.patch");
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn each_action_tells_its_own_form() {
+    fn each_action_has_its_own_format() {
         let forms = [
             Action::FileRequest,
             Action::ContextPack,

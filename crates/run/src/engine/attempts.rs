@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_no_model_is_called_none() {
+    fn service_without_model_is_not_named_model() {
         let last = outcome(3, "c", Some("c"), AttemptEnd::Refused);
         for by in [Service::ManualOutbox, Service::ApiAgent] {
             assert!(!out_of_attempts(&last, &by).hint.contains("model"));
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_change_is_known_by_its_patch_and_else_by_its_answer() {
+    fn repeated_change_is_recognised() {
         use AttemptEnd::{Malformed, Refused, Repeated, VerifyFailed};
         let ended = [
             outcome(1, "prose", None, Malformed),

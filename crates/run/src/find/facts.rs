@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_languages_and_every_build_system_in_any_order() {
+    fn facts_are_independent_of_order() {
         let paths = [
             "web/package.json",
             "web/yarn.lock",

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_verb_says_what_is_wanted() {
+    fn first_verb_decides_goal_kind() {
         let kind = |goal: &str| GoalWords::of(goal).kind();
         assert_eq!(kind("Please fix the test that was renamed"), Some(GoalKind::Fix));
         assert_eq!(kind("test the parser"), Some(GoalKind::Test));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn goals_are_alike_by_their_words_and_not_by_small_ones() {
+    fn similarity_ignores_little_words() {
         let alike = |a: &str, b: &str| GoalWords::of(a).alike(&GoalWords::of(b));
         assert_eq!(alike("fix the parser", "Fix parsers"), 100);
         assert_eq!(alike("fix the parser", "draw the table"), 0);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_of_any_size_is_read_up_to_a_limit() {
+    fn goal_is_read_up_to_limit() {
         let long = "fix ".repeat(100_000) + "rename";
         assert!(GoalWords::of(&long).says("rename").is_none());
         let wide = "é".repeat(MOST_BYTES);

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_this_repository_that_ended_well_and_chose_a_workflow_for_a_goal_like_this_count() {
+    fn only_similar_verified_runs_count() {
         let dir = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::open(&dir.path().join("ledger.db")).unwrap();
         let (result, goal) = (result(), "fix the old parser");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_eight_are_kept_and_of_equals_the_newest() {
+    fn newest_eight_runs_are_kept() {
         let dir = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::open(&dir.path().join("ledger.db")).unwrap();
         let result = result();

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn every_embedded_workflow_is_read_under_the_name_of_its_file_and_says_when_it_fits() {
+    fn embedded_workflows_are_valid() {
         let known = Workflows::with_own(Vec::new()).unwrap();
         let names: Vec<String> = known.iter().map(|(workflow, _)| format!("{}.toml", workflow.id)).collect();
         let files: Vec<&str> = std::iter::once(FALLBACK).chain(DEFAULTS).map(|(name, _)| name).collect();
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn an_own_workflow_stands_in_place_of_the_embedded_one_and_that_is_said() {
+    fn own_workflow_replaces_embedded_with_note() {
         for id in ["fix-defect", "general-change"] {
             let known = Workflows::with_own(vec![own("a.toml", &OWN.replace("our-way", id))]).unwrap();
             let (workflow, origin) = known.get(id).unwrap();
@@ -319,18 +319,21 @@ mod tests {
     }
 
     #[test]
-    fn a_workflow_that_is_refused_is_named_with_its_file() {
+    fn refused_workflow_names_its_file() {
         let error = |own| Workflows::with_own(own).unwrap_err().to_string();
         let unknown = error(vec![own("a.toml", OWN), own("b.toml", &OWN.replace("title", "titel"))]);
         assert!(unknown.contains("workflows/b.toml") && unknown.contains("titel"), "{unknown}");
         let twice = error(vec![own("b.toml", OWN), own("a.toml", OWN)]);
-        assert!(twice.contains("b.toml: it has the id `our-way` of .crucible/workflows/a.toml"), "{twice}");
+        assert!(
+            twice.contains("b.toml: its id `our-way` is also the id of .crucible/workflows/a.toml"),
+            "{twice}"
+        );
         let nothing = error(vec![own("a.toml", OWN.split("[fits]").next().unwrap())]);
-        assert!(nothing.contains("a.toml: nothing says when it fits"), "{nothing}");
+        assert!(nothing.contains("a.toml: no condition under [fits]"), "{nothing}");
     }
 
     #[test]
-    fn only_tracked_plain_files_of_a_bounded_size_are_read() {
+    fn only_tracked_regular_workflow_files_are_read() {
         let dir = tempfile::tempdir().unwrap();
         let read = |files: &[TrackedFile]| Workflows::read(dir.path(), files);
         assert_eq!(read(&[]).unwrap().iter().count(), 10);
@@ -362,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_a_link_is_refused_and_names_that_hide_something_too() {
+    fn linked_directory_and_odd_names_are_refused() {
         let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::fs::create_dir(dir.path().join(".crucible")).unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), dir.path().join(WORKFLOWS_DIR)).unwrap();
@@ -371,6 +374,6 @@ mod tests {
         std::fs::create_dir(dir.path().join(WORKFLOWS_DIR)).unwrap();
         std::fs::write(dir.path().join(WORKFLOWS_DIR).join("a\u{202e}b.toml"), OWN).unwrap();
         let error = Workflows::read(dir.path(), &[]).unwrap_err().to_string();
-        assert!(error.contains("no plain one"), "{error}");
+        assert!(error.contains("unsupported characters"), "{error}");
     }
 }

@@ -274,25 +274,25 @@ steps = ["Read the grammar first."]
     }
 
     #[test]
-    fn what_is_unknown_or_wrong_is_refused_with_its_key() {
+    fn invalid_key_is_named() {
         for (from, to, told) in [
             ("[fits]", "command = \"rm\"\n[fits]", "unknown field `command`"),
             ("words =", "word =", "unknown field `word`"),
             ("steps =", "run =", "unknown field `run`"),
             ("\"fix\"", "\"fiddle\"", "unknown variant `fiddle`"),
-            ("our-way", "Our Way", "`id` takes"),
-            ("our-way", "../x", "`id` takes"),
-            ("2.1", "2.1-beta", "`version` takes"),
+            ("our-way", "Our Way", "`id` must have"),
+            ("our-way", "../x", "`id` must have"),
+            ("2.1", "2.1-beta", "`version` must be"),
             ("Our way", " ", "`title` has an empty string"),
-            ("Our way", "a\\nb", "`title` holds characters"),
-            ("Our way", "a\\u202eb", "`title` holds characters"),
-            ("\"parser\"", "\"two words\"", "`fits.words` takes single words"),
-            ("\"cargo\"", "\"bazel\"", "\"bazel\" names no build system"),
+            ("Our way", "a\\nb", "`title` holds invisible characters"),
+            ("Our way", "a\\u202eb", "`title` holds invisible characters"),
+            ("\"parser\"", "\"two words\"", "`fits.words` must hold single words"),
+            ("\"cargo\"", "\"bazel\"", "unknown build system \"bazel\""),
             ("\"src/\"", "\".\"", "`advice.scope` names the whole repository"),
             ("\"src/\"", "\"../src\"", "segment"),
             ("\"docs/parser.md\"", "\"/etc/passwd\"", "absolute"),
             ("\"cargo-test\"", "\"Cargo Test\"", "invalid gate name"),
-            ("iterations = 2", "iterations = 0", "`advice.iterations` takes"),
+            ("iterations = 2", "iterations = 0", "`advice.iterations` must be"),
             ("iterations = 2", "iterations = -1", "invalid value"),
             ("version", "id = \"again\"\nversion", "duplicate key"),
         ] {
@@ -302,7 +302,7 @@ steps = ["Read the grammar first."]
     }
 
     #[test]
-    fn every_list_and_text_is_bounded_and_no_secret_gets_in() {
+    fn lists_are_bounded_and_secrets_refused() {
         let many = vec!["\"x\""; MOST_ITEMS + 1].join(",");
         assert!(fault("\"parser\"", &many).contains("65 entries"));
         assert!(fault("Read the grammar first.", &"x".repeat(MOST_STEP + 1)).contains("more than 300"));
@@ -320,7 +320,7 @@ steps = ["Read the grammar first."]
 
         proptest! {
             #[test]
-            fn nothing_makes_the_reader_fall(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            fn parser_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
                 let _ = Workflow::parse(&bytes);
             }
         }

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn rust_modules_below_cfg_test_are_support_with_what_lies_below_them() {
+    fn rust_cfg_test_modules_are_support() {
         let lib = "pub mod price;\n#[cfg(test)]\nmod proof;\n#[cfg(all(test, unix))] pub(crate) mod checks;\n\
             #[cfg(test)]\n#[path = \"odd/place.rs\"]\nmod placed;\n";
         let files = [
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn go_files_that_import_testing_are_support_beside_others() {
+    fn go_files_importing_testing_are_support() {
         let tests = "package a\n\nimport (\n\t\"fmt\"\n\t\"testing\"\n)\n\nfunc Same(t *testing.T) {}\n";
         let plain = "package a\n\nimport \"fmt\"\n\nfunc F() { fmt.Println(\"testing\") }\n";
         assert_eq!(found(&[("a/a.go", plain), ("a/same.go", tests), ("a/a_test.go", tests)]), ["a/same.go"]);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_that_import_a_runner_are_support_unless_the_project_offers_it() {
+    fn scripts_importing_a_runner_are_support() {
         let suite =
             "import test from 'node:test';\nimport {\n  it\n} from \"vitest\";\ntest('a', () => {});\n";
         let plain = "// see 'vitest'\nexport const runner = 'vitest';\n";
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_that_conftest_loads_are_support_unless_the_project_is_a_plugin() {
+    fn conftest_plugin_modules_are_support() {
         let files = |project| {
             [
                 ("pyproject.toml", project),

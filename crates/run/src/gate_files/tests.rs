@@ -21,7 +21,7 @@ fn found_with(settings: serde_json::Value, command: &[&str], files: &[(&str, &st
 }
 
 #[test]
-fn a_makefile_leads_to_the_script_that_it_runs() {
+fn makefile_script_is_a_gate_file() {
     let files = [
         ("Makefile", "all: build\n\ntest:\n\t@python3 tools/verify.py src/total.py\n"),
         ("tools/verify.py", "import total\n"),
@@ -32,7 +32,7 @@ fn a_makefile_leads_to_the_script_that_it_runs() {
 
 /// Make reads the dependency file of each source. The source itself is not a makefile.
 #[test]
-fn included_files_of_dependencies_do_not_lead_to_the_sources() {
+fn dependency_files_do_not_add_sources() {
     let makefile = "SOURCES=src/total.cpp $(wildcard tests/*.cpp)\nOBJECTS=$(SOURCES:%=build/%.o)\n\n\
         test: build/test\n\tbuild/test\n\nbuild/test: $(OBJECTS)\n\t$(CXX) $(OBJECTS) -o $@\n\n\
         -include $(OBJECTS:.o=.d)\ninclude rules.mk\n";
@@ -50,7 +50,7 @@ fn included_files_of_dependencies_do_not_lead_to_the_sources() {
 }
 
 #[test]
-fn setup_and_variables_of_a_gate_belong_to_it() {
+fn setup_and_variables_belong_to_gate() {
     let files =
         [("gen.sh", "python3 tools/gen.py\n"), ("tools/gen.py", ""), ("hook.js", ""), ("src/a.js", "")];
     let setup = serde_json::json!({"setup": [["sh", "gen.sh"]]});
@@ -61,7 +61,7 @@ fn setup_and_variables_of_a_gate_belong_to_it() {
 }
 
 #[test]
-fn files_of_a_gate_are_found_from_its_directory() {
+fn gate_files_are_relative_to_its_directory() {
     let files = [
         ("packages/x/Makefile", "test:\n\tsh scripts/all.sh\n"),
         ("packages/x/scripts/all.sh", "sh ./lib.sh\n"),
@@ -74,7 +74,7 @@ fn files_of_a_gate_are_found_from_its_directory() {
 }
 
 #[test]
-fn a_makefile_leads_to_the_one_that_it_starts() {
+fn submake_makefile_is_a_gate_file() {
     let files = [
         ("Makefile", "test:\n\t$(MAKE) -C sub check && ${MAKE} -f other.mk\n"),
         ("sub/Makefile", "check:\n\tsh ./all.sh\n"),
@@ -85,7 +85,7 @@ fn a_makefile_leads_to_the_one_that_it_starts() {
 }
 
 #[test]
-fn however_long_the_way_it_is_followed_to_its_end() {
+fn long_chain_of_scripts_is_followed() {
     let names: Vec<(String, String)> =
         (0..400).map(|n| (format!("s{n}.sh"), format!("sh s{}.sh", n + 1))).collect();
     let files: Vec<(&str, &str)> = names.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
@@ -93,7 +93,7 @@ fn however_long_the_way_it_is_followed_to_its_end() {
 }
 
 #[test]
-fn a_package_leads_to_its_scripts_and_not_to_its_main_file() {
+fn package_scripts_are_gate_files() {
     let files = [
         (
             "package.json",
@@ -121,7 +121,7 @@ fn scripts_that_a_script_sources_count() {
 }
 
 #[test]
-fn the_words_of_the_command_itself_count_wherever_they_stand() {
+fn all_command_words_count() {
     let files = [("ci/check.sh", ""), ("src/self_test.py", ""), ("src/a.py", ""), ("make.mk", "")];
     assert_eq!(
         found(&["./ci/check.sh", "--all", "../out.sh", "src/untracked.py"], &files),
@@ -133,7 +133,7 @@ fn the_words_of_the_command_itself_count_wherever_they_stand() {
 }
 
 #[test]
-fn a_script_is_found_however_a_gate_leads_to_it() {
+fn script_is_found_through_any_command() {
     let steps = "dev/steps.py";
     for line in [
         "cd dev && python3 steps.py",
@@ -177,7 +177,7 @@ fn a_script_is_found_however_a_gate_leads_to_it() {
 }
 
 #[test]
-fn a_message_that_names_a_file_runs_nothing() {
+fn file_in_message_is_not_run() {
     for (line, expected) in [
         ("grep -q x src/total.py || { echo 'wrong (src/total.py)'; exit 1; }", vec!["check.sh"]),
         ("[ -s \"src/total.py\" ] || printf \"no (src/total.py) | %s\" x", vec!["check.sh"]),
@@ -196,7 +196,7 @@ fn a_message_that_names_a_file_runs_nothing() {
 }
 
 #[test]
-fn what_a_line_moves_to_cleans_up_or_checks_is_not_what_it_runs() {
+fn moved_or_checked_files_are_not_run() {
     for line in [
         "cd \"${0%/*}\"",
         "DIR=${0%/*}; cd \"$DIR\"",
@@ -226,7 +226,7 @@ fn what_a_line_moves_to_cleans_up_or_checks_is_not_what_it_runs() {
 }
 
 #[test]
-fn settings_of_task_runners_and_included_makefiles_are_followed() {
+fn task_runner_settings_are_followed() {
     let cases: [(&[&str], &str, &str); 7] = [
         (&["make", "test"], "Makefile", "include rules.inc"),
         (&["make"], "Makefile", "T := tools/*.py\nall:\n\tfor t in $(T); do python3 $$t; done"),
@@ -250,7 +250,7 @@ fn settings_of_task_runners_and_included_makefiles_are_followed() {
 }
 
 #[test]
-fn once_a_gate_can_start_programs_every_script_counts_and_else_none() {
+fn gate_starting_programs_counts_every_script() {
     let files = [
         ("check.sh", "eval \"$(cat plan.txt)\"\n"),
         ("deep/down/steps.sh", ""),
@@ -283,14 +283,14 @@ fn once_a_gate_can_start_programs_every_script_counts_and_else_none() {
 }
 
 #[test]
-fn files_that_name_each_other_come_to_an_end() {
+fn circular_references_end() {
     let files = [("a.sh", "sh b.sh\nsh ../a.sh\nsh ./a.sh"), ("b.sh", "sh a.sh\nsh $X\nsh $\nsh ''")];
     assert_eq!(found(&["./a.sh"], &files), ["a.sh", "b.sh"]);
     assert_eq!(found(&["cargo", "test", "--offline"], &files), [""; 0]);
 }
 
 #[test]
-fn what_cargo_and_go_build_and_run_as_a_gate_counts() {
+fn named_cargo_and_go_programs_count() {
     let files = [
         ("src/bin/check.rs", ""),
         ("src/bin/deep/main.rs", ""),
@@ -326,7 +326,7 @@ fn what_cargo_and_go_build_and_run_as_a_gate_counts() {
 }
 
 #[test]
-fn settings_of_a_runner_count_and_are_not_followed() {
+fn runner_settings_count_without_following() {
     let files = [
         ("pytest.ini", "addopts = tools/x.sh"),
         ("tools/x.sh", "true"),

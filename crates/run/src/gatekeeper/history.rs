@@ -197,7 +197,7 @@ fn codes(verdict: &Verdict) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn real_commits_are_reproduced_exactly_or_refused_for_what_they_are() {
+async fn real_commits_are_reproduced_or_refused() {
     let repo = RepoBuilder::new()
         .files([("src/a.txt", LINES), ("src/b.txt", LINES), ("docs/a.txt", "docs\n"), ("src/place", "x\n")])
         .build();
@@ -243,7 +243,7 @@ async fn real_commits_are_reproduced_exactly_or_refused_for_what_they_are() {
 
 /// A submodule's patch may omit what it changes.
 #[tokio::test]
-async fn a_submodule_is_told_as_one_whatever_the_patch_calls_it() {
+async fn submodule_change_is_recognised() {
     let repo = RepoBuilder::new().file("src/a.txt", LINES).build();
     submodule_at(&repo, '1');
     let base = commit(&repo, "a submodule");
@@ -263,7 +263,7 @@ async fn a_submodule_is_told_as_one_whatever_the_patch_calls_it() {
 
 /// Git's own result for binary content is not used: the object is the one that the text names.
 #[tokio::test]
-async fn binary_content_is_what_the_patch_names_and_can_be_told_from_text() {
+async fn binary_content_matches_named_object() {
     let repo = RepoBuilder::new().file("src/i.bin", bytes(1, 100)).file("src/a.txt", LINES).build();
     let base = oid(&repo, "HEAD");
     let env = Environment::from_pairs([("PATH", std::env::var_os("PATH").unwrap())], "/");

@@ -48,7 +48,7 @@ async fn judged(
 }
 
 #[tokio::test]
-async fn an_answer_that_names_too_many_files_is_refused_before_one_of_them_is_read() {
+async fn too_many_files_are_refused_unread() {
     let repo = RepoBuilder::new().file("a.txt", "one\n").build();
     let git = open(&repo).await;
     // Reading any object of this commit fails.
@@ -67,7 +67,7 @@ async fn an_answer_that_names_too_many_files_is_refused_before_one_of_them_is_re
 }
 
 #[tokio::test]
-async fn files_too_large_to_be_read_are_a_refusal_and_no_error() {
+async fn oversized_files_are_refused() {
     let large = format!("one\n{}", "0123456789abcde\n".repeat(320 * 1024));
     let repo = RepoBuilder::new().file("large.txt", large).file("src/a.txt", "one\n").build();
     let git = open(&repo).await;
@@ -85,7 +85,7 @@ async fn files_too_large_to_be_read_are_a_refusal_and_no_error() {
 }
 
 #[tokio::test]
-async fn what_decides_what_git_runs_changes_only_where_it_is_named() {
+async fn files_that_control_git_must_be_named() {
     let repo = RepoBuilder::new()
         .files([("tools/gitconf", "one\n"), ("inner/HEAD", "ref: refs/heads/x\n"), ("hooked/a", "one\n")])
         .files([

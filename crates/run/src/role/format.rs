@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_files_give_way_where_they_do_not_fit() {
+    fn oversized_whole_files_change_format() {
         use EditFormat::{Definitions, SearchReplace, UnifiedDiff, WholeFile};
         let python = "def a():\n    return 1\n\n\n".repeat(1_500);
         let text = "a line of a document\n".repeat(1_500);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_was_cut_off_is_not_asked_for_again_in_the_same_form() {
+    fn truncated_answer_changes_format() {
         let file = [("src/a.py", "def a():\n    return 1\n")];
         let format = |wanted, was_cut| chosen(wanted, Some(4096), &file, was_cut).format;
         assert_eq!(format(EditFormat::WholeFile, true), EditFormat::Definitions);

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_begins_with_the_goal_and_ends_with_the_form_of_the_answer() {
+    fn prompt_begins_with_goal_ends_with_format() {
         let pack = pack(vec![file("src/a.py", PYTHON), file("README.md", "# Area\n")]);
         let failing = GateResult {
             set_aside: None,
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_answer_is_followed_by_the_form_with_an_example_of_the_file() {
+    fn malformed_answer_gets_format_example() {
         let pack = pack(vec![file("src/a.py", PYTHON)]);
         let malformed = vec!["answer-no-edit answer: no edit".to_owned()];
         let only = Brief {
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_offered_before_the_form_and_only_while_some_are_left() {
+    fn requests_are_offered_only_while_allowed() {
         let pack = pack(vec![file("src/a.py", PYTHON)]);
         let asked = |requests: &Requests| {
             user(EditFormat::WholeFile, &plan(), &pack, &[], None, requests).as_str().to_owned()
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_of_a_package_are_named_by_one_line_and_shown_before_the_files_in_scope() {
+    fn package_sources_precede_files_in_scope() {
         let outline = PackedFile {
             ranges: vec![crucible_pack::LineRange { start: 1, end: 1 }],
             ..file("lib/outlined.py", "def far():\n")
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_for_definitions_says_which_files_are_to_be_given_whole() {
+    fn definitions_prompt_names_whole_files() {
         let pack = pack(vec![
             file("src/a.rs", "fn a() {}\n"),
             file("src/b.rb", "def b; end\n"),

@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_stays_within_the_repository_and_the_budget_and_keeps_what_the_operator_named() {
+    fn chair_request_is_bounded_and_keeps_named() {
         let tracked = tracked(&["a.py", "b.py", "c.py"]);
         let record = record_of(&["b.py"]);
         let read = |answer: &Untrusted| read_files(answer, &record, &tracked);
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chair_chooses_the_scope_and_nothing_that_is_not_its_own() {
+    fn chair_chooses_only_the_scope() {
         let gate_files: Vec<RepoPath> = vec!["ci/gate.py".parse().unwrap()];
         let own = by_code(&[]);
         let known = ["B001".to_owned()];

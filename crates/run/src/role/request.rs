@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_answer_of_nothing_else_is_a_request() {
+    fn request_answer_contains_only_requests() {
         let read = |answer| lines(answer).map(|(lines, _)| lines.join("|"));
         assert_eq!(read("NEED: src/a.py"), Some("NEED: src/a.py".into()));
         let marked =

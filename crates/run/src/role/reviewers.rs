@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_without_scope_gates_or_a_whole_view_is_blocked() {
+    fn incomplete_plan_is_blocked() {
         let results = chair::expected_results();
         let reasons = chair::reasons("mend it");
         let passes = |scope: &str, truncated: bool, gates: usize, results: &str| {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_without_scope_says_which_sources_are_part_of_a_gate() {
+    fn blocked_plan_names_gate_sources() {
         let results = chair::expected_results();
         let reasons = chair::reasons("mend it");
         let plan = plan("");

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn more_files_than_are_listed_are_said_and_each_of_them_is_still_known_for_what_it_is() {
+    fn too_many_unrecorded_files_are_reported() {
         let room = tempfile::tempdir().unwrap();
         let dir = RunDir::at(room.path().to_owned());
         let events = [begun()];
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_landing_that_was_cut_off_may_have_written_its_commit_down() {
+    fn interrupted_landing_may_have_recorded_commit() {
         let mut landing = begun();
         landing.event = EventKind::LandingStarted.name().to_owned();
         let mut landed = begun();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_no_text_is_accounted_for_by_nothing() {
+    fn name_without_utf8_is_unrecorded() {
         let room = tempfile::tempdir().unwrap();
         let dir = RunDir::at(room.path().to_owned());
         let planted = Path::new("reviews").join(OsStr::from_bytes(b"review_\xff.md"));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_where_artifacts_stand_is_taken_for_one() {
+    fn file_at_artifact_path_is_artifact() {
         for path in
             ["reviews/review_security.md", "attempts/002/diff.patch", "artifacts/x.json", "logs/a.log"]
         {

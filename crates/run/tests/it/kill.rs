@@ -112,7 +112,7 @@ in_parts! {
 
 /// One run, killed right after each time that it records something: no process gets further than the next.
 #[test]
-fn one_run_killed_after_every_event_comes_to_its_end() {
+fn run_killed_after_every_event_finishes() {
     let reference = undisturbed(Script::Lands);
     let (place, model) = (Place::new(), reference.script.model());
     let untouched = place.repository();
@@ -132,7 +132,7 @@ fn one_run_killed_after_every_event_comes_to_its_end() {
 
 /// However soon a run is killed: what others see is listed and goes on, and nothing stays behind.
 #[test]
-fn a_run_killed_while_it_begins_is_listed_or_not_there() {
+fn run_killed_at_creation_is_complete_or_absent() {
     let script = Script::Lands;
     let (reference, counted) = (Place::new(), Arc::new(Counted::default()));
     reference.drive(&script.model().base_url(), Until::Created, counted.clone()).unwrap();

@@ -93,17 +93,17 @@ fn killed_around_each_event(cast: Cast) {
 }
 
 #[test]
-fn a_run_with_a_person_is_killed_around_each_event() {
+fn run_with_person_survives_kills() {
     killed_around_each_event(Cast::Person);
 }
 
 #[test]
-fn a_run_with_a_model_in_every_seat_is_killed_around_each_event() {
+fn run_with_model_roles_survives_kills() {
     killed_around_each_event(Cast::Chairs);
 }
 
 #[test]
-fn a_run_whose_model_asks_for_files_is_killed_around_each_event() {
+fn run_with_file_requests_survives_kills() {
     assert!(undisturbed(Cast::Asks).story.place_of("MORE_FILES_REQUESTED") > 1);
     killed_around_each_event(Cast::Asks);
 }

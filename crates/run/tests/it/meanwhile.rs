@@ -41,7 +41,7 @@ fn undisturbed() -> (crate::common::Story, u64) {
 }
 
 #[test]
-fn a_run_directory_that_is_deleted_between_two_events_ends_the_run_and_nothing_lands() {
+fn deleted_run_directory_ends_the_run() {
     let (story, landing) = undisturbed();
     let last = story.steps.len() as u64;
     for n in (1..last).filter(|n| n % 3 == 1 || *n + 1 >= landing) {
@@ -67,7 +67,7 @@ fn a_run_directory_that_is_deleted_between_two_events_ends_the_run_and_nothing_l
 }
 
 #[test]
-fn a_run_directory_that_becomes_a_link_into_the_repository_meanwhile_is_refused_by_the_next() {
+fn run_directory_linked_into_repository_is_refused() {
     let (story, landing) = undisturbed();
     for n in [story.place_of("CONTEXT_PACKED"), story.place_of("PLAN_SIGNED"), landing - 1] {
         let (place, model) = (Place::new(), Script::Lands.model());
@@ -100,7 +100,7 @@ fn a_run_directory_that_becomes_a_link_into_the_repository_meanwhile_is_refused_
 
 /// As where a person's data directory lies on another disk.
 #[test]
-fn runs_behind_a_link_make_the_same_artifacts_and_replay() {
+fn runs_behind_link_are_identical() {
     let (story, _) = undisturbed();
     let (place, model) = (Place::new(), Script::Lands.model());
     let elsewhere = place.root().join("another disk");

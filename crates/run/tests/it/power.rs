@@ -173,7 +173,7 @@ fn verified() -> (Place, String, crucible_testkit::FakeOpenAi, Vec<String>) {
 }
 
 #[test]
-fn a_torn_file_is_put_back_as_the_ledger_has_it() {
+fn torn_file_is_restored_from_ledger() {
     let (place, url, model, paths) = verified();
     let dir = place.the_run();
     let before = files_below(dir.root());
@@ -191,7 +191,7 @@ fn a_torn_file_is_put_back_as_the_ledger_has_it() {
 }
 
 #[test]
-fn an_edited_file_is_not_taken_for_a_torn_one() {
+fn edited_file_is_not_torn() {
     let (place, url, _model, paths) = verified();
     let dir = place.the_run();
     for path in &paths {

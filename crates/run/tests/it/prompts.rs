@@ -22,7 +22,7 @@ fn bodies(model: &FakeOpenAi) -> Vec<String> {
 }
 
 #[test]
-fn copies_of_a_repository_elsewhere_and_later_ask_the_same_to_the_byte() {
+fn prompts_are_independent_of_place_and_time() {
     let scratch = tempfile::tempdir().unwrap();
     let far = scratch.path().join("a directory/with another, longer name");
     std::fs::create_dir_all(&far).unwrap();
@@ -45,7 +45,7 @@ fn copies_of_a_repository_elsewhere_and_later_ask_the_same_to_the_byte() {
 }
 
 #[test]
-fn a_replay_makes_every_artifact_again_without_model_or_repository() {
+fn replay_reproduces_every_artifact_offline() {
     for (script, end) in [(Script::Lands, RunState::Verified), (Script::Fails, RunState::Failed)] {
         let place = Place::new();
         let model = ended(&place, script);
@@ -66,7 +66,7 @@ fn a_replay_makes_every_artifact_again_without_model_or_repository() {
 }
 
 #[test]
-fn an_edited_answer_in_the_recording_makes_a_replay_differ() {
+fn edited_recorded_answer_changes_replay() {
     let place = Place::new();
     ended(&place, Script::Lands);
     let path = place.the_run().path(CASSETTE);
@@ -87,7 +87,7 @@ fn an_edited_answer_in_the_recording_makes_a_replay_differ() {
 }
 
 #[test]
-fn an_edited_question_or_a_missing_answer_in_the_recording_is_an_error_that_says_so() {
+fn edited_recorded_question_fails_replay() {
     let place = Place::new();
     ended(&place, Script::Lands);
     let path = place.the_run().path(CASSETTE);

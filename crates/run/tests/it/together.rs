@@ -12,7 +12,7 @@ use crate::common::{Nothing, Place, Until, answering_in_order, right};
 use crate::worker::{self, Kill};
 
 #[test]
-fn the_second_of_two_is_told_that_the_run_is_held() {
+fn concurrent_advance_reports_held_run() {
     let place = Place::new();
     let model = answering_in_order([Reply::Hang, right()]);
     let mut worker = worker::start(&place, &model.base_url(), Kill::Never);

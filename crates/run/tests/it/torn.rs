@@ -57,7 +57,7 @@ fn events_that_are_cut_anywhere_are_completed() {
 }
 
 #[test]
-fn an_answer_whose_line_is_cut_is_asked_for_again_and_no_other() {
+fn truncated_recorded_answer_is_requested_again() {
     let reference = {
         let (place, model) = (Place::new(), Script::Lands.model());
         place.drive(&model.base_url(), Until::Landed, Arc::new(Nothing)).unwrap();
@@ -80,7 +80,7 @@ fn an_answer_whose_line_is_cut_is_asked_for_again_and_no_other() {
 }
 
 #[test]
-fn a_recording_that_is_cut_in_its_first_line_begins_again() {
+fn recording_cut_in_first_line_restarts() {
     let (place, model) = verified();
     let dir = place.the_run();
     let whole = read(&dir, "cassette.jsonl");
@@ -92,7 +92,7 @@ fn a_recording_that_is_cut_in_its_first_line_begins_again() {
 }
 
 #[test]
-fn events_that_were_edited_are_refused_and_nothing_lands() {
+fn edited_events_block_landing() {
     let (place, model) = verified();
     let untouched = place.repository();
     let dir = place.the_run();
@@ -147,7 +147,7 @@ fn no_recorded_file_can_be_edited_without_notice() {
 
 /// Edits with a purpose, not only a byte more.
 #[test]
-fn a_run_cannot_be_given_other_gates_or_another_scope_afterwards() {
+fn gates_and_scope_cannot_change_later() {
     let (place, model) = verified();
     let untouched = place.repository();
     let dir = place.the_run();
@@ -173,7 +173,7 @@ fn a_run_cannot_be_given_other_gates_or_another_scope_afterwards() {
 
 /// Somebody who can write into the run directory, and not into the ledger, lays down an attempt that looks verified.
 #[test]
-fn a_verification_that_nobody_ran_does_not_land() {
+fn forged_verification_does_not_land() {
     let other = {
         let (place, model) = (Place::new(), Script::Fails.model());
         place.drive(&model.base_url(), Until::Advanced, Arc::new(Nothing)).unwrap();

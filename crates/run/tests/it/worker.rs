@@ -112,7 +112,7 @@ impl Along for Killer {
 /// Starts a worker that drives the run of `place` to its landing.
 pub(crate) fn start(place: &Place, base_url: &str, kill: Kill) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "worker::a_worker_left_alone_carries_a_run_to_its_landing", "--nocapture"])
+        .args(["--exact", "worker::worker_alone_lands_a_run", "--nocapture"])
         .env(PLACE, place.root())
         .env(CAST, place.cast().number())
         .env(MODEL, base_url)
@@ -132,7 +132,7 @@ pub(crate) fn was_killed(status: ExitStatus) -> bool {
 
 /// With orders this is the worker; without, it is a test of its own.
 #[test]
-fn a_worker_left_alone_carries_a_run_to_its_landing() {
+fn worker_alone_lands_a_run() {
     if let Some(root) = std::env::var_os(PLACE) {
         let cast = Cast::of(&std::env::var(CAST).unwrap());
         let here = || Place::at(root.clone().into()).with(cast);

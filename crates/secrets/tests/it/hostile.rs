@@ -50,7 +50,7 @@ fn one_line_of_openings_that_never_close() {
 }
 
 #[test]
-fn one_long_run_of_token_bytes_with_matches_from_both_sides() {
+fn long_token_run_matches_from_both_sides() {
     let near = anthropic();
     let text = format!("{}{}", format!("{near} ").repeat(40), "q7Zt4Lm2".repeat(1_000_000));
     assert_eq!(rules_in(text.as_bytes()).len(), 40);
@@ -83,14 +83,14 @@ fn secrets_behind_escapes_colours_and_words() {
 }
 
 #[test]
-fn a_secret_inside_an_assignment_keeps_the_name_of_its_provider() {
+fn assigned_secret_keeps_provider_name() {
     for text in [format!("api_key = \"{}\"", github()), format!("https://u:{}@github.com", github())] {
         assert_eq!(rules_in(text.as_bytes()), ["github-personal-token"], "{text}");
     }
 }
 
 #[test]
-fn characters_of_several_bytes_around_a_secret_stay_whole() {
+fn multibyte_characters_around_secret_stay_whole() {
     let text = format!("ключ={}é — 終わり", github());
     let redacted = Scanner::builtin().redact(&text);
     assert_eq!(redacted.text, "ключ=[secret:github-personal-token]é — 終わり");
@@ -99,7 +99,7 @@ fn characters_of_several_bytes_around_a_secret_stay_whole() {
 }
 
 #[test]
-fn nothing_is_nothing() {
+fn empty_input_has_no_match() {
     assert!(Scanner::builtin().scan(b"").is_empty());
     assert_eq!(Scanner::builtin().redact("").count, 0);
     assert!(Scanner::builtin().redactor().finish().is_empty());

@@ -99,7 +99,7 @@ mod properties {
 }
 
 #[test]
-fn every_split_position_of_every_sample_gives_the_same() {
+fn every_split_position_gives_same_redaction() {
     let mut text = Vec::new();
     for sample in samples() {
         text.extend_from_slice(sample.as_bytes());
@@ -143,7 +143,7 @@ fn no_more_is_held_back_than_promised() {
 }
 
 #[test]
-fn an_open_block_is_redacted_until_its_end_however_long() {
+fn open_block_of_any_length_is_redacted() {
     let mut redactor = Scanner::builtin().redactor();
     let mut out = redactor.push(format!("before -----BEGIN {} KEY-----\n", "PRIVATE").as_bytes());
     for _ in 0..20_000 {
@@ -170,7 +170,7 @@ fn a_block_that_never_ends_hides_the_rest() {
 }
 
 #[test]
-fn a_token_longer_than_what_is_held_back_is_redacted_whole() {
+fn token_longer_than_buffer_is_redacted_whole() {
     let mut redactor = Scanner::builtin().redactor();
     let mut out = redactor.push(format!("key sk-{}-api03-", "ant").as_bytes());
     for _ in 0..5000 {
@@ -182,7 +182,7 @@ fn a_token_longer_than_what_is_held_back_is_redacted_whole() {
 }
 
 #[test]
-fn the_end_of_a_block_is_found_wherever_it_is_cut() {
+fn block_end_across_pieces_is_found() {
     let begin =
         format!("-----BEGIN {} KEY-----\n{}", "PRIVATE", "MIIEpAIBAAKCAQEA7qkC0n4WmJXkQm9n\n".repeat(100));
     let end = format!("-----END {} KEY-----", "PRIVATE");
@@ -194,7 +194,7 @@ fn the_end_of_a_block_is_found_wherever_it_is_cut() {
 }
 
 #[test]
-fn a_keyword_inside_a_block_starts_nothing_that_outlives_the_block() {
+fn keyword_inside_block_ends_with_block() {
     let text = format!(
         "-----BEGIN {0} KEY-----\nMIIEpAIBAAKCAQEA7qkC0n4WmJXkQm9n\nkind: Secret\n-----END {0} KEY-----\ndata:\n  a: {1}\n",
         "PRIVATE", "q7Zt4Lm2WsR8vK1xq7Zt4Lm2"
@@ -205,7 +205,7 @@ fn a_keyword_inside_a_block_starts_nothing_that_outlives_the_block() {
 }
 
 #[test]
-fn the_end_of_a_private_key_takes_the_lines_above_it_along_wherever_it_is_cut() {
+fn key_end_redacts_lines_above() {
     let line = "q7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1x\n";
     let end = format!("-----END {} KEY-----", "PRIVATE");
     let text = format!("{}\n{}ab==\n{end}{}", "plain ".repeat(700), line.repeat(50), "\nplain".repeat(500));

@@ -62,7 +62,7 @@ pub(super) fn collect<'a>(
         let path = run_dir.join(name);
         match fs::symlink_metadata(&path) {
             Ok(meta) if meta.is_dir() => collected.walk(&path, name, *telling, scanner, 0),
-            Ok(_) => collected.leave_out(name, "is no directory"),
+            Ok(_) => collected.leave_out(name, "is not a directory"),
             Err(_) => {}
         }
     }
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_that_cannot_be_listed_is_told() {
+    fn unlistable_entry_is_reported() {
         let mut collected = Collected::new(Path::new(""), &|_| true);
         let broken = io::Error::from(io::ErrorKind::PermissionDenied);
         let children = [Ok("b".into()), Err(broken), Ok("a".into())];

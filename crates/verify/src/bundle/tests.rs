@@ -85,7 +85,7 @@ fn full_run() -> Run {
 }
 
 #[test]
-fn a_bundle_holds_what_the_seed_lists() {
+fn bundle_has_all_required_files() {
     let opened = full_run().open();
     assert_eq!(
         opened.order,
@@ -115,7 +115,7 @@ fn a_bundle_holds_what_the_seed_lists() {
 }
 
 #[test]
-fn what_is_missing_is_a_placeholder_that_says_why() {
+fn missing_file_has_explained_placeholder() {
     let opened = Run::new().open();
     for name in [
         "TRACE.md",
@@ -131,7 +131,7 @@ fn what_is_missing_is_a_placeholder_that_says_why() {
 }
 
 #[test]
-fn the_same_run_gives_the_same_bytes_wherever_and_whenever() {
+fn bundle_bytes_are_reproducible() {
     let one = full_run();
     std::thread::sleep(std::time::Duration::from_millis(20));
     let other = Run::new()
@@ -151,7 +151,7 @@ fn the_same_run_gives_the_same_bytes_wherever_and_whenever() {
 }
 
 #[test]
-fn links_pipes_and_bundles_are_named_and_not_taken() {
+fn special_files_and_bundles_are_left_out() {
     let run = full_run().with("artifacts/failure_bundle.zip", "zip");
     let root = run.0.path();
     let outside = tempfile::tempdir().unwrap();
@@ -176,7 +176,7 @@ fn links_pipes_and_bundles_are_named_and_not_taken() {
 }
 
 #[test]
-fn a_linked_directory_or_trace_is_not_taken() {
+fn linked_directory_is_left_out() {
     let run = Run::new();
     let outside = tempfile::tempdir().unwrap();
     host::write_atomic(&outside.path().join("a"), b"outside").unwrap();
@@ -211,7 +211,7 @@ fn secrets_are_replaced_in_every_kind_of_file() {
 }
 
 #[test]
-fn a_long_file_is_cut_on_its_telling_side_and_said() {
+fn long_file_is_cut_and_marked() {
     let lines: String = (0..500_000).map(|n| format!("line number {n}\n")).collect();
     let run = full_run().with("logs/long.log", &lines).with("artifacts/long.txt", &lines);
     let opened = run.open();
@@ -225,7 +225,7 @@ fn a_long_file_is_cut_on_its_telling_side_and_said() {
 }
 
 #[test]
-fn a_secret_that_the_cut_divides_does_not_get_out_in_part() {
+fn secret_at_cut_does_not_leak() {
     let needle = secret();
     for shift in [5, 15] {
         let mut log = vec![b'\n'; 5 * 1024 * 1024];
@@ -260,7 +260,7 @@ fn no_run_is_an_error() {
 }
 
 #[test]
-fn what_no_event_tells_of_is_left_out_and_named_and_nothing_else_is() {
+fn only_unrecorded_files_are_left_out() {
     let run = Run::new().with("reviews/review_cost.md", "APPROVE").with("reviews/review:cost.md", "planted");
     let unnamed = Path::new("reviews").join(OsStr::from_bytes(b"review_\xff.md"));
     host::write_atomic(&run.0.path().join(&unnamed), b"planted, too").unwrap();

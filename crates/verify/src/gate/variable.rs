@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ordinary_variables_are_taken() {
+    fn ordinary_variables_are_accepted() {
         for name in
             ["PYTHONPATH", "CI", "_x", "DATABASE_URL", "GIT_AUTHOR_NAME", "GIT_COMMITTER_DATE", "LDFLAGS"]
         {

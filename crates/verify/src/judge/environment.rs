@@ -174,7 +174,7 @@ mod tests {
     const REFUSED: &str = "urllib.error.URLError: <urlopen error [Errno 111] Connection refused>";
 
     #[test]
-    fn every_red_test_needs_a_cause_outside_of_the_code() {
+    fn every_failing_test_needs_an_external_cause() {
         for (causes, expected) in [
             (&[REFUSED][..], true),
             (&[REFUSED, "OSError: [Errno 30] Read-only file system: '/srv/x'"], true),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn red_tests_concern_the_goal_by_words_and_files() {
+    fn failing_tests_match_goal_words_and_files() {
         let (_, log) = unittest(&[REFUSED]);
         let evidence = FailureEvidence::read(&log);
         let concerns = |goal: &str, changed: &[&str]| {

@@ -57,7 +57,7 @@ fn judged(id: &str, verdict: Verdict) -> GateOutcome {
 }
 
 #[test]
-fn nothing_checked_is_a_failure() {
+fn no_outcome_is_a_failure() {
     let verdict = judge(&[], &required(&[]));
     assert_eq!(codes(&verdict), [("verify-no-gates", Level::Error)]);
 }
@@ -93,7 +93,7 @@ fn every_bad_end_has_its_own_code() {
 }
 
 #[test]
-fn what_the_plan_declares_must_have_been_executed() {
+fn declared_gate_must_have_run() {
     let run = GateOutcome::Ran(Box::new(run_of("true", GateEnd::Exited(0), "", "")));
     let outcomes = [run, judged("patch_check", Verdict::default())];
     let ids = declared(&["lite", "unit", "patch_check", "plan_check", "fuzz"]);
@@ -118,7 +118,7 @@ fn two_gates_of_one_name_are_refused() {
 }
 
 #[test]
-fn partial_isolation_and_cuts_are_said() {
+fn partial_isolation_and_cuts_are_reported() {
     let mut run = run_of("true", GateEnd::Exited(0), "", "");
     run.isolation = Some(receipt("full"));
     assert_eq!(judge_run(&run), Verdict::default());

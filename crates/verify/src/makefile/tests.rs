@@ -33,7 +33,7 @@ fn rules_have_targets_needs_and_recipes() {
 }
 
 #[test]
-fn static_patterns_and_settings_of_one_target_are_read() {
+fn static_patterns_and_target_variables_are_parsed() {
     let made = Makefile::read(["test: CFLAGS += -g\nobj/a.o obj/b.o: obj/%.o: src/%.c\n\tcc -c $<\n"]);
     assert!(!made.has_target("test"));
     assert_eq!(made.rules()[0].targets, ["obj/a.o", "obj/b.o", "obj/%.o"]);
@@ -42,7 +42,7 @@ fn static_patterns_and_settings_of_one_target_are_read() {
 }
 
 #[test]
-fn variables_are_followed_to_what_they_stand_for() {
+fn variables_are_expanded() {
     let made = Makefile::read([LIBRARY]);
     let automatic = [("@", "lib_test"), ("<", "lib.c")];
     let line = "$(CC) $(SRC) -o $@ $(LDLIBS) $<";

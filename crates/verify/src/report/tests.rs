@@ -47,7 +47,7 @@ fn the_report_has_the_fields_of_the_seed() {
 }
 
 #[test]
-fn a_report_of_the_seed_alone_can_be_read() {
+fn report_with_seed_fields_only_parses() {
     let text = r#"{"result":"FAIL","gate":"full","iteration":2,"max_iterations":2,"commands":[],
         "failures":[{"kind":"k","id":"i","message":"m"}],
         "paths":{"trace":"TRACE.md","verify_report":"v","bundle":"failure_bundle.zip","stdout_log":"o",
@@ -58,14 +58,14 @@ fn a_report_of_the_seed_alone_can_be_read() {
 }
 
 #[test]
-fn nothing_checked_is_fail() {
+fn report_without_outcome_fails() {
     let nothing = report(&input(&[], &[]));
     assert_eq!(nothing.result, VerifyResult::Fail);
     assert_eq!(nothing.failures[0].kind, "verify-no-gates");
 }
 
 #[test]
-fn every_error_is_a_failure_and_nothing_else_is() {
+fn only_errors_are_failures() {
     let refusal = Verdict::new(vec![
         Finding::error(Code::new("patch-path-denied"), "src/a.rs", "remove it"),
         Finding::warning(Code::new("patch-large"), "src/b.rs", "look"),
@@ -107,7 +107,7 @@ fn exit_codes_tell_every_end() {
 }
 
 #[test]
-fn the_same_change_gives_the_same_bytes_whatever_time_it_took() {
+fn report_bytes_do_not_depend_on_duration() {
     let mut slow = passing();
     slow.duration = std::time::Duration::from_secs(99);
     slow.isolation = Some(receipt("partial"));
@@ -127,7 +127,7 @@ fn an_attempt_beyond_the_limit_fails() {
 }
 
 #[test]
-fn isolation_and_digests_are_kept() {
+fn report_keeps_isolation_and_digests() {
     let mut run = passing();
     run.isolation = Some(receipt("partial"));
     let outcomes = [GateOutcome::Ran(Box::new(run))];

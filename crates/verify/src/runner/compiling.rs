@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn error_that_no_change_of_the_code_brings_is_told() {
+    fn compiler_error_unrelated_to_change_is_reported() {
         let found = cause(FLOATS).unwrap();
         assert!(
             found.cause.contains("-Werror=float-equal") && found.remedy.contains("-Wno-error"),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_change_is_to_bring_is_a_failure() {
+    fn missing_name_is_an_ordinary_failure() {
         for output in [
             "t.c:3:10: error: implicit declaration of function ‘sub’ [-Wimplicit-function-declaration]\n",
             "/usr/bin/ld: t.o: in function `main':\nt.c:(.text+0x9): undefined reference to `sub'\n",

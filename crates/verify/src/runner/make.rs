@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn makefile_of_a_directory_of_tests_counts_where_nothing_else_does() {
+    fn makefile_in_test_directory_is_last_resort() {
         let gates = |files: &[(&str, &str)]| -> Vec<String> {
             view(files).gates().into_iter().map(|gate| gate.command.join(" ")).collect()
         };
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn recipe_that_runs_another_gate_is_no_second_one() {
+    fn recipe_running_another_gate_is_skipped() {
         let gates = |makefile: &str, other: (&str, &str)| -> Vec<String> {
             view(&[("Makefile", makefile), other]).gates().into_iter().map(|gate| gate.id).collect()
         };

@@ -80,7 +80,7 @@ mod tests {
     use crate::runner::tree_view::view;
 
     #[test]
-    fn files_that_use_node_test_are_run_where_no_script_does() {
+    fn node_test_files_run_without_script() {
         let file = ("test/a.js", "import test from 'node:test'");
         assert_eq!(Node.detect(&view(&[file])).unwrap().0.join(" "), "node --test");
         assert!(Node.detect(&view(&[file, ("package.json", r#"{"scripts":{"test":"x"}}"#)])).is_none());

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_npm_runs_behind_the_tests_is_no_test() {
+    fn posttest_script_is_not_a_test() {
         let gate = |scripts: &str| {
             let manifest = format!("{{\"scripts\":{{{scripts}}}}}");
             view(&[("package.json", &manifest)]).gates().remove(0)

@@ -36,7 +36,7 @@ fn expect(run: &GateRun, expected: &[(&str, TestStatus)]) {
 }
 
 #[test]
-fn an_empty_tree_has_no_gates_and_a_mixed_one_has_several_in_order() {
+fn mixed_tree_has_several_gates_in_order() {
     assert_eq!(TreeView::default().gates(), []);
     let mixed = view(&[("Makefile", "test:\n\ttrue\n"), ("go.mod", ""), ("Cargo.toml", "[package]\n")]);
     let ids: Vec<String> = mixed.gates().into_iter().map(|gate| gate.id).collect();
@@ -83,7 +83,7 @@ fn names_are_unique_and_detected_commands_are_known() {
 }
 
 #[test]
-fn script_that_calls_another_language_is_no_second_gate() {
+fn script_calling_another_language_is_skipped() {
     let ids = |script: &str| -> Vec<String> {
         let manifest = serde_json::json!({"scripts": {"test": script}}).to_string();
         let files = [("package.json", manifest.as_str()), ("Cargo.toml", "")];
@@ -111,7 +111,7 @@ fn junit_of_pytest_is_read_by_node_ids() {
 }
 
 #[test]
-fn junit_of_other_tools_is_read_by_class_and_name() {
+fn foreign_junit_uses_class_and_name() {
     let run = reported("mvn test", "", "", Some(include_str!("recorded/surefire.xml")));
     let surefire = [
         ("com.example.CartTest::totalIsRight", Passed),
@@ -366,7 +366,7 @@ mod could_not {
     }
 
     #[test]
-    fn missing_tools_and_packages_are_told_with_one_command() {
+    fn missing_tools_are_reported_with_one_command() {
         let py = "python3 -m pytest -q";
         let wants_numpy = collecting(
             "tests/test_a.py",
@@ -643,7 +643,7 @@ mod could_not {
     }
 
     #[test]
-    fn command_that_never_started_is_told_with_its_tool() {
+    fn command_never_started_names_its_tool() {
         let end = |why| GateEnd::NotStarted { why, message: "program was not found".to_owned() };
         use crate::gate::NotStarted::{Sandbox, ToolMissing};
         let found = could_not_run(&run_of("cargo test", end(ToolMissing), "", "")).unwrap();

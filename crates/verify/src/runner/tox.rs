@@ -89,7 +89,7 @@ mod tests {
     use crate::runner::tree_view::view;
 
     #[test]
-    fn environments_are_made_where_nothing_else_is_known() {
+    fn tox_is_used_as_last_resort() {
         let ids = |files: &[(&str, &str)]| -> Vec<String> {
             view(files).gates().into_iter().map(|gate| gate.id).collect()
         };

@@ -236,7 +236,7 @@ mod tests {
     use crate::runner::detect;
 
     #[test]
-    fn every_name_counts_however_many_there_are() {
+    fn every_name_is_listed() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("tests")).unwrap();
         for number in 0..10_050 {
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn test_files_of_packages_are_read_up_to_a_limit() {
+    fn package_test_file_reads_are_limited() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("pkg/tests")).unwrap();
         std::fs::write(dir.path().join("pkg/tests/test_a.py"), "ü".repeat(20_000)).unwrap();

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn unittest_is_taken_where_nothing_speaks_of_pytest() {
+    fn unittest_is_detected_without_pytest() {
         let uses = "import unittest\n";
         let discover = "python3 -m unittest discover";
         assert_eq!(found(&[("tests/test_a.py", uses)]).unwrap(), format!("{discover} -s tests"));

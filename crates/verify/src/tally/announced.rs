@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_open_is_what_was_announced_and_not_reported() {
+    fn open_tests_are_announced_without_report() {
         let mut announced = Announced::default();
         announced.report(7);
         assert_eq!(announced.unfinished(), 0);

@@ -156,7 +156,7 @@ fn counts([passed, failed, skipped, unfinished]: [u64; 4]) -> TestCounts {
 }
 
 #[test]
-fn every_runner_is_read_and_taken_for_no_other() {
+fn every_runner_is_recognised_uniquely() {
     for (runner, output, expected) in ROWS {
         let mut told = read(output, expected[1]).runners;
         if *runner == TestRunner::GoTests {
@@ -169,7 +169,7 @@ fn every_runner_is_read_and_taken_for_no_other() {
 }
 
 #[test]
-fn runners_of_one_gate_and_its_streams_are_kept_apart_and_added_up() {
+fn runner_counts_are_separate_and_summed() {
     let run = run_of("make test", exit(0), &format!("{CARGO}{NODE}"), "Ran 2 tests in 0.1s\n\nOK\n");
     let told = TestTally::read(&run);
     assert_eq!(told.basis, TallyBasis::Whole);
@@ -184,7 +184,7 @@ fn runners_of_one_gate_and_its_streams_are_kept_apart_and_added_up() {
 }
 
 #[test]
-fn what_tells_no_tally_is_none() {
+fn output_without_counts_has_no_tally() {
     for output in [
         "",
         "running tests\nrunning -1 tests\nrunning 1 tests now\nrunning 9999999999999999999999 tests\nrunning \u{663} tests\n",
@@ -278,7 +278,7 @@ fn tests_that_ran_before_have_to_run_still() {
 }
 
 #[test]
-fn without_a_tally_before_only_completion_is_asked_for() {
+fn missing_baseline_requires_only_completion() {
     let compile_error = || Some(before("error[E0425]: cannot find value `x` in this scope\n", false));
     assert_eq!(judged(compile_error(), TestFiles::Fixed, "nothing\n"), []);
     assert_eq!(judged(compile_error(), TestFiles::Fixed, CARGO), []);
@@ -293,7 +293,7 @@ fn without_a_tally_before_only_completion_is_asked_for() {
 }
 
 #[test]
-fn failed_tests_do_not_pass_because_the_gate_ended_well() {
+fn failed_tests_override_exit_code() {
     let error = [("verify-tests-failed".to_owned(), Level::Error)];
     let told = unittest(3, "FAILED (failures=1)");
     // Code under test can forge the runner's last line; the headings remain.
@@ -318,7 +318,7 @@ fn failed_tests_do_not_pass_because_the_gate_ended_well() {
 }
 
 #[test]
-fn a_file_that_reported_no_test_does_not_stand_for_the_test_in_it() {
+fn file_without_report_is_not_a_test() {
     let one = NODE_ENDED
         .replace("/copy/a.test.mjs", "adds")
         .replace("pass 1", "pass 0")
@@ -332,7 +332,7 @@ fn a_file_that_reported_no_test_does_not_stand_for_the_test_in_it() {
 }
 
 #[test]
-fn a_cut_log_proves_nothing_before_and_excuses_nothing_after() {
+fn cut_log_neither_proves_nor_excuses() {
     let mut tally = before(CARGO_FAILED, false);
     tally.tally.basis = TallyBasis::Cut;
     assert_eq!(
@@ -352,7 +352,7 @@ fn a_cut_log_proves_nothing_before_and_excuses_nothing_after() {
 }
 
 #[test]
-fn a_gate_that_failed_says_so_and_nothing_of_its_tests() {
+fn failed_gate_reports_no_test_difference() {
     let gates = [before(&unittest(3, "OK"), true)];
     let run = run_of("x", exit(1), "running 3 tests\n", "");
     let verdict = judge_run_after(&run, &Baseline { gates: &gates, ..Baseline::default() }).verdict;

@@ -171,14 +171,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_in_which_everything_tells_something_stays_as_it_is() {
+    fn fully_relevant_log_is_unchanged() {
         for log in ["", "a\nb", "error: x\n --> a.rs:1:1\n", "a\n\nb\n\na\n"] {
             assert!(matches!(condense(log), Cow::Borrowed(kept) if kept == log), "{log:?}");
         }
     }
 
     #[test]
-    fn of_a_python_stack_the_innermost_frames_of_the_repository_stay() {
+    fn python_stack_keeps_innermost_repository_frames() {
         let frame = |path: &str, line: u32| {
             format!("  File \"{path}\", line {line}, in f{line}\n    call({line})\n    ^^^^^^^^\n")
         };
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_script_stack_the_first_frames_of_the_repository_stay() {
+    fn script_stack_keeps_first_repository_frames() {
         let log = "Error: no\n    at add (<copy>/src/a.js:3:9)\n    at run (node:internal/x:1:1)\n    at <copy>/test/a.test.js:5:3\n    \
                    at node_modules/jest/x.js:1:1\n";
         let expected =
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passed_is_left_out_and_what_failed_stays() {
+    fn passed_tests_are_removed_failures_stay() {
         let log = "running 3 tests\ntest a ... ok\ntest b ... FAILED\ntest c ... ignored\n=== RUN   TestA\n--- PASS: TestA\n\
                    --- FAIL: TestB\nok 1 - adds\nnot ok 2 - subtracts\nt.py::test_a PASSED\nt.py::test_b FAILED\n";
         let expected = "running 3 tests\ntest b ... FAILED\n--- FAIL: TestB\nnot ok 2 - subtracts\nt.py::test_b FAILED\n";
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_stands_there_already_is_not_told_again() {
+    fn repeated_message_is_removed() {
         let log = "FAIL: test_a\n\nE   assert 1 == 2\na.py:3: AssertionError\n\nFAIL: test_b\n\nE   assert 1 == 2\na.py:3: AssertionError\n\nend\n";
         let expected = "FAIL: test_a\n\nE   assert 1 == 2\na.py:3: AssertionError\n\nFAIL: test_b\n\nend\n";
         assert_eq!(condense(log), expected);

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_log_is_kept_whole() {
+    fn short_log_is_unchanged() {
         assert_eq!(short("a\nb"), "a\nb");
     }
 
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn python_and_node_tell_the_reason_with_its_place() {
+    fn python_and_node_reasons_keep_location() {
         let python = "ERROR: test_c (t.T.test_c)\n-----\nTraceback (most recent call last):\n  File \"<copy>/t.py\", line 6, in c\n    \
                       add(1)\n    ^^^^^^\nTypeError: add() missing 1 argument\n\n";
         let found = short(&noisy(python));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_tells_nothing_gives_its_end() {
+    fn unrecognised_log_gives_its_end() {
         let found = short(&noisy(""));
         assert!(found.starts_with("[…]\n") && found.ends_with("compiling module 1299\n"), "{found}");
     }

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn quiet_results_read_as_if_failures_had_come_last() {
+    fn quiet_results_put_failures_last() {
         let expected = "running 4 tests\n..i 3/4\na --- FAILED\n\nfailures:";
         for text in [
             "running 4 tests\n. 1/4\na --- FAILED\ni.\nfailures:",
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_without_an_end_are_kept() {
+    fn unterminated_sections_are_kept() {
         assert_eq!(
             settled("---- b stdout ----\nB\n---- a stdout ----\nA"),
             "---- a stdout ----\nA\n\n---- b stdout ----\nB\n"

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_test_compares_stays() {
+    fn compared_values_are_not_normalised() {
         for text in [
             "  left: 5s",
             "expected 30s, got 29.5s",
@@ -198,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn a_second_pass_changes_nothing() {
+    fn normalising_is_idempotent() {
         let log =
             "thread 'a' (12) panicked at /tmp/x/y.rs in 0.1s\nFAIL [  0.1s] a\n\u{1b}[1mx\n\rTime: 3 s\n";
         assert_eq!(clean(&clean(log)), clean(log));
     }
 
     #[test]
-    fn hostile_logs_are_taken_in_linear_time() {
+    fn hostile_logs_are_normalised_in_linear_time() {
         for piece in
             ["\u{1b}[", "/tmp/", "(", "0x", " in ", "thread '", "\r", "-0123456789abcde", "pid ", "é"]
         {

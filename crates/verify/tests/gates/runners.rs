@@ -80,7 +80,7 @@ const PYTHON: &[(&str, &str)] = &[
 ];
 
 #[tokio::test]
-async fn pytest_reports_each_test_also_beside_a_broken_module() {
+async fn pytest_reports_tests_beside_broken_module() {
     let project = Project::new(PYTHON).with_tools("python/bin");
     let run = project.run(&["python3", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]).await;
     expect(
@@ -176,7 +176,7 @@ async fn cargo_reports_each_test_of_every_target() {
 }
 
 #[tokio::test]
-async fn node_reports_each_test_by_itself_and_behind_a_script() {
+async fn node_reports_tests_directly_and_via_script() {
     let project = Project::new(&[
         ("package.json", r#"{"name": "demo", "scripts": {"test": "node --test test/"}}"#),
         (
@@ -205,7 +205,7 @@ async fn node_reports_each_test_by_itself_and_behind_a_script() {
 }
 
 #[tokio::test]
-async fn make_that_has_no_such_target_could_not_run() {
+async fn make_without_target_could_not_run() {
     let project = Project::new(&[("Makefile", "all:\n\ttrue\n")]);
     let found = could_not_run(&project.run(&["make", "test"]).await).unwrap();
     assert!(found.cause.contains("No rule to make target"), "{found:?}");
@@ -215,7 +215,7 @@ async fn make_that_has_no_such_target_could_not_run() {
 }
 
 #[tokio::test]
-async fn report_that_is_no_regular_file_is_not_read() {
+async fn irregular_report_file_is_not_read() {
     // Code under test can put anything where the report belongs.
     let project = Project::new(&[(
         "tests/test_a.py",

@@ -104,7 +104,7 @@ fn objects_that_are_packed_meanwhile_are_found() {
 }
 
 #[test]
-fn tree_that_stands_for_too_many_files_is_left_to_git() {
+fn tree_with_too_many_files_is_left_to_git() {
     let repo = RepoBuilder::new().files([("a", "1")]).build();
     let mut tree: Oid = repo.git(["rev-parse", "HEAD^{tree}"]).trim().parse().unwrap();
     for _ in 0..12 {
@@ -207,7 +207,7 @@ fn index_of(version: &str) -> Vec<u8> {
 }
 
 #[test]
-fn index_that_takes_more_memory_than_it_may_is_left_to_git() {
+fn oversized_index_is_left_to_git() {
     let entry = |path: &[u8]| {
         [&[0; 24][..], &0o100_644_u32.to_be_bytes(), &[0; 12], &[1; 20], &[0x0f, 0xff, 0], path, &[0]]
             .concat()
@@ -239,7 +239,7 @@ mod properties {
 
     /// Corrupted packs and indexes: whatever is read matches its name, and nothing panics.
     #[test]
-    fn broken_packs_are_read_right_or_not_at_all() {
+    fn corrupted_packs_are_never_misread() {
         let repo = packed();
         let all = oids(&repo);
         let a_break = (any::<bool>(), any::<prop::sample::Index>(), any::<u8>());

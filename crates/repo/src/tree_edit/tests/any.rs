@@ -14,7 +14,7 @@ mod properties {
 
         /// Any set of edits over a few names: all are applied, or nothing changes.
         #[test]
-        fn any_edits_change_all_of_their_files_or_none(
+        fn any_edits_are_atomic(
             files in prop::collection::btree_map("[ab]{1,2}", "[xy\r\n]{0,3}", 0..5),
             edits in prop::collection::vec(("[ab]{1,2}(/[ab])?", prop::option::of("[xy\r\n]{0,3}"), prop::option::of("[xy\r\n]{0,3}"), any::<bool>()), 0..5),
         ) {

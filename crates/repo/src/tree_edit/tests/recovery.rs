@@ -83,7 +83,7 @@ fn assert_told(desk: &Desk, told: &RecoveredEdit, at: &str) {
 }
 
 #[test]
-fn whoever_removes_what_lies_beside_the_files_leaves_no_change_half_made() {
+fn removed_staging_files_leave_no_partial_change() {
     let [before, after] = both_ends();
     let mut ends = [0, 0];
     at_each_step(|desk, renaming, step| {
@@ -105,7 +105,7 @@ fn whoever_removes_what_lies_beside_the_files_leaves_no_change_half_made() {
 }
 
 #[test]
-fn a_change_that_can_go_neither_way_stays_on_record_and_names_what_is_in_it() {
+fn stuck_change_keeps_journal_and_names_files() {
     let edits = ["a.txt", "b.txt", "c.txt"].map(|path| change(path, "old", "new"));
     let fresh = || {
         let desk = Desk::new(&[("a.txt", "old"), ("b.txt", "old"), ("c.txt", "old")]);
@@ -125,7 +125,7 @@ fn a_change_that_can_go_neither_way_stays_on_record_and_names_what_is_in_it() {
                 Err(error @ TreeEditError::NotTakenBack { .. }) => {
                     let said = error.to_string();
                     let journal = desk.journal().display().to_string();
-                    let names = ["taken back: a.txt (", why, journal.as_str()];
+                    let names = ["undone: a.txt (", why, journal.as_str()];
                     assert!(names.iter().all(|name| said.contains(name)), "{said}");
                 }
                 other => panic!("{other:?}"),
@@ -159,7 +159,7 @@ fn a_change_that_can_go_neither_way_stays_on_record_and_names_what_is_in_it() {
 }
 
 #[test]
-fn a_directory_that_is_moved_away_or_became_a_link_keeps_the_record_until_it_is_back() {
+fn moved_directory_keeps_journal() {
     let [before, after] = both_ends();
     let mut stuck = 0;
     at_each_step(|desk, renaming, step| {
@@ -199,7 +199,7 @@ fn a_directory_that_is_moved_away_or_became_a_link_keeps_the_record_until_it_is_
 }
 
 #[test]
-fn a_file_that_somebody_went_on_with_is_named() {
+fn file_edited_since_is_named() {
     let mut named = 0;
     at_each_step(|desk, renaming, step| {
         let at = format!("{renaming:?}, step {step}");
@@ -233,7 +233,7 @@ fn a_file_that_somebody_went_on_with_is_named() {
 }
 
 #[test]
-fn what_is_under_way_is_told_without_a_change() {
+fn pending_change_is_reported_read_only() {
     let under_way = |desk: &Desk| tree_edit_under_way(&desk.journal());
     let desk = story_desk();
     assert_eq!(under_way(&desk).unwrap(), None);
@@ -249,7 +249,7 @@ fn what_is_under_way_is_told_without_a_change() {
 }
 
 #[test]
-fn a_directory_that_the_change_was_to_make_may_be_missing() {
+fn new_directory_may_be_missing() {
     let desk = story_desk();
     let before = desk.tree();
     // All four staged, none exchanged; the change was abandoned, and the next process died after removing the

@@ -41,7 +41,7 @@ fn source_files_alone_are_broken() {
 }
 
 #[test]
-fn text_files_are_broken_where_there_is_no_source() {
+fn text_files_are_broken_without_sources() {
     let paths = ["README.md", "docs/a.md", "check.sh", "Makefile", "tests/x.md"];
     assert_eq!(
         chosen(&paths, &["check.sh"]),
@@ -51,7 +51,7 @@ fn text_files_are_broken_where_there_is_no_source() {
 }
 
 #[test]
-fn program_of_a_gate_is_broken_where_it_is_the_only_source() {
+fn gate_program_is_broken_as_last_resort() {
     let own = |paths: &[&str]| {
         let broken = Broken::of_gates(&tracked(paths), &["src/a.py".parse().unwrap()]);
         broken.map(|broken| (broken.kind, broken.files.len()))

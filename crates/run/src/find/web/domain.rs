@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_covers_itself_and_what_lies_below_it() {
+    fn domain_covers_its_subdomains() {
         let docs = domain("Docs.Example");
         assert_eq!(docs.as_str(), "docs.example");
         for host in ["docs.example", "DOCS.EXAMPLE", "api.docs.example", "xn--bcher-kva.docs.example"] {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused_for_its_own_reason() {
+    fn invalid_name_has_specific_error() {
         use DomainError as E;
         for (text, error) in [
             ("", E::Length),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_of_an_address_is_taken_only_where_it_is_plain() {
+    fn only_plain_address_has_a_host() {
         use DomainError as E;
         for url in [
             "https://docs.example",
@@ -282,7 +282,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn no_text_makes_it_fall_and_a_name_reads_back(text in any::<String>(), host in "[a-z0-9]{1,9}(\\.[a-z0-9-]{1,9}){1,3}") {
+            fn any_text_is_safe_and_name_round_trips(text in any::<String>(), host in "[a-z0-9]{1,9}(\\.[a-z0-9-]{1,9}){1,3}") {
                 let _ = Domain::of_url(&text);
                 let _ = page_of(&text);
                 if let Ok(domain) = host.parse::<Domain>() {

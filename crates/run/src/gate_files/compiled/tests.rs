@@ -28,7 +28,7 @@ fn of_makefile(makefile: &str, files: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
-fn source_with_the_entry_point_counts_however_the_program_is_run() {
+fn source_with_entry_point_counts() {
     for makefile in [
         "test: ; cc checks.c add.c -o checks && ./checks\n",
         "test:\n\t$(CC) $(CFLAGS) checks.c add.c -o checks\n\t@./checks --all\n",
@@ -70,7 +70,7 @@ fn compiler_of_one_platform_hides_no_product() {
 }
 
 #[test]
-fn command_of_the_gate_itself_counts_as_a_recipe_does() {
+fn gate_command_counts_like_a_recipe() {
     let files = [("checks.c", CHECKS), ("add.c", ADD), ("add.h", HEADER)];
     let command = "cc checks.c add.c -o checks && ./checks";
     assert_eq!(found(&["sh", "-c", command], &files), ["checks.c"]);
@@ -129,7 +129,7 @@ fn helpers_that_assert_count_and_sources_do_not() {
 }
 
 #[test]
-fn source_that_asserts_stays_open_where_it_is_the_product() {
+fn asserting_product_source_stays_editable() {
     let files = |add| [("checks.c", CHECKS), ("add.c", add), ("add.h", HEADER)];
     let clearly = "#include \"add.h\"\nint add(int a, int b) { check_range(a); return a - b; }\n";
     for add in [ADD, ADD_ASSERTING, clearly] {
@@ -212,7 +212,7 @@ fn rules_without_end_are_left() {
 }
 
 #[test]
-fn commands_are_taken_apart() {
+fn commands_are_parsed() {
     let told = |text: &str| {
         let commands = shell::commands(text).into_iter();
         let one = |command: shell::ShellCommand| {
@@ -232,7 +232,7 @@ fn commands_are_taken_apart() {
 }
 
 #[test]
-fn program_counts_however_it_is_compiled() {
+fn program_counts_with_any_compiler() {
     let files = [("checks.c", CHECKS), ("add.c", ADD), ("add.h", HEADER), ("build.py", "import os\n")];
     for makefile in [
         "test: ; cat checks.c | cc -x c - add.c -o checks && ./checks\n",

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn pack_by_hand_is_judged_like_the_local_one() {
+    fn pack_by_hand_is_checked_like_local() {
         let repo = RepoBuilder::new()
             .file("src/a.py", "a = 1\n")
             .file("src/b.py", "b = 2\n")

@@ -79,7 +79,7 @@ mod tests {
     use crate::gatekeeper::tests::record;
 
     #[test]
-    fn what_no_model_may_see_whole_stops_a_run_before_it_begins() {
+    fn unshowable_named_file_stops_run_creation() {
         let room = tempfile::tempdir().unwrap();
         let top = room.path();
         create_dir_all(&top.join("node_modules/x")).unwrap();

@@ -63,7 +63,7 @@ fn rows(pack: &ContextPack) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn what_stands_at_a_path_is_told_with_and_without_links_on_the_way() {
+fn path_entry_is_reported_through_links() {
     let room = Room::new(
         &[("src/a.rs", b"four"), ("src/deep/x", b"")],
         &[
@@ -93,7 +93,7 @@ fn what_stands_at_a_path_is_told_with_and_without_links_on_the_way() {
 }
 
 #[test]
-fn links_are_judged_where_they_lead_at_any_depth() {
+fn link_targets_are_checked_at_any_depth() {
     let files: [(&str, &[u8]); 6] = [
         ("src/a.rs", b"in the repository"),
         (".git/config", b"[core]"),
@@ -149,7 +149,7 @@ fn links_are_judged_where_they_lead_at_any_depth() {
 }
 
 #[test]
-fn pipes_sockets_and_directories_are_no_files_and_nobody_waits_for_them() {
+fn special_files_are_refused_without_blocking() {
     let room = Room::new(&[("dir/a", b"")], &[]);
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     let fifo = rustix::fs::FileType::Fifo;
@@ -202,7 +202,7 @@ fn watched(top: &Path, request: &FileRequest, between: &mut dyn FnMut(&RepoPath)
 }
 
 #[test]
-fn a_huge_file_costs_kilobytes_whole_or_in_lines() {
+fn huge_file_read_is_bounded() {
     let room = Room::new(&[], &[]);
     for name in ["huge", "lines"] {
         fs::File::create(room.at(name)).unwrap().set_len(300 << 20).unwrap();
@@ -219,7 +219,7 @@ fn a_huge_file_costs_kilobytes_whole_or_in_lines() {
 }
 
 #[test]
-fn a_file_that_changes_between_the_look_and_the_read_is_what_was_read_and_never_what_is_elsewhere() {
+fn file_swapped_before_read_stays_inside() {
     let room = Room::new(
         &[("link", b"a"), ("pipe", b"a"), ("grown", b"a"), ("shrunk", b"abcdef"), ("gone", b"a")],
         &[],
@@ -264,7 +264,7 @@ fn another_checkout_gives_the_same_bytes() {
 }
 
 #[test]
-fn the_words_of_a_request_are_searched_for_secrets_too() {
+fn request_text_is_scanned_for_secrets() {
     let room = Room::new(&[("a", b"x")], &[]);
     let token = crucible_testkit::made_up_token();
     for (place, told) in ["the goal", "the reason", "path 2"].into_iter().enumerate() {
@@ -282,7 +282,7 @@ fn the_words_of_a_request_are_searched_for_secrets_too() {
 }
 
 #[test]
-fn room_is_kept_for_the_mandatory_documents() {
+fn mandatory_documents_have_reserved_budget() {
     let room =
         Room::new(&[("AGENTS.md", b"12345"), ("extra.md", b"123")], &[("PATCH_README.md", "AGENTS.md")]);
     let settings = ContextSettings {

@@ -122,7 +122,7 @@ fn every_lost_test_refuses() {
 }
 
 #[test]
-fn an_example_that_the_change_edits_fixes_nothing() {
+fn edited_doc_example_does_not_count() {
     let edits = |edited| Case { edited, ..PLAIN };
     let rust = ("+a -src/lib.rs_-_total", "+a +src/lib.rs_-_total");
     let python = ("+a -src/price.py::price.total", "+a +src/price.py::price.total");
@@ -151,7 +151,7 @@ fn an_example_that_the_change_edits_fixes_nothing() {
 }
 
 #[test]
-fn a_red_test_does_not_hide_another_of_its_name() {
+fn failing_duplicate_does_not_hide_another() {
     let judged = |earlier: &[&str], now: &[&str]| {
         let run = |lines: &[&str]| {
             let output: String = lines.iter().map(|line| format!("{line}\n")).collect();
@@ -259,14 +259,14 @@ fn red_tests_that_pass_again_are_flaky() {
 }
 
 #[test]
-fn only_red_tests_that_were_green_are_run_again() {
+fn only_newly_failing_tests_run_again() {
     for (earlier, now) in [("+a +b", "+a +c"), ("+a -b", "+a +b -c"), ("+a +b", "-a ~b"), ("+a", "+a")] {
         assert!(!judged_run(&run(earlier), &run(now), &PLAIN).0.may_be_flaky(), "{earlier} | {now}");
     }
 }
 
 #[test]
-fn tests_of_a_file_that_broke_off_once_are_run_again() {
+fn tests_of_aborted_file_run_again() {
     let earlier = "+a +f.js +f.js::x +f.js::y";
     let broke_off = "+a -f.js +f.js::x -f.js::timeout";
     let (judged, _) = judged_run(&run(earlier), &run(broke_off), &PLAIN);
@@ -287,7 +287,7 @@ fn tests_of_a_file_that_broke_off_once_are_run_again() {
 }
 
 #[test]
-fn test_with_the_time_in_its_name_is_the_same_test() {
+fn test_name_with_time_is_matched() {
     let (earlier, now) = (
         "+t::x[11-24-2026T22:17:13] +t::x[22:17:13T2026-11-24] -goal",
         "+t::x[11-24-2026T22:18:59] +t::x[22:18:59T2026-11-24] +goal",
@@ -324,7 +324,7 @@ fn exit_code_decides_where_results_are_not_whole() {
 }
 
 #[test]
-fn exit_code_of_zero_does_not_hide_a_red_test() {
+fn exit_code_zero_does_not_hide_failure() {
     let (_, text) = output("+a -b");
     let lying = run_of("cargo test", GateEnd::Exited(0), &text, "");
     let (judged, _) = judged_run(&run("+a +b"), &lying, &PLAIN);
@@ -335,7 +335,7 @@ fn exit_code_of_zero_does_not_hide_a_red_test() {
 }
 
 #[test]
-fn output_that_claims_results_cannot_turn_a_red_test_green() {
+fn forged_output_cannot_pass_failing_test() {
     let (code, text) = output("+a -b");
     let claims = format!("test b ... ok\n{text}test b ... ok\n");
     let (judged, _) =
@@ -355,7 +355,7 @@ fn lists_are_bounded() {
 }
 
 #[test]
-fn gate_that_does_not_test_the_change_does_not_count() {
+fn gate_without_tests_of_change_does_not_count() {
     let now = run("+a +b");
     let mut gates = [before(&now)];
     gates[0].canary = crate::CanaryOutcome::Unnoticed;
@@ -372,7 +372,7 @@ fn gate_that_does_not_test_the_change_does_not_count() {
 /// A gate that could not run leaves its language untested: another gate's result does not allow such a change
 /// to land.
 #[test]
-fn change_in_a_language_that_only_a_gate_set_aside_tests_is_refused() {
+fn change_in_untested_language_is_refused() {
     let lint = run_of(
         "make test",
         GateEnd::Exited(2),

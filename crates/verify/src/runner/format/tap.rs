@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_long_a_test_took_is_no_part_of_its_name() {
+    fn duration_is_not_part_of_name() {
         let name = |line: &str| result(line).map(|(name, status)| (name, status == TestStatus::Passed));
         for line in ["ok 1 - a # time=64.325ms", "ok 1 - a # time=1s {", "ok 1 - a # time=3ms {", "ok 1 - a"]
         {

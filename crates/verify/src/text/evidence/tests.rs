@@ -38,13 +38,13 @@ fn pytest_sections_are_one_trace_each() {
 }
 
 #[test]
-fn lines_about_tests_that_did_not_fail_are_no_evidence() {
+fn passing_test_lines_are_not_evidence() {
     let log = "tests/test_a.py:3: AssertionError\nSKIPPED [1] tests/test_b.py:7: rich not installed\nXFAIL tests/test_c.py:9: y\n";
     assert_eq!(frames(log), ["0 tests/test_a.py:3:"]);
 }
 
 #[test]
-fn failing_tests_of_a_report_count_where_the_output_names_none() {
+fn report_names_failing_tests_if_output_lacks_them() {
     let mut evidence = FailureEvidence::read("1 failing\n");
     evidence.add_tests(["Receiver > emits an error"].into_iter());
     evidence.add_tests(["other"].into_iter());

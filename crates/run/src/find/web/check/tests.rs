@@ -77,7 +77,7 @@ fn a_good_document_is_accepted_whole() {
 }
 
 #[test]
-fn the_schema_takes_what_the_judge_takes_and_refuses_what_has_no_form() {
+fn schema_and_judge_agree() {
     let form = include_str!("../../../../../../docs/schemas/ctcp-find-web-v1.schema.json");
     let form = jsonschema::validator_for(&serde_json::from_str(form).unwrap()).unwrap();
     assert!(form.is_valid(&good()));
@@ -90,7 +90,7 @@ fn the_schema_takes_what_the_judge_takes_and_refuses_what_has_no_form() {
 }
 
 #[test]
-fn without_the_web_in_the_guardrails_nothing_is_read() {
+fn resolver_only_reads_no_pages() {
     let closed = Guardrails { find_mode: FindMode::ResolverOnly, ..guardrails() };
     for bytes in [good().to_string().as_bytes(), b"not even json", b""] {
         assert_eq!(codes(check_web(bytes, &closed, now())), ["find-web-not-enabled"]);
@@ -128,7 +128,7 @@ fn another_form_is_refused_with_its_place() {
 }
 
 #[test]
-fn constraints_may_be_tighter_than_the_guardrails_and_not_wider() {
+fn constraints_cannot_exceed_guardrails() {
     assert_eq!(with("/constraints/max_queries", json!(0)), [""; 0]);
     assert_eq!(with("/constraints/max_queries", json!(4)), ["find-web-constraints"]);
     assert_eq!(with("/constraints/max_pages", json!(u64::MAX)), ["find-web-constraints"]);
@@ -145,7 +145,7 @@ fn constraints_may_be_tighter_than_the_guardrails_and_not_wider() {
 }
 
 #[test]
-fn a_page_of_a_host_that_is_not_allowed_is_refused() {
+fn page_of_unlisted_host_is_refused() {
     for (url, code) in [
         ("https://evil.example/", "find-web-domain"),
         ("https://api.docs.example.evil.example/", "find-web-domain"),
@@ -223,7 +223,7 @@ fn locators_and_instants_have_their_forms() {
 }
 
 #[test]
-fn what_nobody_sees_and_what_is_secret_stays_out() {
+fn hidden_and_secret_text_is_refused() {
     let key = format!("ghp_{}", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8");
     for pointer in ["/results/0/excerpt", "/results/0/why_relevant", "/results/1/risk_flags"] {
         let put = |text: &str| if pointer.ends_with("flags") { json!([text]) } else { json!(text) };
@@ -257,7 +257,7 @@ mod properties {
 
     proptest! {
         #[test]
-        fn nothing_makes_the_judge_fall(bytes in proptest::collection::vec(any::<u8>(), 0..300), text in any::<String>()) {
+        fn judge_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..300), text in any::<String>()) {
             let _ = check_web(&bytes, &guardrails(), now());
             for pointer in ["/results/0/url", "/results/0/fetched_at", "/results/0/excerpt", "/results/0/locator/value"] {
                 let _ = with(pointer, json!(text));

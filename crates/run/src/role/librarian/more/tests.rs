@@ -79,7 +79,7 @@ fn named_files_are_shown_and_scope_stays() {
 }
 
 #[test]
-fn nothing_that_the_first_pack_would_hide_is_shown() {
+fn requested_files_obey_pack_rules() {
     let token = crucible_testkit::made_up_token();
     let mut room = Room::new(&[
         (".env", "PASSWORD=1\n"),
@@ -133,7 +133,7 @@ fn bytes_are_shared_and_large_files_are_excerpts() {
 }
 
 #[test]
-fn what_was_shown_of_a_file_stays_beside_what_is_added() {
+fn shown_lines_stay_when_excerpt_grows() {
     let text: String = (1..=400).map(|at| format!("line {at}\n")).collect();
     let mut room = Room::new(&[("src/a.txt", &text), ("src/b.txt", "short\n")]);
     let first = room.serve("NEED: src/a.txt:1-3\nNEED: src/b.txt").pack;
@@ -178,7 +178,7 @@ fn a_request_of_many_files_adds_few() {
 }
 
 #[test]
-fn requests_are_offered_only_where_something_worth_reading_is_left_out() {
+fn requests_are_offered_only_with_more_files() {
     let room = Room::new(&[]);
     let paths =
         |paths: &[&str]| -> Vec<RepoPath> { paths.iter().map(|path| path.parse().unwrap()).collect() };
