@@ -55,10 +55,7 @@ fn unrecoverable_application_names_blocking_file() {
         let error = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap_err();
         let said = error.to_string();
         assert!(matches!(error, SpecError::FixupBrokenOff { .. }), "{said}");
-        assert!(
-            said.contains("taken back: src/a.rs (") && said.contains("src/c.rs changed meanwhile"),
-            "{said}"
-        );
+        assert!(said.contains("undone: src/a.rs (") && said.contains("src/c.rs changed meanwhile"), "{said}");
         assert!(!said.contains("no file was changed"), "{said}");
         assert_eq!(desk.tree(), before);
         assert!(desk.record().exists());
@@ -99,8 +96,8 @@ fn later_edited_file_is_reported() {
     let error = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap_err().to_string();
     assert!(
         error.contains(
-            "src/a.rs has changed since the fixup was made, and the fixup is in src/b.rs, src/c.rs \
-        already"
+            "src/a.rs has changed since the fixup was made, and the fixup is already applied to \
+        src/b.rs, src/c.rs"
         ),
         "{error}"
     );
