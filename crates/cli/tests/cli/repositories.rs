@@ -51,10 +51,10 @@ fn tracked_changes_are_refused_by_name() {
     refused(changed.path(), 2, "1 tracked file changed since the last commit, including \"src/area.py\"");
     let staged = small().uncommitted("src/new.py", "x = 1\n").build();
     staged.git(["add", "--all"]);
-    refused(staged.path(), 2, "\"src/new.py\" among them");
+    refused(staged.path(), 2, "including \"src/new.py\"");
     let removed = small().build();
     std::fs::remove_file(removed.path().join("check.sh")).unwrap();
-    refused(removed.path(), 2, "\"check.sh\" among them");
+    refused(removed.path(), 2, "including \"check.sh\"");
     // Where git itself tells of no change, the way out is another one.
     let sparse = small().build();
     sparse.git(["sparse-checkout", "set", "--no-cone", "/src/"]);

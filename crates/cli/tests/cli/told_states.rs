@@ -95,7 +95,7 @@ fn what_is_dirty_is_told_with_the_command_to_call_again() {
     let new = desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(run.repo.path()).run().ok().json();
     run.repo.write("src/area.py", "mine\n");
     let advance = desk.run(["run", "advance", &id_of(&new), "--json"]).exits(1).message();
-    assert!(advance.contains("then `crucible run advance`"), "{advance}");
+    assert!(advance.contains("then run `crucible run advance`"), "{advance}");
 }
 
 #[test]
