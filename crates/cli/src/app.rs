@@ -5,19 +5,16 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
-use crucible_host::config::{Config, ConfigFiles};
 use crucible_host::env::{Environment, HomeError};
 use crucible_host::fs::create_dir_all;
 use crucible_ledger::Ledger;
 use crucible_model::Clock;
 use crucible_sandbox::{Cap, Caps, Launcher, Sandbox, Strength, StrengthError};
+use crucible_settings::{ConfigFiles, Settings};
 
 use crate::error::CommandError;
 use crate::event_loop::EventLoop;
 use crate::output::Output;
-
-/// The defaults, and the list of every key there is.
-const DEFAULTS: &str = include_str!("default-config.toml");
 
 /// The ledger's file, in Crucible's own directory.
 pub(crate) const LEDGER: &str = "ledger.db";
@@ -48,9 +45,9 @@ impl App {
     }
 
     /// The configuration for work on the project at `start`, with these flags on top.
-    pub(crate) fn config(&self, start: &Path, flags: &[(&str, String)]) -> Result<Config, CommandError> {
+    pub(crate) fn config(&self, start: &Path, flags: &[(&str, String)]) -> Result<Settings, CommandError> {
         let files = ConfigFiles { over: self.over.clone(), ..ConfigFiles::discover(&self.env, start) };
-        let config = Config::load(DEFAULTS, &files, &self.env, flags)?;
+        let config = Settings::load(&files, &self.env, flags)?;
         if !self.has_warned.replace(true) {
             for name in config.unread_variables(&self.env) {
                 self.output.remark(&format!("warning: {name} is set and sets nothing; `crucible config show --json` names the variable of each setting"));
@@ -71,13 +68,18 @@ impl App {
     }
 
     /// The configuration that holds for the project in a directory that the command line names.
-    pub(crate) fn config_of(&self, named: &Path) -> Result<Config, CommandError> {
+    pub(crate) fn config_of(&self, named: &Path) -> Result<Settings, CommandError> {
+        self.config(&self.directory(named)?, &[])
+    }
+
+    /// A directory that the command line names, made absolute.
+    pub(crate) fn directory(&self, named: &Path) -> Result<PathBuf, CommandError> {
         let directory = self.absolute(named);
-        if !directory.is_dir() {
-            return Err(CommandError::usage(format!("{} is no directory", directory.display()))
-                .hint("Name a directory of the project."));
+        match directory.is_dir() {
+            true => Ok(directory),
+            false => Err(CommandError::usage(format!("{} is no directory", directory.display()))
+                .hint("Name a directory of the project.")),
         }
-        self.config(&directory, &[])
     }
 
     /// `$CRUCIBLE_HOME`, where the ledger and the runs lie.
@@ -103,8 +105,8 @@ impl App {
     }
 
     /// Where run directories lie.
-    pub(crate) fn runs_root(&self, config: &Config) -> Result<PathBuf, CommandError> {
-        match config.text("paths.runs_root") {
+    pub(crate) fn runs_root(&self, config: &Settings) -> Result<PathBuf, CommandError> {
+        match &config.paths.runs_root {
             Some(root) => Ok(self.env.working_directory().join(root)),
             None => Ok(self.home()?.join("runs")),
         }
@@ -148,11 +150,11 @@ impl App {
             over: self.over.clone(),
             ..ConfigFiles::discover(&self.env, self.env.working_directory())
         };
-        let Ok(config) = Config::load(DEFAULTS, &files, &self.env, &[]) else { return Caps::DEFAULT };
+        let Ok(config) = Settings::load(&files, &self.env, &[]) else { return Caps::DEFAULT };
         let cap = |number: u64| if number == 0 { Cap::Unlimited } else { Cap::At(number) };
         Caps {
-            memory: cap(config.number("sandbox.memory_mib").saturating_mul(1 << 20)),
-            processes: cap(config.number("sandbox.processes")),
+            memory: cap(config.sandbox.memory_mib.saturating_mul(1 << 20)),
+            processes: cap(config.sandbox.processes),
         }
     }
 
@@ -191,15 +193,15 @@ pub(crate) fn strengths() -> PossibleValuesParser {
 }
 
 /// Reads the configured strength of the sandbox.
-pub(crate) fn strength(config: &Config) -> Result<Strength, CommandError> {
-    let named = config.text("sandbox.strength").unwrap_or_default();
+pub(crate) fn strength(config: &Settings) -> Result<Strength, CommandError> {
+    let named = config.sandbox.strength.as_deref().unwrap_or_default();
     named.parse().map_err(|error: StrengthError| CommandError::usage(format!("sandbox.strength: {error}")))
 }
 
 #[cfg(test)]
 mod tests {
-    use crucible_host::config::{SettingSource, variable_of};
     use crucible_host::fs::write_unflushed;
+    use crucible_settings::{SettingSource, variable_of};
 
     use super::*;
 
@@ -228,9 +230,9 @@ mod tests {
             over: Vec::new(),
         };
         let nothing = Environment::from_pairs([("", ""); 0], "/");
-        let defaults = Config::load(DEFAULTS, &files(false, false), &nothing, &[]).unwrap();
+        let defaults = Settings::load(&files(false, false), &nothing, &[]).unwrap();
         let (mut seen, mut of_projects) = (0, 0);
-        for (key, setting) in defaults.settings().filter(|(key, _)| !key.contains('*')) {
+        for (key, setting) in defaults.effective().filter(|(key, _)| !key.contains('*')) {
             if matches!(setting.value, toml::Value::Table(_)) {
                 continue;
             }
@@ -247,13 +249,13 @@ mod tests {
             let variable = variable_of(key);
             let env = Environment::from_pairs([(variable.as_str(), value_of(&setting.value, 20).1)], "/");
             let flags = [(key, value_of(&setting.value, 10).1)];
-            let is = |config: &Config, layer: u32| {
-                let (_, now) = config.settings().find(|(known, _)| *known == key).unwrap();
+            let is = |config: &Settings, layer: u32| {
+                let (_, now) = config.effective().find(|(known, _)| *known == key).unwrap();
                 assert_eq!(now.value, value_of(&setting.value, layer).0, "{key}");
                 now.source.clone()
             };
             let load = |files: &ConfigFiles, env: &Environment, flags: &[(&str, String)]| {
-                Config::load(DEFAULTS, files, env, flags).unwrap_or_else(|error| panic!("{key}: {error}"))
+                Settings::load(files, env, flags).unwrap_or_else(|error| panic!("{key}: {error}"))
             };
             assert_eq!(
                 is(&load(&files(true, false), &nothing, &[]), 40),
@@ -261,7 +263,7 @@ mod tests {
                 "{key}"
             );
             // What a project's file may not set is refused there, by a test of its own.
-            let has_project = Config::load(DEFAULTS, &files(true, true), &nothing, &[]).is_ok();
+            let has_project = Settings::load(&files(true, true), &nothing, &[]).is_ok();
             let both = files(true, has_project);
             if has_project {
                 of_projects += 1;

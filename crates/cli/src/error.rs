@@ -6,7 +6,6 @@ mod eval;
 mod spec;
 
 use crucible_host::clock::ClockError;
-use crucible_host::config::{ConfigError, flag_of, variable_of};
 use crucible_host::fs::FsError;
 use crucible_host::lock::LockError;
 use crucible_ledger::LedgerError;
@@ -16,6 +15,7 @@ use crucible_pack::{OmittedReason, PackError};
 use crucible_repo::RepoError;
 use crucible_run::RunError;
 use crucible_sandbox::{PathProblem, SandboxError, Strength};
+use crucible_settings::{ConfigError, flag_of, variable_of};
 use crucible_verify::DetectError;
 
 /// Why a command ended early.

@@ -676,8 +676,11 @@ mod tests {
     #[tokio::test]
     async fn cut_answer_note_names_provider_reason() {
         for (reason, told) in [
-            ("length", "the answer stops after 6 bytes, by its token limit or a provider filter (`length`)"),
-            ("content_filter", "by a filter of the provider (`content_filter`)"),
+            (
+                "length",
+                "the answer was cut off after 6 bytes by its token limit or a provider filter (`length`)",
+            ),
+            ("content_filter", "by its token limit or a provider filter (`content_filter`)"),
             ("tool_calls", "the answer ends after 6 bytes; the provider's reason is `tool_calls`"),
         ] {
             let server = FakeApi::start([ended(reason)]);

@@ -1,14 +1,13 @@
 //! The outside world, as values that are passed in.
 //!
 //! This crate owns every write to the file system, the environment, the clock, randomness from the
-//! kernel, HTTP and the layered configuration. Nobody else does these things, so whoever reads a
+//! kernel and HTTP. Nobody else does these things, so whoever reads a
 //! signature elsewhere sees what the code behind it can touch.
 //!
 //! What always holds: a file written for others to read is written whole or not at all; a limit that
 //! is hit is an error, not a shorter answer.
 
 pub mod clock;
-pub mod config;
 pub mod env;
 pub mod fs;
 pub mod http;

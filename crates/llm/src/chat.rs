@@ -327,8 +327,8 @@ mod tests {
         for (choice, why) in [
             (r#"{"message":{"content":""},"finish_reason":"length"}"#, "token limit"),
             (r#"{"message":{"content":null,"refusal":"sk-secret"},"finish_reason":"stop"}"#, "refuses"),
-            (r#"{"message":{"content":null,"refusal":null},"finish_reason":"stop"}"#, "holds no text"),
-            (r#"{"message":{}}"#, "holds no text"),
+            (r#"{"message":{"content":null,"refusal":null},"finish_reason":"stop"}"#, "contains no text"),
+            (r#"{"message":{}}"#, "contains no text"),
         ] {
             let error = read(&format!(r#"{{"choices":[{choice}]}}"#)).unwrap_err();
             assert_eq!(error.answer_fault(), Some(AnswerFault::Empty));

@@ -336,7 +336,7 @@ mod tests {
         for (reason, why) in [
             (json!("max_tokens"), "token limit"),
             (json!("refusal"), "refuses"),
-            (Value::Null, "holds no text"),
+            (Value::Null, "contains no text"),
         ] {
             let error =
                 read(json!({"content": [{"type": "text", "text": " "}], "stop_reason": reason})).unwrap_err();

@@ -1,21 +1,30 @@
-//! `crucible config`: what is in force, and why.
+//! `crucible config`: what is in force, why, and how to change it.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use crucible_host::config::variable_of;
 use crucible_host::http::without_login;
 use crucible_model::ExitStatus;
 use crucible_secrets::Scanner;
+use crucible_settings::{
+    ConfigError, ConfigFiles, Edit, EditError, EditedFile, settings_schema, variable_of,
+};
+use serde_json::json;
 
 use crate::app::App;
 use crate::error::CommandError;
 use crate::table::table;
+use crate::text::one_line;
 
-/// See the configuration that is in force
+/// See and change the configuration
 #[derive(Subcommand)]
 pub(crate) enum ConfigCommand {
     Show(Show),
+    Set(Set),
+    /// Print a JSON schema of configuration files, for editors
+    ///
+    /// For example: `crucible config schema > crucible-settings.schema.json`.
+    Schema,
 }
 
 /// Print every setting with its value and its source
@@ -28,35 +37,134 @@ pub(crate) struct Show {
     repo: PathBuf,
 }
 
+/// Set a value in a configuration file
+///
+/// The file keeps its comments and its order. A value is written as in an environment variable: a list with commas between
+/// its items, or as TOML. Nothing is written if the file may not hold the value.
+///
+/// For example: `crucible config set run.max_iterations 2`, `crucible config set --user llm.provider anthropic`, or
+/// `crucible config set gates.tests.command '["make", "test"]'`.
+#[derive(Args)]
+pub(crate) struct Set {
+    /// The setting, such as run.max_iterations; docs/settings.md lists all
+    #[arg(value_name = "KEY")]
+    key: String,
+    /// The value; an empty text unsets a text
+    #[arg(value_name = "VALUE", allow_hyphen_values = true)]
+    value: String,
+    /// Write your own file instead of the project's
+    #[arg(long)]
+    user: bool,
+    /// Write the file of the project in this directory
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    repo: PathBuf,
+}
+
 impl ConfigCommand {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let Self::Show(show) = self;
-        let config = app.config_of(&show.repo)?;
+        match self {
+            Self::Show(show) => show.run(app),
+            Self::Set(set) => set.run(app),
+            Self::Schema => {
+                app.output.json(&settings_schema())?;
+                Ok(ExitStatus::Success)
+            }
+        }
+    }
+}
+
+impl Show {
+    fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let config = app.config_of(&self.repo)?;
         if app.output.is_json() {
             let settings: Vec<_> = config
-                .settings()
+                .effective()
                 .map(|(key, setting)| {
-                    serde_json::json!({ "key": key, "value": setting.value.as_str().map_or_else(|| serde_json::json!(setting.value), |text| shown(text).into()), "source": setting.source, "variable": variable_of(key) })
+                    json!({
+                        "key": key,
+                        "value": shown_value(&setting.value),
+                        "source": setting.source,
+                        "variable": variable_of(key),
+                    })
                 })
                 .collect();
-            app.output
-                .json(&serde_json::json!({ "schema_version": "crucible-config-v1", "settings": settings }))?;
+            app.output.json(&json!({ "schema_version": "crucible-config-v1", "settings": settings }))?;
         } else {
             let mut table = table(["setting", "value", "source"]);
-            for (key, setting) in config.settings() {
-                table.add_row([
-                    key,
-                    &setting
-                        .value
-                        .as_str()
-                        .map_or_else(|| setting.value.to_string(), |text| format!("{:?}", shown(text))),
-                    &setting.source.to_string(),
-                ]);
+            for (key, setting) in config.effective() {
+                table.add_row([key, &shown_text(&setting.value), &setting.source.to_string()]);
             }
             app.output.line(&table.trim_fmt());
         }
         Ok(ExitStatus::Success)
     }
+}
+
+impl Set {
+    fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let directory = app.directory(&self.repo)?;
+        for text in [&self.key, &self.value] {
+            if let Some(found) = Scanner::builtin().scan(text.as_bytes()).first() {
+                let message = format!("this looks like a secret ({}), and nothing was written", found.rule);
+                return Err(CommandError::new(ExitStatus::SecretDetected, message).hint(
+                    "Put the secret into an environment variable; api_key_env of a provider names it.",
+                ));
+            }
+        }
+        let files = ConfigFiles::discover(&app.env, &directory);
+        let project = app.repository_of(&directory).unwrap_or(directory);
+        let owner = if self.user { EditedFile::User } else { EditedFile::Project };
+        let edit = Edit::new(&files, &project, &app.env, owner, &self.key, &self.value).map_err(refused)?;
+        edit.write().map_err(refused)?;
+        let path = edit.path().display().to_string();
+        if app.output.is_json() {
+            app.output.json(&json!({
+                "schema_version": "crucible-config-set-v1",
+                "key": self.key,
+                "value": shown_value(edit.value()),
+                "file": path,
+                "previous": edit.previous().map(shown_value),
+                "overridden_by": edit.overridden_by().map(|setting| {
+                    json!({ "value": shown_value(&setting.value), "source": setting.source })
+                }),
+            }))?;
+        } else {
+            let value = shown_text(edit.value());
+            let previous = edit.previous().map(|value| format!(" (was {})", shown_text(value)));
+            let previous = previous.unwrap_or_default();
+            app.output.line(&one_line(&format!("set {} = {value} in {path}{previous}", self.key)));
+        }
+        if let Some(setting) = edit.overridden_by() {
+            let (value, source) = (shown_text(&setting.value), &setting.source);
+            app.output.remark(&format!("note: {source} overrides this; {} is {value} here", self.key));
+        }
+        Ok(ExitStatus::Success)
+    }
+}
+
+/// Why nothing was written.
+fn refused(error: EditError) -> CommandError {
+    let command = CommandError::usage(error.to_string());
+    match error {
+        EditError::Config(ConfigError::NotForProjects { .. } | ConfigError::OnlyLower { .. }) => {
+            command.hint("`crucible config set --user KEY VALUE` writes your own file.")
+        }
+        EditError::NoUserFile => command.hint("Set HOME, or use the environment variable of the setting."),
+        EditError::Config(_)
+        | EditError::NotListed { .. }
+        | EditError::NotToml { .. }
+        | EditError::NotATable { .. } => command,
+    }
+}
+
+/// A value for programs, without secrets.
+fn shown_value(value: &toml::Value) -> serde_json::Value {
+    value.as_str().map_or_else(|| json!(value), |text| shown(text).into())
+}
+
+/// A value for people, without secrets.
+fn shown_text(value: &toml::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), |text| format!("{:?}", shown(text)))
 }
 
 /// A value without the secrets that somebody put into it: what looks like a key, and whom an address logs in as.

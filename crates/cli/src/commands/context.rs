@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args, Subcommand};
-use crucible_host::config::Config;
 use crucible_host::fs::{FsError, read_prefix, read_up_to, write_atomic};
 use crucible_model::{ByteLimit, Digest, ExitStatus, FileLimit, RepoPath, counted, to_canonical_json};
 use crucible_pack::{Budget, ContextPack, FileRequest, MAX_DOCUMENT_BYTES, Omitted};
@@ -16,6 +15,7 @@ use crucible_run::{
     ContextRanking, ContextSettings, ContractDocuments, RankedOutcome, RunError, pack_context,
     request_for_goal,
 };
+use crucible_settings::Settings;
 use serde::Serialize;
 
 use crate::app::App;
@@ -176,8 +176,8 @@ impl Build {
         Ok(ExitStatus::Success)
     }
 
-    fn budget(&self, config: &Config) -> Result<Budget, CommandError> {
-        let (limits, _) = pack_limits(config, config.text("llm.provider").unwrap_or_default())?;
+    fn budget(&self, config: &Settings) -> Result<Budget, CommandError> {
+        let (limits, _) = pack_limits(config, config.llm.provider.as_deref().unwrap_or_default())?;
         Ok(Budget {
             max_files: FileLimit(self.max_files.unwrap_or(limits.max_files)),
             max_total_bytes: ByteLimit(self.max_bytes.unwrap_or(limits.max_total_bytes)),
@@ -186,8 +186,8 @@ impl Build {
 }
 
 /// What the configuration says of the documents that come first.
-pub(crate) fn context_settings(config: &Config) -> Result<ContextSettings, CommandError> {
-    let contract = match config.text("context.contract") {
+pub(crate) fn context_settings(config: &Settings) -> Result<ContextSettings, CommandError> {
+    let contract = match config.context.contract.as_deref() {
         None => ContractDocuments::WherePresent,
         Some("ctcp") => ContractDocuments::Required,
         Some(other) => {
@@ -196,7 +196,7 @@ pub(crate) fn context_settings(config: &Config) -> Result<ContextSettings, Comma
         }
     };
     let mut mandatory = Vec::new();
-    for path in config.list("context.mandatory") {
+    for path in &config.context.mandatory {
         mandatory.push(path.parse::<RepoPath>().map_err(|error| {
             CommandError::usage(format!("context.mandatory: {path:?}: {error}"))
                 .hint("Name documents relative to the repository's top directory.")

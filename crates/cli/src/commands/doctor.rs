@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use crucible_host::config::Config;
 use crucible_host::env::{ProgramError, find_program};
 use crucible_llm::doctor::{
     Configured, Diagnosis, KeyCheck, KeyState, KeyWanted, NeededBy, ProgramCheck, ProgramState,
@@ -14,6 +13,7 @@ use crucible_llm::registry;
 use crucible_model::{Code, ExitStatus, Finding, Level, Outcome, Verdict};
 use crucible_run::{COUNCIL, RunRole, Service};
 use crucible_sandbox::{LayerState, LayerStatus, Strength};
+use crucible_settings::{HookEntry, Settings, SkillAuthor};
 use serde::Serialize;
 
 use crate::app::{App, strength};
@@ -55,10 +55,20 @@ const DISPATCH_UNREADY: Code = Code::new("doctor-dispatch-unready");
 const PROGRAM_MISSING: Code = Code::new("doctor-program-missing");
 
 /// Settings that name another provider than `llm.provider`, for what, and what `doctor` calls it.
-const OTHERS: [(&str, &str, &str); 3] = [
-    ("council.provider", "a council", "council"),
-    ("crawl.gpt_provider", "the plans of a crawl", "crawl plan"),
-    ("crawl.claude_provider", "the reviews of a crawl", "crawl check"),
+const OTHERS: [(fn(&Settings) -> Option<&str>, &str, &str, &str); 3] = [
+    (|config| config.council.provider.as_deref(), "council.provider", "a council", "council"),
+    (
+        |config| config.crawl.gpt_provider.as_deref(),
+        "crawl.gpt_provider",
+        "the plans of a crawl",
+        "crawl plan",
+    ),
+    (
+        |config| config.crawl.claude_provider.as_deref(),
+        "crawl.claude_provider",
+        "the reviews of a crawl",
+        "crawl check",
+    ),
 ];
 
 /// The result as JSON.
@@ -97,15 +107,14 @@ impl Doctor {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let config = app.config_of(&self.repo)?;
         let strength = strength(&config)?;
-        let text = |key: &str| config.text(key).unwrap_or_default().to_owned();
         let settings = registry()
             .iter()
             .map(|kind| (kind.name().to_owned(), model::settings(app, &config, kind.name())));
         let configured = Configured {
             settings: settings.collect(),
-            provider: text("llm.provider"),
-            fallback: text("llm.fallback_provider"),
-            strategy: text("llm.execution_strategy"),
+            provider: config.llm.provider.clone().unwrap_or_default(),
+            fallback: config.llm.fallback_provider.clone().unwrap_or_default(),
+            strategy: config.llm.execution_strategy.clone().unwrap_or_default(),
         };
         // Prices and limits that cannot be read would refuse a run, too.
         model::check_budget(&config)?;
@@ -114,8 +123,8 @@ impl Doctor {
         let mut verdict = chosen_or_needless(app, &config, verdict(&seen));
         let others: Vec<String> = OTHERS
             .into_iter()
-            .filter_map(|(key, purpose, name)| {
-                let chosen = other(&mut seen, &config, key, purpose, &mut verdict)?;
+            .filter_map(|(setting, key, purpose, name)| {
+                let chosen = other(&mut seen, &config, (setting(&config)?, key), purpose, &mut verdict)?;
                 Some(format!("{name:<11}{chosen}"))
             })
             .collect();
@@ -141,7 +150,7 @@ impl Doctor {
 }
 
 /// Where the dispatch leaves nothing of a run to a provider, that none is chosen is worth knowing and no more: other commands ask one.
-fn chosen_or_needless(app: &App, config: &Config, found: Verdict) -> Verdict {
+fn chosen_or_needless(app: &App, config: &Settings, found: Verdict) -> Verdict {
     if dispatch::needs_provider(app, config) {
         return found;
     }
@@ -156,13 +165,15 @@ fn chosen_or_needless(app: &App, config: &Config, found: Verdict) -> Verdict {
 /// as weighty as there.
 fn other(
     seen: &mut Diagnosis,
-    config: &Config,
-    key: &str,
+    config: &Settings,
+    (name, key): (&str, &str),
     purpose: &str,
     found: &mut Verdict,
 ) -> Option<String> {
-    let name = config.text(key).filter(|name| *name != seen.provider)?;
-    let fallback = config.text("llm.fallback_provider").filter(|other| *other != name).unwrap_or_default();
+    if name == seen.provider {
+        return None;
+    }
+    let fallback = config.llm.fallback_provider.as_deref().filter(|other| *other != name).unwrap_or_default();
     let provider_of_runs = std::mem::replace(&mut seen.provider, name.to_owned());
     let fallback_of_runs = std::mem::replace(&mut seen.fallback, fallback.to_owned());
     let told = Choice::new(seen, config, key).to_text();
@@ -177,16 +188,17 @@ fn other(
 }
 
 /// Looks for the programs that other settings name: hooks, and those of skills.
-fn configured_programs(app: &App, repo: &Path, config: &Config, seen: &mut Diagnosis, found: &mut Verdict) {
+fn configured_programs(app: &App, repo: &Path, config: &Settings, seen: &mut Diagnosis, found: &mut Verdict) {
     let start = app.absolute(repo);
     let root = app.repository_of(&start).unwrap_or(start);
-    let first = |key: String| Some((config.list(&key).into_iter().next()?, key));
-    let hooks = config.names_below("hooks").into_iter();
-    let mut named: Vec<_> = hooks.filter_map(|name| first(format!("hooks.{name}.command"))).collect();
-    if config.text("forge.agent") == Some("command") {
-        named.extend(first("forge.agent_command".to_owned()));
+    let first = |command: &[String], key: String| Some((command.first()?.clone(), key));
+    let hook = |(name, hook): (&String, &HookEntry)| first(&hook.command, format!("hooks.{name}.command"));
+    let mut named: Vec<_> = config.hooks.iter().filter_map(hook).collect();
+    let forge = &config.forge;
+    if forge.agent.get() == Ok(SkillAuthor::Command) {
+        named.extend(first(&forge.agent_command, "forge.agent_command".to_owned()));
     }
-    named.extend(config.text("forge.python").map(|python| (python.to_owned(), "forge.python".to_owned())));
+    named.extend(forge.python.iter().map(|python| (python.clone(), "forge.python".to_owned())));
     for (program, key) in named {
         let path = app.env.get_os("PATH").unwrap_or_default();
         let place = find_program(Path::new(&program), &root, path);
@@ -223,7 +235,7 @@ fn configured_program(name: String, key: String, place: Result<PathBuf, ProgramE
 }
 
 /// Looks for whoever serves roles of a run besides its provider: a run would refuse to begin without them.
-fn served(app: &App, seen: &mut Diagnosis, config: &Config, found: &mut Verdict) {
+fn served(app: &App, seen: &mut Diagnosis, config: &Settings, found: &mut Verdict) {
     let unready = |subject: String, hint: String| Finding::error(DISPATCH_UNREADY, subject, hint);
     // That no provider is chosen is said elsewhere; here any does.
     let is_unset = seen.provider.is_empty() && dispatch::needs_provider(app, config);
@@ -242,7 +254,7 @@ fn served(app: &App, seen: &mut Diagnosis, config: &Config, found: &mut Verdict)
     let mut serving = chosen.clients();
     if serving.contains(COUNCIL) {
         // The council's own provider answers for it.
-        serving.extend(config.text("council.provider").map(str::to_owned));
+        serving.extend(config.council.provider.clone());
     }
     let lacks =
         seen.providers.iter().filter(|check| check.provider != provider && serving.contains(&check.provider));
@@ -266,7 +278,7 @@ fn served(app: &App, seen: &mut Diagnosis, config: &Config, found: &mut Verdict)
 
 impl<'a> Choice<'a> {
     /// The choice that this key makes.
-    fn new(seen: &'a Diagnosis, config: &Config, key: &str) -> Self {
+    fn new(seen: &'a Diagnosis, config: &Settings, key: &str) -> Self {
         let named = |name: &'a str| Some(name).filter(|name| !name.is_empty());
         let provider = named(&seen.provider);
         Self {

@@ -6,11 +6,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use crucible_host::config::Config;
 use crucible_host::fs::{create_dir_all, read_regular_up_to, write_atomic};
 use crucible_model::{ByteLimit, ExitStatus};
 use crucible_repo::RepoError;
 use crucible_run::{GateCheck, GateState, RunError, found_gates};
+use crucible_settings::Settings;
 use crucible_verify::GateSpec;
 use serde::Serialize;
 
@@ -150,7 +150,7 @@ impl Init {
         let gates = match self.tests.is_empty() {
             false => choice.named(&config)?,
             // Of this directory alone: what lies above has a file of its own.
-            true => found_gates(root, None, default_timeout(&config))?
+            true => found_gates(root, None, default_timeout())?
                 .into_iter()
                 .map(|gate| GateSpec { cwd: choice.directory.clone(), ..gate })
                 .collect(),
@@ -234,7 +234,7 @@ fn gate_block(gates: &[GateSpec]) -> String {
 /// Runs the gates once. What stands in the way of that is missing, and no error: the file is written.
 fn try_gates(
     app: &App,
-    config: &Config,
+    config: &Settings,
     top: &Path,
     gates: &[GateSpec],
     missing: &mut Vec<Missing>,

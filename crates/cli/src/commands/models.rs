@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use crucible_host::config::Config;
 use crucible_llm::{
     ListExtent, ListedPrice, LlmError, Offered, Price, PriceTable, ProviderClass, ProviderKind,
     StructuredOutput, offered, provider, registry,
 };
 use crucible_model::{EditFormat, ExitStatus, counted};
+use crucible_settings::Settings;
 use serde::Serialize;
 
 use crate::app::App;
@@ -113,7 +113,7 @@ impl Models {
                 row.offered = answer;
             }
         }
-        let chosen = config.text("llm.provider").map(str::to_owned);
+        let chosen = config.llm.provider.clone();
         if app.output.is_json() {
             app.output.json(&Document { schema_version: SCHEMA, provider: chosen, providers })?;
         } else {
@@ -126,7 +126,7 @@ impl Models {
     fn ask(
         &self,
         app: &App,
-        config: &Config,
+        config: &Settings,
         kinds: &[&'static dyn ProviderKind],
     ) -> Result<Vec<Option<OfferedRow>>, CommandError> {
         let context = model::context(app, config, &Arc::new(app.sandbox()))?;
@@ -164,7 +164,7 @@ impl Models {
 }
 
 impl Row {
-    fn new(app: &App, config: &Config, prices: &PriceTable, kind: &dyn ProviderKind) -> Self {
+    fn new(app: &App, config: &Settings, prices: &PriceTable, kind: &dyn ProviderKind) -> Self {
         let settings = model::settings(app, config, kind.name());
         let capabilities = kind.capabilities();
         let line = settings.model.as_deref().and_then(|model| prices.line(kind.name(), model));

@@ -232,7 +232,7 @@ impl Exec {
             strength: strength(&config)?,
             writable: self.write.iter().map(|path| app.absolute(path)).collect(),
             // The sandbox knows Crucible's own directory; where else the runs lie only the configuration tells.
-            masked: config.text("paths.runs_root").map(|root| here.join(root).join("")).into_iter().collect(),
+            masked: config.paths.runs_root.iter().map(|root| here.join(root).join("")).collect(),
             read_only,
             mounts: Vec::new(),
             network: self.reachable(),

@@ -1,10 +1,10 @@
 //! The errors of a council, as commands end with them.
 
 use crucible_council::{CouncilError, CouncilFailure};
-use crucible_host::config::variable_of;
 use crucible_llm::LlmError;
 use crucible_model::ExitStatus;
 use crucible_model::strict_json::StrictFault;
+use crucible_settings::variable_of;
 
 use super::CommandError;
 
@@ -168,7 +168,7 @@ mod tests {
     fn whose_call_failed_is_told_and_what_the_budget_may_be() {
         let exhausted = LlmError::BudgetExceeded { resource: Resource::Tokens, limit: 1, attempted: 2 };
         let error = CommandError::from(call(exhausted));
-        assert!(error.message.contains("synthesis has no answer"), "{}", error.message);
+        assert!(error.message.contains("synthesis gave no answer"), "{}", error.message);
         assert!(
             error.hints.iter().any(|hint| hint.contains("CRUCIBLE_LLM_BUDGET_TOKENS")),
             "{:?}",

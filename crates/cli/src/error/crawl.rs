@@ -4,12 +4,12 @@ use crucible_crawl::{
     ArtifactError, CrawlError, DebateError, ExportError, FetchError, GitHubError, InspectError, ReplyFault,
     SearchError, SessionError,
 };
-use crucible_host::config::variable_of;
 use crucible_llm::{CallError, LlmError};
 use crucible_model::ExitStatus;
 use crucible_model::strict_json::StrictFault;
 use crucible_repo::{CloneError, GhError};
 use crucible_secrets::Scanner;
+use crucible_settings::variable_of;
 
 use super::CommandError;
 

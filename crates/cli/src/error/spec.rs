@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crucible_crawl::GitHubError;
-use crucible_host::config::variable_of;
 use crucible_model::{ExitStatus, Verdict};
+use crucible_settings::variable_of;
 use crucible_spec::{PacketManifest, PacketRow, SpecAbsence, SpecError, SpecId};
 
 use super::CommandError;

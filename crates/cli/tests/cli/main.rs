@@ -11,6 +11,7 @@ mod answers;
 mod behaviors;
 mod budget;
 mod completion;
+mod config_set;
 mod context;
 mod council;
 mod council_run;

@@ -121,7 +121,7 @@ mod tests {
             (|v| v["loop_count"] = u64::MAX.into(), "loop_count is 18446744073709551615"),
             (
                 |v| v["short_circuit_allowed"] = true.into(),
-                "short_circuit_allowed is true where complexity is complex",
+                "short_circuit_allowed is true but complexity is complex",
             ),
             (|v| v["reconstructed_query"] = " \n".into(), "`reconstructed_query` is empty"),
             (|v| v["synthesis_instruction"] = "\u{200b}\u{feff} ".into(), "`synthesis_instruction` is empty"),

@@ -164,9 +164,7 @@ async fn a_secret_in_the_question_or_the_context_is_never_sent() {
     let failure = engine.run(&question, &TriageContext::none()).await.unwrap_err();
     let told = failure.to_string();
     assert!(matches!(*failure.error, CouncilError::SecretInQuery { line: 2, .. }), "{told}");
-    assert!(
-        told.starts_with("the question holds a secret (rule ") && told.contains(", line 2); take it out")
-    );
+    assert!(told.starts_with("the question holds a secret (rule ") && told.contains(", line 2); remove it"));
     assert!(!format!("{told} {failure:?}").contains(&key));
     // In the encoded JSON, a line break before the token would be an adjacent letter.
     for context in [

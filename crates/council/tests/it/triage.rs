@@ -201,7 +201,7 @@ async fn cut_triage_is_refused_even_if_valid() {
 
     let error = refused(ended("content_filter")).await.to_string();
     assert!(error.contains("by its token limit or a provider filter (`content_filter`)"), "{error}");
-    assert!(error.contains("else ask in other words or choose another triage model"), "{error}");
+    assert!(error.contains("otherwise rephrase the question or choose another triage model"), "{error}");
 }
 
 /// A valid triage with this finish reason.
@@ -538,7 +538,7 @@ async fn unpriced_hinted_model_is_refused_under_cost_limit() {
         } else {
             let [(part, detail)] = &refused[..] else { panic!("{refused:?}") };
             assert!(
-                part == "domain_expert" && detail.contains("`dear/model`, which has no price"),
+                part == "domain_expert" && detail.contains("`dear/model`, which has no configured price"),
                 "{detail}"
             );
             assert!(result.degradations.len() == 1, "no seat is missing: {:?}", result.degradations);

@@ -215,7 +215,7 @@ async fn an_archive_of_another_commit_is_an_error() {
         tarball(owner, name, &sha[..7], file)
     };
     for (archive, said) in [
-        (tarball("acme", "widget", other, file), "it says that it is of fedcba98"),
+        (tarball("acme", "widget", other, file), "it names the commit fedcba98"),
         (short("acme-other-widget-abcdef0"), "its top folder is"),
         (tarball("acme", "widget", "01234", file), "its top folder is"),
     ] {
@@ -276,7 +276,7 @@ async fn a_renamed_repository_is_fetched_under_its_new_name() {
     assert_eq!(fetched.repo.full_name, "acme/widget");
     let warnings = scene.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].starts_with("acme/old was asked for") && warnings[0].contains("acme/widget"));
+    assert!(warnings[0].starts_with("acme/old was renamed") && warnings[0].contains("acme/widget"));
     // Another case is the same name.
     scene.fetch(&scene.work(), "Acme/Widget", "v0.9").await.unwrap();
     assert_eq!(scene.warnings().len(), 1);
@@ -345,10 +345,10 @@ async fn invalid_local_path_has_hint() {
     assert!(error.to_string().contains("git init"), "{error}");
     std::fs::write(scene.room.path().join("plain/file"), "x").unwrap();
     for (path, wanted) in [
-        ("./nothere", "there is no"),
-        ("./plain/nothere/deeper", "there is no"),
-        ("./plain/file/deeper", "there is no"),
-        ("./plain/file", "is no directory"),
+        ("./nothere", "does not exist"),
+        ("./plain/nothere/deeper", "does not exist"),
+        ("./plain/file/deeper", "does not exist"),
+        ("./plain/file", "is not a directory"),
     ] {
         let error = scene.fetch_local(&work, Path::new(path), "").await.unwrap_err();
         assert!(

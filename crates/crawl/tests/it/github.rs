@@ -239,7 +239,10 @@ async fn missing_things_are_not_found() {
     let is_missing = |error: GitHubError, word: &str| {
         assert!(matches!(error, GitHubError::NotFound { .. }), "{error:?}");
         let text = error.to_string();
-        assert!(text.contains(word) && text.contains("spelled right") && text.contains("private"), "{text}");
+        assert!(
+            text.contains(word) && text.contains("check the spelling") && text.contains("private"),
+            "{text}"
+        );
     };
     is_missing(github.repository(&gone).await.unwrap_err(), "acme/gone");
     assert_eq!(github.latest_release(&gone).await.unwrap(), None);

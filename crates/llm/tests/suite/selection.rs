@@ -113,7 +113,7 @@ fn project_address_gets_no_credentials() {
             let error = construct(kind.name(), &settings, &context).err().unwrap();
             assert!(matches!(error, LlmError::Misconfiguration(_)));
             let text = error.to_string();
-            assert!(text.contains("is not sent there") && text.contains("base_url out of"), "{text}");
+            assert!(text.contains("is not sent there") && text.contains("base_url from"), "{text}");
             assert!(!text.contains("key-0123456789"), "{text}");
             let own = ProviderSettings { address: AddressOrigin::User, ..settings };
             assert!(construct(kind.name(), &own, &context).is_ok(), "{}", kind.name());

@@ -101,5 +101,5 @@ fn edited_recorded_question_fails_replay() {
     let first_three: Vec<&str> = whole.lines().take(4).collect();
     std::fs::write(&path, format!("{}\n", first_three.join("\n"))).unwrap();
     let refused = place.replay().unwrap_err().0;
-    assert!(refused.contains("does not hold this request"), "{refused}");
+    assert!(refused.contains("does not contain this request"), "{refused}");
 }

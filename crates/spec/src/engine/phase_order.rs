@@ -204,7 +204,7 @@ mod tests {
         );
         assert!(
             why([Changed, Done, Done, Never, Never, Never], PhaseId::Review)
-                .contains("artifacts/00-requirements.md is not what requirements wrote")
+                .contains("artifacts/00-requirements.md was changed or deleted since requirements wrote it")
         );
     }
 }

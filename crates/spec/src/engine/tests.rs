@@ -307,7 +307,7 @@ fn missing_requirements_start_over_with_warning() {
     let mut run = desk.begin(&lock, PhaseId::Requirements);
     desk.gather(&mut run);
     assert_eq!(kinds(&run), ["previous_gone"]);
-    assert!(run.warnings()[0].message.contains("behind R-002"), "{}", run.warnings()[0].message);
+    assert!(run.warnings()[0].message.contains("follow R-002"), "{}", run.warnings()[0].message);
 }
 
 #[test]

@@ -357,7 +357,7 @@ fn pending_fixup_is_of_newest_real_success() {
     set(&mut unnamed, told(FixupStage::Pending, None));
     blocked(&unnamed, "is not named by its receipt");
     std::fs::write(&diff, [&fixup.diff[..], b"\n"].concat()).unwrap();
-    blocked(&state, "was changed since");
+    blocked(&state, "was changed after");
     std::fs::remove_file(&diff).unwrap();
     blocked(&state, "is gone");
 }

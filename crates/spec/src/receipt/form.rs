@@ -391,12 +391,12 @@ mod tests {
         let deep = format!("{{\"x\":{}1{}}}", "[".repeat(5000), "]".repeat(5000));
         for (text, why) in [
             (String::new(), "EOF"),
-            ("[]".to_owned(), "no JSON object"),
+            ("[]".to_owned(), "not a JSON object"),
             ("{}".to_owned(), "receipt_id"),
             (deep, "recursion limit"),
             (OLD.replacen('{', "{\"spec_id\":\"x\",", 1), "a key stands twice"),
             (OLD.replace("1024", "9007199254740993"), "too large"),
-            (OLD.replacen('{', "{\"schema_version\":\"receipt.v2\",", 1), "this program reads receipt.v1"),
+            (OLD.replacen('{', "{\"schema_version\":\"receipt.v2\",", 1), "this version reads receipt.v1"),
             (OLD.replace("\"success\"", "\"splendid\""), "splendid"),
             (
                 OLD.replace(

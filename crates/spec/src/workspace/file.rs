@@ -236,7 +236,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = WorkspaceFile::of(dir.path());
         file.create("x").unwrap();
-        assert!(said(file.create("y")).contains("there already"));
+        assert!(said(file.create("y")).contains("already exists"));
         assert_eq!(file.add(&entry("a"), OnListed::Refuse).unwrap(), EntryChange::Added);
         let text = std::fs::read_to_string(file.path()).unwrap();
         assert!(said(file.add(&entry("a"), OnListed::Refuse)).contains("--force"));
@@ -289,7 +289,7 @@ mod tests {
         assert!(said(file.add(&entry("a"), OnListed::Refuse)).contains("is a link"));
         assert!(file.path().is_symlink() && real.load().unwrap().specs.is_empty());
         std::fs::remove_file(real.path()).unwrap();
-        assert!(said(file.create("y")).contains("there already"), "not made through a link");
+        assert!(said(file.create("y")).contains("already exists"), "not made through a link");
     }
 
     #[test]

@@ -339,7 +339,7 @@ specs:
         for id in ["../x", "a/b", "..", "ä", "'a b'", "'x\u{1b}[2J'", "/etc", &"a".repeat(300)] {
             let text = format!("version: \"1\"\nname: x\nspecs:\n- id: {id}\n");
             let said = SpecWorkspace::read(&text).unwrap_err().0;
-            assert!(said.starts_with("line 4") || said.contains("no workspace"), "{said}");
+            assert!(said.starts_with("line 4") || said.contains("not a valid workspace"), "{said}");
             assert!(!said.contains('\u{1b}'), "{said}");
         }
     }
@@ -365,15 +365,15 @@ specs:
             ("version: \"1\"\nname: x\nspecs:\n- id: a\n  tags: [yes]\n", "quoted"),
             ("version: \"1\"\nname: x\nspecs:\n- id: a\n  tags: b\n", "line 5"),
             ("version: \"1\"\nname: x\nspecs:\n- id: a\n  added: yesterday\n", "line 5: not an RFC 3339"),
-            ("version: \"1\"\nname: x\nname: y\n", "line 3: the key \"name\" stands twice; remove one"),
-            ("version: \"1\"\nname: x\n---\nversion: \"1\"\n", "another document begins"),
+            ("version: \"1\"\nname: x\nname: y\n", "line 3: the key \"name\" is repeated; remove one"),
+            ("version: \"1\"\nname: x\n---\nversion: \"1\"\n", "a second document begins"),
             ("version: \"1\"\nname: x\nspecs: *nobody\n", "line 3: "),
             ("version: \"1\"\nname: x\nspecs:\n- id: a\n  tags: !!binary x\n", "line 5: "),
             ("version: \"1\"\nname: ~\n", "line 2: "),
-            ("%YAML 9.1\n---\nversion: [\n", "no YAML"),
+            ("%YAML 9.1\n---\nversion: [\n", "not valid YAML"),
             ("", "project init"),
-            ("- a\n", "belongs"),
-            ("a: [\n", "no YAML"),
+            ("- a\n", "expected"),
+            ("a: [\n", "not valid YAML"),
         ] {
             let said = flaw(text);
             assert!(said.contains(word), "{text:?}: {said}");

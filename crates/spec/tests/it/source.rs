@@ -387,7 +387,8 @@ fn an_idea_that_says_nothing_is_none() {
 
 #[test]
 fn invalid_idea_is_refused_oversized_has_sizes() {
-    for (bytes, why) in [(&b"caf\xe9"[..], "no UTF-8"), (b"a\0b", "a NUL byte"), (b"\xff\xfea\0", "no UTF-8")]
+    for (bytes, why) in
+        [(&b"caf\xe9"[..], "not UTF-8"), (b"a\0b", "a NUL byte"), (b"\xff\xfea\0", "not UTF-8")]
     {
         let error = idea_of(&[("notes.md", bytes)]).unwrap_err().to_string();
         assert!(error.starts_with("notes.md: ") && error.contains(why), "{error}");
@@ -632,7 +633,7 @@ async fn an_issue_is_its_title_and_its_text() {
     assert_eq!(issue_idea(&gh, "acme/shop#13", LIMIT).await.unwrap().text.as_str(), "# Only a title\n");
     assert_eq!(issue_idea(&gh, "acme/shop#18", LIMIT).await.unwrap().text.as_str(), "Only a text\n");
     let old = issue_idea(&gh, "acme/shop#15", LIMIT).await.unwrap();
-    assert!(old.notes[0].contains("3 comments are not taken"), "{:?}", old.notes);
+    assert!(old.notes[0].contains("3 comments are ignored"), "{:?}", old.notes);
     assert!(old.notes[1].ends_with("is closed") && old.notes[2].contains("acme/store/issues/2"));
     let renumbered = issue_idea(&gh, "acme/shop#22", LIMIT).await.unwrap();
     assert!(renumbered.notes[0].contains("acme/store/issues/2"), "a moved one has another number");
@@ -726,7 +727,7 @@ fn a_text_that_names_no_issue_is_refused() {
         let error = bad.parse::<IssueRef>().unwrap_err();
         // For a nearly valid address, the specific fault is reported.
         let says = match bad {
-            "http://github.com/a/b/issues/1" => "write https:// in place of",
+            "http://github.com/a/b/issues/1" => "write https:// instead of",
             "https://github.com/a/b/pull/1" => "pull request",
             _ => "OWNER/REPO#123",
         };

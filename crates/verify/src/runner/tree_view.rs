@@ -81,6 +81,7 @@ impl TreeView {
             let _ = view.list(&root.join(&dir), &dir);
         }
         for name in runners().iter().flat_map(|runner| runner.reads()) {
+            view.add_below(root, name);
             let is_new = view.names.contains(*name) && !view.contents.contains_key(*name);
             if is_new && let Some(bytes) = read_manifest(root, name)? {
                 view.contents.insert((*name).to_owned(), bytes);
@@ -94,6 +95,17 @@ impl TreeView {
             }
         }
         Ok(view)
+    }
+
+    /// Adds a manifest that a runner reads in a directory which is not listed. One that is too large is not added.
+    fn add_below(&mut self, root: &Path, name: &str) {
+        let Some((directory, _)) = name.rsplit_once('/') else { return };
+        if self.names.contains(&format!("{directory}/"))
+            && std::fs::symlink_metadata(root.join(name))
+                .is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_MANIFEST.0)
+        {
+            self.names.insert(name.to_owned());
+        }
     }
 
     /// Returns whether a file or, with a trailing `/`, a directory of this name exists.

@@ -18,6 +18,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("patch", 1),
     ("pack", 1),
     ("host", 1),
+    ("settings", 2),
     ("ledger", 2),
     ("sandbox", 2),
     ("llm", 3),

@@ -27,6 +27,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("rusqlite_migration", &["ledger"]),
     ("rustls", &["host"]),
     ("seccompiler", &["sandbox"]),
+    ("toml_edit", &["settings"]),
 ];
 
 /// Crates that do no I/O and read neither clock nor environment.

@@ -22,10 +22,10 @@ use crucible_council::{
     CallUsage, CouncilError, CouncilLimits, CouncilRole, Crucible, DeltaChoice, EngineConfig, HintedModels,
     Observability, Part, Wording,
 };
-use crucible_host::config::{Config, SettingSource, variable_of};
 use crucible_llm::{
     Backend, CallBudget, CallWatch, FellBack, Limit, PriceTable, Recording, Selected, UNSPECIFIED,
 };
+use crucible_settings::{DeltaRule, SettingSource, Settings, variable_of};
 
 use crate::app::App;
 use crate::commands::model;
@@ -170,7 +170,7 @@ impl Bench {
     /// Reads the configuration and prepares this provider. Sends nothing.
     pub(crate) fn of(
         app: &App,
-        config: &Config,
+        config: &Settings,
         flags: &CouncilFlags,
         provider: &str,
     ) -> Result<Self, CommandError> {
@@ -286,23 +286,23 @@ fn each_phase_with_a_model(backend: Backend, default: &str) -> Backend {
 }
 
 impl Models {
-    fn of(config: &Config, flags: &CouncilFlags) -> Self {
-        let text = |key: &str| config.text(key).unwrap_or_default().to_owned();
-        let list = |given: &[String], key: &str| match given {
-            [] => config.list(key).into_iter().filter(|model| !model.is_empty()).collect(),
+    fn of(config: &Settings, flags: &CouncilFlags) -> Self {
+        let list = |given: &[String], configured: &[String]| match given {
+            [] => configured.iter().filter(|model| !model.is_empty()).cloned().collect(),
             given => given.to_vec(),
         };
+        let council = &config.council;
         Self {
-            triage: text("council.triage_model"),
-            default: text("council.default_model"),
-            fallback: list(&flags.fallback_models, "council.fallback_models"),
-            hinted: list(&flags.hinted_models, "council.hinted_models"),
+            triage: council.triage_model.clone().unwrap_or_default(),
+            default: council.default_model.clone().unwrap_or_default(),
+            fallback: list(&flags.fallback_models, &council.fallback_models),
+            hinted: list(&flags.hinted_models, &council.hinted_models),
         }
     }
 
     /// Uses the models of seed 001 with OpenRouter if no model is configured for the council or the
     /// provider.
-    fn or_those_of_openrouter(self, config: &Config, provider: &str) -> Self {
+    fn or_those_of_openrouter(self, config: &Settings, provider: &str) -> Self {
         let key = format!("llm.{provider}.model");
         let is_unnamed =
             matches!(config.source(&key), Some(SettingSource::Default)) && self.default.is_empty();
@@ -319,7 +319,7 @@ impl Models {
     }
 
     /// Drops the configured models: a fallback provider does not know models of another provider.
-    fn none_of(config: &Config, flags: &CouncilFlags, app: &App, backend: &Backend) -> Self {
+    fn none_of(config: &Settings, flags: &CouncilFlags, app: &App, backend: &Backend) -> Self {
         if Self::of(config, flags) != Self::default() {
             app.output.remark(&format!(
                 "note: the fallback uses its own model {}, not the models of [council] or the command line",
@@ -339,8 +339,8 @@ impl Models {
 }
 
 /// The configured provider.
-fn provider(config: &Config) -> Result<&str, CommandError> {
-    config.text("council.provider").or_else(|| config.text("llm.provider")).ok_or_else(|| {
+fn provider(config: &Settings) -> Result<&str, CommandError> {
+    config.council.provider.as_deref().or(config.llm.provider.as_deref()).ok_or_else(|| {
         CommandError::usage(format!("{UNSPECIFIED}: a council needs a model")).hint(format!(
             "Pass --provider NAME, or set {} for every command; `crucible doctor` shows which providers are ready.",
             variable_of("llm.provider")
@@ -349,45 +349,48 @@ fn provider(config: &Config) -> Result<&str, CommandError> {
 }
 
 /// The limits of one question: its own call limit, and the general limits of tokens and cost.
-fn limits(config: &Config) -> Result<CouncilLimits, CommandError> {
+fn limits(config: &Settings) -> Result<CouncilLimits, CommandError> {
     let mut budget = model::limits(config)?;
-    let calls = number(config, "council.calls")?;
+    let council = &config.council;
+    let calls = number("council.calls", council.calls)?;
     if calls < FEWEST_CALLS {
         return Err(CommandError::usage(format!("council.calls is {calls}, which is too few for an answer"))
             .hint(format!("Set a whole number of at least {FEWEST_CALLS}.")));
     }
     budget.calls = Limit::At(calls);
-    let size = |key: &str| number(config, key).map(|number| usize::try_from(number).unwrap_or(usize::MAX));
+    let size = |key: &str, value: u64| {
+        number(key, value).map(|number| usize::try_from(number).unwrap_or(usize::MAX))
+    };
     Ok(CouncilLimits {
         budget,
-        call_timeout: Duration::from_secs(number(config, "llm.timeout_s")?),
-        query_bytes: size("council.max_query_bytes")?,
-        context_bytes: size("council.max_context_bytes")?,
-        answer_bytes: size("council.max_answer_bytes")?,
-        summary_chars: size("council.summary_chars")?,
+        call_timeout: Duration::from_secs(number("llm.timeout_s", config.llm.timeout_s)?),
+        query_bytes: size("council.max_query_bytes", council.max_query_bytes)?,
+        context_bytes: size("council.max_context_bytes", council.max_context_bytes)?,
+        answer_bytes: size("council.max_answer_bytes", council.max_answer_bytes)?,
+        summary_chars: size("council.summary_chars", council.summary_chars)?,
     })
 }
 
 /// Reads a limit that must be greater than zero.
-pub(crate) fn number(config: &Config, key: &str) -> Result<u64, CommandError> {
-    match config.number(key) {
+pub(crate) fn number(key: &str, value: u64) -> Result<u64, CommandError> {
+    match value {
         0 => Err(CommandError::usage(format!("{key} is 0, so no model can be called"))
             .hint("Set a whole number of at least 1.")),
         number => Ok(number),
     }
 }
 
-fn delta(config: &Config) -> Result<DeltaChoice, CommandError> {
-    let threshold = config.fraction("council.similarity").unwrap_or_default();
+fn delta(config: &Settings) -> Result<DeltaChoice, CommandError> {
+    let threshold = config.council.similarity;
     if !(0.0..=1.0).contains(&threshold) {
         return Err(CommandError::usage(format!("council.similarity is {threshold}"))
             .hint("Set a number from 0 (nothing in common) to 1 (the same words)."));
     }
-    match config.text("council.delta").unwrap_or_default() {
-        "judge" => Ok(DeltaChoice::Judge),
-        "never" => Ok(DeltaChoice::Never),
-        "similarity" => Ok(DeltaChoice::TextSimilarity { threshold }),
-        other => Err(CommandError::usage(format!("council.delta is {other:?}"))
+    match config.council.delta.get() {
+        Ok(DeltaRule::Judge) => Ok(DeltaChoice::Judge),
+        Ok(DeltaRule::Never) => Ok(DeltaChoice::Never),
+        Ok(DeltaRule::Similarity) => Ok(DeltaChoice::TextSimilarity { threshold }),
+        Err(other) => Err(CommandError::usage(format!("council.delta is {other:?}"))
             .hint(format!("Use one of: {}.", DELTAS.join(", ")))),
     }
 }

@@ -10,9 +10,9 @@ use crucible_crawl::{
 };
 use crucible_host::WorkDir;
 use crucible_host::clock::clock_from;
-use crucible_host::config::{Config, SettingSource};
 use crucible_model::{ClockSource, ExitStatus, RepoPath, RunId};
 use crucible_repo::{CloneUrl, Gh};
+use crucible_settings::Settings;
 
 use super::ask;
 use super::flags::Trace;
@@ -62,7 +62,7 @@ pub(crate) enum LookUp {
 /// The working state of a running command.
 pub(crate) struct CrawlContext<'a> {
     pub(crate) app: &'a App,
-    pub(crate) config: &'a Config,
+    pub(crate) config: &'a Settings,
     tools: FetchTools,
     progress: &'a CrawlProgress,
     /// Created on demand: a local repository needs no `gh`.
@@ -75,15 +75,15 @@ impl CrawlContext<'_> {
     /// Starts a session, does the work, and ends the session with its outcome.
     pub(crate) fn open(
         app: &App,
-        config: &Config,
+        config: &Settings,
         intent: Intent,
         work: impl FnOnce(&mut CrawlContext<'_>) -> Result<ExitStatus, CommandError>,
     ) -> Result<ExitStatus, CommandError> {
         let progress = CrawlProgress::new(&app.output);
         // The default clone address is GitHub's own host; if gh uses another host, that one is cloned
         // from.
-        let is_set = config.source("crawl.clone_base") != Some(&SettingSource::Default);
-        let clone_base = config.text("crawl.clone_base").filter(|base| is_set && !base.is_empty());
+        let is_set = config.is_set("crawl.clone_base");
+        let clone_base = config.crawl.clone_base.as_deref().filter(|_| is_set);
         let clone_base = clone_base
             .map(CloneUrl::parse)
             .transpose()
@@ -270,8 +270,8 @@ fn github<'d, 'a>(
 }
 
 /// The effective configuration, the additional options, and whether the clock is real.
-fn snapshot(app: &App, config: &Config, intent: &Intent) -> Result<ConfigSnapshot, CommandError> {
-    let settings = config.settings().map(|(key, setting)| {
+fn snapshot(app: &App, config: &Settings, intent: &Intent) -> Result<ConfigSnapshot, CommandError> {
+    let settings = config.effective().map(|(key, setting)| {
         let value = setting.value.as_str().map_or_else(|| setting.value.to_string(), str::to_owned);
         (key.to_owned(), value)
     });

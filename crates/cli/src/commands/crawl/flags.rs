@@ -134,8 +134,8 @@ impl Debating {
     /// Whether both owners of the debate have a provider.
     pub(crate) fn somebody_plans(&self, app: &App) -> Result<bool, CommandError> {
         let config = app.config(app.env.working_directory(), &self.settings())?;
-        let named = |key: &str| config.text(key).is_some();
-        Ok(named("llm.provider") || (named("crawl.gpt_provider") && named("crawl.claude_provider")))
+        let both = config.crawl.gpt_provider.is_some() && config.crawl.claude_provider.is_some();
+        Ok(config.llm.provider.is_some() || both)
     }
 
     /// The number of rounds. A number over the cap is reduced to the cap, with a warning.

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use crucible_crawl::{Claude, DebateRounds, Gpt, Planner};
 use crucible_host::clock::clock_from;
-use crucible_host::config::{Config, variable_of};
 use crucible_ledger::Ledger;
 use crucible_llm::{
     Backend, CallBudget, ClientOptions, Limit, ModelClient, PriceTable, Selected, UNSPECIFIED, construct,
 };
 use crucible_run::LedgerBook;
+use crucible_settings::{Settings, variable_of};
 
 use super::context::CrawlContext;
 use super::flags::{Debating, Trace};
@@ -43,7 +43,7 @@ impl PlannerBackends {
     /// Prepares both providers, so that a missing one is reported before anything is fetched.
     pub(crate) fn choose(
         app: &App,
-        config: &Config,
+        config: &Settings,
         debating: &Debating,
         trace: &Trace,
     ) -> Result<Self, CommandError> {
@@ -57,7 +57,7 @@ impl PlannerBackends {
         if trace.dry_run {
             context.temporary = app.env.temporary_directory();
         }
-        let (drafts, criticises) = (provider(config, "gpt_provider")?, provider(config, "claude_provider")?);
+        let (drafts, criticises) = (provider(config, Owner::Gpt)?, provider(config, Owner::Claude)?);
         let Selected { backend: gpt, candidate, .. } = model::selected_with(app, config, &context, drafts)?;
         // A provider that serves both roles is prepared again without repeating its warnings.
         let claude = if drafts == criticises {
@@ -65,7 +65,7 @@ impl PlannerBackends {
         } else {
             model::selected_with(app, config, &context, criticises)?.backend
         };
-        let timeout = match config.number("llm.timeout_s") {
+        let timeout = match config.llm.timeout_s {
             0 => {
                 return Err(CommandError::usage("llm.timeout_s is 0, which leaves no time for an answer")
                     .hint("Set a whole number of seconds of at least 1."));
@@ -95,7 +95,7 @@ impl PlannerBackends {
         let (app, config) = (context.app, context.config);
         let prices: Arc<PriceTable> = Arc::new(model::prices(config)?);
         let mut limits = model::limits(config)?;
-        limits.calls = Limit::At(config.number("llm.budget.calls"));
+        limits.calls = Limit::At(config.budget.calls);
         let budget = match context.run_id() {
             Some(run) => {
                 let ledger = Ledger::open(&app.ledger_path()?)?;
@@ -124,19 +124,27 @@ impl OpenPlannerBackends {
     }
 }
 
+/// The two sides of a debate.
+#[derive(Clone, Copy)]
+enum Owner {
+    Gpt,
+    Claude,
+}
+
 /// The provider of an owner.
-fn provider<'c>(config: &'c Config, owner: &str) -> Result<&'c str, CommandError> {
-    let own = config.text(&format!("crawl.{owner}"));
-    let (flag, other, does) = match owner {
-        "gpt_provider" => ("--gpt-provider", "crawl.claude_provider", "drafts the plan"),
-        _ => ("--claude-provider", "crawl.gpt_provider", "criticises the plan"),
+fn provider(config: &Settings, owner: Owner) -> Result<&str, CommandError> {
+    let (gpt, claude) = (config.crawl.gpt_provider.as_deref(), config.crawl.claude_provider.as_deref());
+    let (own, flag, set, other, does) = match owner {
+        Owner::Gpt => (gpt, "--gpt-provider", claude, "crawl.claude_provider", "drafts the plan"),
+        Owner::Claude => (claude, "--claude-provider", gpt, "crawl.gpt_provider", "criticises the plan"),
     };
-    if own.is_none() && config.text("llm.provider").is_none() && config.text(other).is_some() {
+    let everyone = config.llm.provider.as_deref();
+    if own.is_none() && everyone.is_none() && set.is_some() {
         let message = format!("{UNSPECIFIED}: no provider is set that {does}; only {other} is set");
         return Err(CommandError::usage(message)
             .hint(format!("Pass {flag}, or set {} for both.", variable_of("llm.provider"))));
     }
-    own.or_else(|| config.text("llm.provider")).ok_or_else(|| {
+    own.or(everyone).ok_or_else(|| {
         CommandError::usage(format!("{UNSPECIFIED}: models draft and criticise a plan"))
             .hint(format!(
                 "Pass --gpt-provider and --claude-provider, or set {} for both.",

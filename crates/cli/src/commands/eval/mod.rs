@@ -13,12 +13,12 @@ use crucible_eval::{
     Configuration, EvalPlan, EvalReportInput, Machine, Observer, Report, Task, TrialDocument, TrialMode,
     Validity, evaluate, read_tasks, spent_before,
 };
-use crucible_host::config::Config;
 use crucible_host::fs::{create_dir_all, write_atomic};
 use crucible_host::lock::Lock;
 use crucible_llm::{Amount, BudgetLimits, CallPool, Limit, micro_dollars};
 use crucible_model::{Digest, ExitStatus, to_canonical_json};
 use crucible_sandbox::Sandbox;
+use crucible_settings::Settings;
 
 use self::solver::{RunSolver, Variant};
 use crate::app::{App, strength};
@@ -238,7 +238,7 @@ impl EvalRun {
             let own = app.with_settings(over.clone())?;
             let flags = model::flags(&self.provider, &None);
             let config = own.config(Path::new("/"), &flags)?;
-            let provider = config.text("llm.provider").unwrap_or_default().to_owned();
+            let provider = config.llm.provider.clone().unwrap_or_default();
             let selected = model::selected(&own, &config, sandbox, &provider)?;
             let model = self.model.clone().unwrap_or_else(|| selected.backend.default_model().to_owned());
             configurations.push(Configuration {
@@ -250,7 +250,7 @@ impl EvalRun {
             });
             let dollars = match limits.micro_dollars {
                 // A run with a limit of its own keeps it; without any a model without a price would be asked for nothing.
-                Limit::At(limit) if config.fraction("llm.budget.dollars") == Some(0.0) => Some(limit),
+                Limit::At(limit) if config.budget.dollars == 0.0 => Some(limit),
                 Limit::At(_) | Limit::Unlimited => None,
             };
             variants.push(Variant { over, provider, model: self.model.clone(), mode, dollars });
@@ -260,9 +260,9 @@ impl EvalRun {
 }
 
 /// The digest of every setting that holds, but for places.
-fn settings_digest(config: &Config) -> Result<Digest, CommandError> {
+fn settings_digest(config: &Settings) -> Result<Digest, CommandError> {
     let settings: Vec<String> = config
-        .settings()
+        .effective()
         .filter(|(key, _)| !key.starts_with("paths."))
         .map(|(key, setting)| format!("{key} = {}", setting.value))
         .collect();

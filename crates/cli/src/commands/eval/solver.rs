@@ -128,7 +128,7 @@ impl RunSolver<'_> {
             ..ClientOptions::new(self.pool.budget())
         };
         let client = ModelClient::new(backend, options);
-        let timeout = Duration::from_secs(config.number("llm.timeout_s").max(1));
+        let timeout = Duration::from_secs(config.llm.timeout_s.max(1));
         let request = DirectRequest { client: &client, model, parameters, timeout };
         Ok(ask_directly(self.machine, request, job).await?)
     }

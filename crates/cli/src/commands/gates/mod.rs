@@ -7,10 +7,10 @@ pub(crate) mod settings;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use crucible_host::config::Config;
 use crucible_model::{Code, ExitStatus, Finding, Outcome, Verdict, VerdictReport};
 use crucible_run::{GateCheck, GateState, RunError, check_gates};
 use crucible_sandbox::Strength;
+use crucible_settings::Settings;
 use crucible_verify::GateSpec;
 use serde::Serialize;
 
@@ -138,7 +138,7 @@ impl Gates {
 /// Runs these gates on copies of the repository at `top`. The inner error is what stands in the way of a copy.
 pub(crate) fn checked(
     app: &App,
-    config: &Config,
+    config: &Settings,
     top: &Path,
     gates: &[GateSpec],
     strength: Strength,

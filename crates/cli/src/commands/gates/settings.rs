@@ -6,11 +6,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crucible_host::config::Config;
 use crucible_host::words::split_words;
 use crucible_model::{ExitStatus, RepoPath};
 use crucible_run::{directory_in, found_gates, no_gates, required_gates};
 use crucible_secrets::Scanner;
+use crucible_settings::{GateEntry, GateTier, Settings};
 use crucible_verify::{GateCanary, GateLevel, GateSpec, check_variable};
 
 use crate::error::CommandError;
@@ -30,24 +30,24 @@ impl<'c> GateChoice<'c> {
     }
 
     /// The gates of `--test`, else those of the configuration; none where neither names any.
-    pub(crate) fn named(&self, config: &Config) -> Result<Vec<GateSpec>, CommandError> {
-        if self.tests.is_empty() { configured(config) } else { self.given(config) }
+    pub(crate) fn named(&self, config: &Settings) -> Result<Vec<GateSpec>, CommandError> {
+        if self.tests.is_empty() { configured(config) } else { self.given() }
     }
 
     /// The same, and those that are found in the repository at `top` where none is named.
-    pub(crate) fn all(&self, config: &Config, top: &Path) -> Result<Vec<GateSpec>, CommandError> {
+    pub(crate) fn all(&self, config: &Settings, top: &Path) -> Result<Vec<GateSpec>, CommandError> {
         let named = self.named(config)?;
         if !named.is_empty() {
             return Ok(named);
         }
-        let found = found_gates(top, self.directory.as_ref(), default_timeout(config))?;
+        let found = found_gates(top, self.directory.as_ref(), default_timeout())?;
         if found.is_empty() {
             return Err(CommandError::from(no_gates(self.directory.as_ref())));
         }
         Ok(found)
     }
 
-    fn given(&self, config: &Config) -> Result<Vec<GateSpec>, CommandError> {
+    fn given(&self) -> Result<Vec<GateSpec>, CommandError> {
         let mut gates = Vec::new();
         for (index, text) in self.tests.iter().enumerate() {
             let origin = format!("--test {text:?}");
@@ -66,7 +66,7 @@ impl<'c> GateChoice<'c> {
             }
             let name = if index == 0 { "test".to_owned() } else { format!("test-{}", index + 1) };
             let id = name.parse().map_err(usage)?;
-            let spec = GateSpec::new(id, words, default_timeout(config), "--test");
+            let spec = GateSpec::new(id, words, default_timeout(), "--test");
             gates.push(GateSpec { env: env.into_iter().collect(), cwd: self.directory.clone(), ..spec });
         }
         Ok(gates)
@@ -74,47 +74,44 @@ impl<'c> GateChoice<'c> {
 }
 
 /// The time of a gate that nobody gave one.
-pub(crate) fn default_timeout(config: &Config) -> Duration {
-    Duration::from_secs(config.template_number("gates.*.timeout_s"))
+pub(crate) fn default_timeout() -> Duration {
+    Duration::from_secs(GateEntry::default().timeout_s)
 }
 
 /// The gates that the configuration names.
-pub(crate) fn configured(config: &Config) -> Result<Vec<GateSpec>, CommandError> {
+pub(crate) fn configured(config: &Settings) -> Result<Vec<GateSpec>, CommandError> {
     let mut gates = Vec::new();
-    for name in config.names_below("gates") {
+    for (name, entry) in &config.gates {
         let key = |field: &str| format!("gates.{name}.{field}");
-        let command = config.list(&key("command"));
+        let command = entry.command.clone();
         if command.is_empty() {
             return Err(CommandError::usage(format!("gates.{name} has no command"))
                 .hint("Write it as a list, one text for each argument: command = [\"make\", \"test\"]"));
         }
-        if required_gates().any(|gate| gate == name) {
+        if required_gates().any(|gate| gate == *name) {
             return Err(CommandError::usage(format!(
                 "gates.{name}: this name is one of Crucible's own gates"
             ))
             .hint("Give the gate another name, such as `tests`."));
         }
-        let timeout = Duration::from_secs(config.number(&key("timeout_s")).max(1));
+        let timeout = Duration::from_secs(entry.timeout_s.max(1));
         let source = config.source(&key("command")).map(ToString::to_string).unwrap_or_default();
-        let level = match config.text(&key("level")).unwrap_or_default() {
-            "lite" => GateLevel::Lite,
-            "full" => GateLevel::Full,
-            other => {
+        let level = match entry.level.get() {
+            Ok(GateTier::Lite) => GateLevel::Lite,
+            Ok(GateTier::Full) => GateLevel::Full,
+            Err(other) => {
                 return Err(CommandError::usage(format!("{} is {other:?}", key("level")))
                     .hint("It takes lite (every attempt is tried with it) or full (`crucible run land` runs it before it commits)."));
             }
         };
-        if !matches!(config.text(&key("network")), Some("loopback" | "none")) {
-            let given = config.text(&key("network")).unwrap_or_default();
+        if let Err(given) = entry.network.get() {
             return Err(CommandError::usage(format!("{} is {given:?}", key("network")))
                 .hint("It takes loopback or none: a gate reaches its own 127.0.0.1 and no other network."));
         }
-        let env = config.table(&key("env"));
-        for (variable, value) in &env {
+        for (variable, value) in &entry.env {
             set(&key("env"), variable, value)?;
         }
-        let setup = config.list(&key("setup"));
-        let setup = setup.iter().map(|text| {
+        let setup = entry.setup.iter().map(|text| {
             let words = self::command(&key("setup"), text)?;
             if words.is_empty() {
                 return Err(CommandError::usage(format!("{} holds an empty command", key("setup"))));
@@ -122,9 +119,9 @@ pub(crate) fn configured(config: &Config) -> Result<Vec<GateSpec>, CommandError>
             Ok(words)
         });
         let spec = GateSpec::new(name.parse().map_err(usage)?, command, timeout, source);
-        let (setup, cwd) = (setup.collect::<Result<_, _>>()?, directory(config, &key("cwd"))?);
-        let canary = if config.is_true(&key("canary")) { GateCanary::On } else { GateCanary::Off };
-        gates.push(GateSpec { level, env, cwd, setup, canary, ..spec });
+        let (setup, cwd) = (setup.collect::<Result<_, _>>()?, directory(&key("cwd"), entry.cwd.as_deref())?);
+        let canary = if entry.canary { GateCanary::On } else { GateCanary::Off };
+        gates.push(GateSpec { level, env: entry.env.clone(), cwd, setup, canary, ..spec });
     }
     if !gates.is_empty() && gates.iter().all(|gate| !gate.level.is_lite()) {
         return Err(CommandError::usage("no gate has level lite, so no change could be verified")
@@ -134,8 +131,8 @@ pub(crate) fn configured(config: &Config) -> Result<Vec<GateSpec>, CommandError>
 }
 
 /// The directory that a setting names; nothing for the repository's top.
-fn directory(config: &Config, key: &str) -> Result<Option<RepoPath>, CommandError> {
-    let text = config.text(key).unwrap_or_default().trim_start_matches("./").trim_end_matches('/');
+fn directory(key: &str, named: Option<&str>) -> Result<Option<RepoPath>, CommandError> {
+    let text = named.unwrap_or_default().trim_start_matches("./").trim_end_matches('/');
     if text.is_empty() || text == "." {
         return Ok(None);
     }

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
-use crucible_host::config::Config;
 use crucible_host::fs::{read_prefix, read_up_to};
 use crucible_model::{ByteLimit, ExitStatus, Verdict};
 use crucible_patch::Policy;
 use crucible_repo::Git;
 use crucible_run::{PatchLimits, SignedPlan, plan_policy, signed_plan};
+use crucible_settings::Settings;
 
 use crate::app::App;
 use crate::commands::run::shared_sandbox;
@@ -107,25 +107,21 @@ fn plan_at(path: &Path) -> Result<SignedPlan, CommandError> {
 }
 
 /// How much a patch may change, as it is configured.
-pub(crate) fn patch_limits(config: &Config) -> PatchLimits {
-    PatchLimits {
-        max_files: config.number("patch.max_files"),
-        max_added_lines: config.number("patch.max_added_lines"),
-    }
+pub(crate) fn patch_limits(config: &Settings) -> PatchLimits {
+    PatchLimits { max_files: config.patch.max_files, max_added_lines: config.patch.max_added_lines }
 }
 
 #[cfg(test)]
 mod tests {
-    use crucible_host::config::ConfigFiles;
     use crucible_host::env::Environment;
+    use crucible_settings::ConfigFiles;
 
     use super::*;
 
     #[test]
     fn the_configurations_limits_are_the_policys_own() {
         let files = ConfigFiles { user: "/nonexistent/config.toml".into(), ..ConfigFiles::default() };
-        let defaults = include_str!("../../default-config.toml");
-        let config = Config::load(defaults, &files, &Environment::default(), &[]).unwrap();
+        let config = Settings::load(&files, &Environment::default(), &[]).unwrap();
         let limits = patch_limits(&config);
         let policy = Policy::default();
         assert_eq!((limits.max_files, limits.max_added_lines), (policy.max_files, policy.max_added_lines));

@@ -1,7 +1,6 @@
 //! `crucible run advance`: a run goes on where it stopped.
 
 use clap::Args;
-use crucible_host::config::SettingSource;
 use crucible_llm::{CallError, CassetteSource, construct};
 use crucible_model::ExitStatus;
 use crucible_run::{CASSETTE, Opening, SOURCE, advance, allow, raise_budget, status};
@@ -64,9 +63,9 @@ impl Advance {
         let open = |opening: &Opening<'_>| client.open(ready, opening);
         let known = ledger.events(Some(&run.run_id))?.last().map_or(0, |event| event.seq);
         let mut progress = Progress::after(&app.output, known);
-        let set = config.source(BUDGET).is_some_and(|source| *source != SettingSource::Default);
+        let set = config.is_set(BUDGET);
         if set && !status.state.is_end() {
-            raise_budget(&world, &dir, config.number(BUDGET), &mut ledger, &mut progress)?;
+            raise_budget(&world, &dir, config.budget.calls, &mut ledger, &mut progress)?;
         }
         if !self.allow.is_empty() {
             app.block_on(async { Ok(allow(&world, &dir, &self.allow, &mut ledger, &mut progress).await?) })?;

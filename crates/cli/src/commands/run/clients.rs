@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crucible_host::clock::clock_from;
-use crucible_host::config::Config;
 use crucible_ledger::Ledger;
 use crucible_llm::{
     Backend, BackendParts, BudgetLimits, CallBook, CallBudget, CallError, CallPool, Capabilities,
@@ -17,6 +16,7 @@ use crucible_run::{
     API_AGENT, AgentBackend, COUNCIL, Clients, LedgerBook, MANUAL_OUTBOX, Opening, OutboxBackend, RunDir,
     RunError, Service, World, stand_in,
 };
+use crucible_settings::Settings;
 
 use crate::app::App;
 use crate::commands::model::{limits, prices};
@@ -46,7 +46,7 @@ impl<'a> RunClient<'a> {
         world: &'a World<'a>,
         ledger: &'a Path,
         dir: &'a RunDir,
-        config: &Config,
+        config: &Settings,
     ) -> Result<Self, CommandError> {
         let prices = Arc::new(prices(config)?);
         Ok(Self {

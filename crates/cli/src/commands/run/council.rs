@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use crucible_council::{CouncilError, CouncilFailure, CouncilLimits, ExecutorResult, TriageContext};
-use crucible_host::config::{Config, variable_of};
 use crucible_llm::{
     Amount, BudgetLimits, CallBudget, CallError, ClientOptions, Fault, FellBack, Limit, LlmBackend, LlmError,
     LlmInvocation, LlmResult, ModelClient, Recording, RequestFault, Resource, RetryPolicy, UNSPECIFIED,
 };
 use crucible_run::{COUNCIL, DispatchConfig};
+use crucible_settings::{Settings, variable_of};
 use serde_json::json;
 
 use super::clients::no_model;
@@ -36,7 +36,7 @@ impl ReadyCouncil {
     /// Makes it ready, where the dispatch of a run names one; `provider` is the run's own.
     pub(crate) fn of(
         app: &App,
-        config: &Config,
+        config: &Settings,
         dispatch: &DispatchConfig,
         provider: &str,
     ) -> Result<Option<Self>, CommandError> {
@@ -62,12 +62,12 @@ impl ReadyCouncil {
 
 /// Who answers a council that serves a run of this provider.
 pub(crate) fn provider_of_council<'c>(
-    config: &'c Config,
+    config: &'c Settings,
     provider: &'c str,
 ) -> Result<&'c str, CommandError> {
     let is_model = |name: &&str| crucible_llm::provider(name).is_ok();
-    let named = config.text("council.provider");
-    let named = named.or(Some(provider).filter(is_model)).or_else(|| config.text("llm.provider"));
+    let named = config.council.provider.as_deref();
+    let named = named.or(Some(provider).filter(is_model)).or(config.llm.provider.as_deref());
     named.ok_or_else(|| {
         CommandError::usage(format!("{UNSPECIFIED}: a council serves this run, and it needs models"))
             .hint(format!("Set council.provider ({}).", variable_of("council.provider")))

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use crucible_host::config::Config;
 use crucible_host::fs::read_regular_up_to;
 use crucible_llm::{Backend, FellBack, construct};
 use crucible_model::{ByteLimit, ExitStatus, Verdict};
@@ -15,6 +14,7 @@ use crucible_run::{
 };
 use crucible_sandbox::Sandbox;
 use crucible_secrets::Scanner;
+use crucible_settings::{DispatchSection, Settings, Switch};
 
 use crate::app::App;
 use crate::commands::model;
@@ -46,12 +46,12 @@ impl RoleBackends {
     /// names.
     pub(crate) fn of(
         app: &App,
-        config: &Config,
+        config: &Settings,
         sandbox: &Arc<Sandbox>,
         file: Option<&Path>,
         cassette: Option<&Path>,
     ) -> Result<Self, CommandError> {
-        let named = config.text("llm.provider").unwrap_or_default();
+        let named = config.llm.provider.as_deref().unwrap_or_default();
         let mut dispatch = said(app, config, named, file)?;
         let asked = clients(dispatch.as_ref(), named);
         if cassette.is_some() && !asked.contains(REPLAY) {
@@ -145,7 +145,7 @@ pub(crate) struct Proposer<'c> {
 /// Who serves which role; nothing where nobody says anything, and the provider alone is asked.
 pub(crate) fn dispatch(
     app: &App,
-    config: &Config,
+    config: &Settings,
     provider: &str,
 ) -> Result<Option<DispatchConfig>, CommandError> {
     let dispatch = said(app, config, provider, None)?;
@@ -154,7 +154,7 @@ pub(crate) fn dispatch(
 }
 
 /// Whether a new run asks the configured provider for anything, as far as the configuration can be read.
-pub(crate) fn needs_provider(app: &App, config: &Config) -> bool {
+pub(crate) fn needs_provider(app: &App, config: &Settings) -> bool {
     // No provider has this name, so it stands for whichever is chosen.
     let unnamed = "";
     said(app, config, unnamed, None).map_or(true, |said| clients(said.as_ref(), unnamed).contains(unnamed))
@@ -163,7 +163,7 @@ pub(crate) fn needs_provider(app: &App, config: &Config) -> bool {
 /// What is said of who serves which role, not yet judged.
 fn said(
     app: &App,
-    config: &Config,
+    config: &Settings,
     provider: &str,
     file: Option<&Path>,
 ) -> Result<Option<DispatchConfig>, CommandError> {
@@ -197,12 +197,12 @@ fn read(path: &Path) -> Result<DispatchConfig, CommandError> {
 }
 
 /// What the section `[dispatch]` says; nothing where it says nothing.
-fn configured(config: &Config, provider: &str) -> Result<Option<DispatchConfig>, CommandError> {
-    let mode = config.text("dispatch.mode").map(mode).transpose()?;
+fn configured(config: &Settings, provider: &str) -> Result<Option<DispatchConfig>, CommandError> {
+    let mode = config.dispatch.mode.as_deref().map(mode).transpose()?;
     let mut listed = BTreeMap::new();
     for role in RunRole::ALL {
-        if let Some(service) = config.text(&format!("dispatch.{}", role.name())) {
-            listed.insert(role, RoleProvider(service.to_owned()));
+        if let Some(service) = service_of(&config.dispatch, role) {
+            listed.insert(role, RoleProvider(service.clone()));
         }
     }
     if mode.is_none() && listed.is_empty() {
@@ -219,8 +219,22 @@ fn configured(config: &Config, provider: &str) -> Result<Option<DispatchConfig>,
     }
     dispatch.role_providers.extend(listed);
     dispatch.schema_version = DispatchVersion::V1;
-    dispatch.budgets = DispatchBudgets { max_outbox_prompts: config.number("dispatch.max_outbox_prompts") };
+    dispatch.budgets = DispatchBudgets { max_outbox_prompts: config.dispatch.max_outbox_prompts };
     Ok(Some(dispatch))
+}
+
+/// The service that the configuration names for a role.
+fn service_of(section: &DispatchSection, role: RunRole) -> Option<&String> {
+    let service = match role {
+        RunRole::Chair => &section.chair,
+        RunRole::ContractGuardian => &section.contract_guardian,
+        RunRole::CostController => &section.cost_controller,
+        RunRole::Researcher => &section.researcher,
+        RunRole::Patchmaker => &section.patchmaker,
+        RunRole::Fixer => &section.fixer,
+        RunRole::Librarian => &section.librarian,
+    };
+    service.as_ref()
 }
 
 fn mode(name: &str) -> Result<DispatchMode, CommandError> {
@@ -233,7 +247,7 @@ fn mode(name: &str) -> Result<DispatchMode, CommandError> {
 /// The commands that serve roles, where the dispatch names any: each there, and without a secret in it.
 pub(crate) fn agents(
     app: &App,
-    config: &Config,
+    config: &Settings,
     dispatch: Option<&DispatchConfig>,
 ) -> Result<AgentCommands, CommandError> {
     let Some(dispatch) = dispatch.filter(|dispatch| dispatch.clients().contains(API_AGENT)) else {
@@ -270,27 +284,28 @@ pub(crate) fn agents(
 }
 
 /// The commands as they are configured, whoever serves what.
-pub(crate) fn configured_agents(config: &Config) -> Result<AgentCommands, CommandError> {
-    let timeout_s = config.number("dispatch.agent_timeout_s");
+pub(crate) fn configured_agents(config: &Settings) -> Result<AgentCommands, CommandError> {
+    let section = &config.dispatch;
+    let timeout_s = section.agent_timeout_s;
     if timeout_s == 0 {
         return Err(CommandError::usage("dispatch.agent_timeout_s is no limit")
             .hint("It takes a whole number of seconds from 1."));
     }
-    let network = match config.text("dispatch.agent_network").unwrap_or_default() {
-        "off" => AgentNetwork::Off,
-        "on" => AgentNetwork::On,
-        other => {
+    let network = match section.agent_network.get() {
+        Ok(Switch::Off) => AgentNetwork::Off,
+        Ok(Switch::On) => AgentNetwork::On,
+        Err(other) => {
             return Err(CommandError::usage(format!("dispatch.agent_network is {other:?}"))
                 .hint("It takes \"off\" or \"on\"."));
         }
     };
     Ok(AgentCommands {
-        plan: config.list("dispatch.plan_command"),
-        patch: config.list("dispatch.patch_command"),
-        agent: config.list("dispatch.agent_command"),
+        plan: section.plan_command.clone(),
+        patch: section.patch_command.clone(),
+        agent: section.agent_command.clone(),
         timeout_s,
         network,
-        env: config.list("dispatch.agent_env"),
+        env: section.agent_env.clone(),
     })
 }
 

@@ -1,23 +1,23 @@
 //! The section `[find]` of the configuration: whether and how far a run may learn from the web.
 
-use crucible_host::config::Config;
 use crucible_run::{Domain, FindMode, WebLimits};
+use crucible_settings::{FindScope, Settings};
 
 use crate::error::CommandError;
 
 /// What a run's guardrails say about it.
-pub(crate) fn find_settings(config: &Config) -> Result<FindMode, CommandError> {
+pub(crate) fn find_settings(config: &Settings) -> Result<FindMode, CommandError> {
     let refuse = |message: String, hint: &str| Err(CommandError::usage(message).hint(hint));
-    match config.text("find.find_mode") {
-        Some("resolver_only") => return Ok(FindMode::ResolverOnly),
-        Some("resolver_plus_web") => {}
-        other => {
-            let message = format!("find.find_mode is {:?}", other.unwrap_or_default());
+    match config.find.find_mode.get() {
+        Ok(FindScope::ResolverOnly) => return Ok(FindMode::ResolverOnly),
+        Ok(FindScope::ResolverPlusWeb) => {}
+        Err(other) => {
+            let message = format!("find.find_mode is {other:?}");
             return refuse(message, "It takes \"resolver_only\" or \"resolver_plus_web\".");
         }
     }
     let mut allow_domains = Vec::new();
-    for entry in config.list("find.allow_domains") {
+    for entry in &config.find.allow_domains {
         match entry.parse::<Domain>() {
             Ok(domain) if allow_domains.contains(&domain.to_string()) => {}
             Ok(domain) => allow_domains.push(domain.to_string()),
@@ -32,7 +32,7 @@ pub(crate) fn find_settings(config: &Config) -> Result<FindMode, CommandError> {
         let message = "find.find_mode is \"resolver_plus_web\", and find.allow_domains is empty".to_owned();
         return refuse(message, "Name the hosts that may be cited: allow_domains = [\"docs.example\"]");
     }
-    let (max_queries, max_pages) = (config.number("find.max_queries"), config.number("find.max_pages"));
+    let (max_queries, max_pages) = (config.find.max_queries, config.find.max_pages);
     for (key, number) in [("find.max_queries", max_queries), ("find.max_pages", max_pages)] {
         if number == 0 || u32::try_from(number).is_err() {
             return refuse(format!("{key} is no limit"), "It takes a whole number from 1 to 4294967295.");
@@ -43,17 +43,16 @@ pub(crate) fn find_settings(config: &Config) -> Result<FindMode, CommandError> {
 
 #[cfg(test)]
 mod tests {
-    use crucible_host::config::ConfigFiles;
     use crucible_host::env::Environment;
     use crucible_run::Guardrails;
+    use crucible_settings::ConfigFiles;
 
     use super::*;
 
     fn settings(set: &[(&str, &str)]) -> Result<FindMode, String> {
         let files = ConfigFiles { user: "/nonexistent/config.toml".into(), ..ConfigFiles::default() };
         let flags: Vec<(&str, String)> = set.iter().map(|(key, value)| (*key, (*value).to_owned())).collect();
-        let defaults = include_str!("../../default-config.toml");
-        let config = Config::load(defaults, &files, &Environment::default(), &flags).unwrap();
+        let config = Settings::load(&files, &Environment::default(), &flags).unwrap();
         find_settings(&config).map_err(|error| format!("{error:?}"))
     }
 

@@ -17,11 +17,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::Subcommand;
-use crucible_host::config::Config;
 use crucible_ledger::Ledger;
 use crucible_model::{ExitStatus, counted};
 use crucible_run::{RunDir, RunRole, RunSettings, RunState, RunStatus, Service, World, status as run_status};
 use crucible_sandbox::Sandbox;
+use crucible_settings::Settings;
 
 use crate::app::App;
 use crate::error::CommandError;
@@ -75,7 +75,7 @@ pub(crate) fn shared_sandbox(app: &App) -> Arc<Sandbox> {
 pub(crate) fn world<'a>(
     app: &'a App,
     sandbox: &Arc<Sandbox>,
-    config: &Config,
+    config: &Settings,
 ) -> Result<World<'a>, CommandError> {
     let runs_root = app.runs_root(config)?;
     let tmp = app.home()?.join("tmp");

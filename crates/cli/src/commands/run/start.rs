@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, RangedI64ValueParser};
-use crucible_host::config::{Config, SettingSource};
 use crucible_ledger::Ledger;
 use crucible_llm::{Backend, CallPool, Origin, ReceiptWarning};
 use crucible_model::{EditFormat, ExitStatus};
@@ -17,6 +16,7 @@ use crucible_run::{
     parameters_of_recording,
 };
 use crucible_sandbox::Sandbox;
+use crucible_settings::Settings;
 
 use crate::app::{App, strength, strengths};
 use crate::commands::context::context_settings;
@@ -142,7 +142,7 @@ impl New {
 
 /// A run that was made, with whoever answers.
 pub(crate) struct Begun {
-    pub(crate) config: Config,
+    pub(crate) config: Settings,
     pub(crate) sandbox: Arc<Sandbox>,
     models: BTreeMap<String, Backend>,
     council: Option<ReadyCouncil>,
@@ -233,8 +233,8 @@ impl Options {
 }
 
 /// Refuses any other way than that in which Crucible alone acts on what a model says.
-pub(crate) fn require_controlled(config: &Config) -> Result<(), CommandError> {
-    let named = config.text("llm.execution_strategy").unwrap_or_default();
+pub(crate) fn require_controlled(config: &Settings) -> Result<(), CommandError> {
+    let named = config.llm.execution_strategy.as_deref().unwrap_or_default();
     match named.parse::<crucible_llm::ExecutionStrategy>() {
         Ok(_) => Ok(()),
         Err(error) => {
@@ -276,7 +276,7 @@ fn run_options(
     app: &App,
     options: &Options,
     named: NamedPlaces,
-    config: &Config,
+    config: &Settings,
     cast: &RoleBackends,
 ) -> Result<RunOptions, CommandError> {
     let proposer = proposer(app, options, config, cast);
@@ -300,18 +300,18 @@ fn run_options(
         provider: proposer.name,
         model: proposer.model,
         role_models: proposer.of_roles,
-        model_timeout_s: limit(config, "llm.timeout_s")?,
-        max_calls: config.number("llm.budget.calls"),
+        model_timeout_s: limit("llm.timeout_s", config.llm.timeout_s)?,
+        max_calls: config.budget.calls,
         gates: choice.named(config)?,
         sandbox: strength(config)?,
         patch: patch_limits(config),
         max_files: pack.max_files,
         max_total_bytes: pack.max_total_bytes,
         context_window,
-        max_iterations: limit(config, "run.max_iterations")?,
-        max_malformed: config.number("run.max_malformed").min(u64::from(u32::MAX)),
-        max_file_requests: config.number("run.max_file_requests").min(u64::from(u32::MAX)),
-        candidates: limit(config, "run.candidates")?,
+        max_iterations: limit("run.max_iterations", config.run.max_iterations)?,
+        max_malformed: config.run.max_malformed.min(u64::from(u32::MAX)),
+        max_file_requests: config.run.max_file_requests.min(u64::from(u32::MAX)),
+        candidates: limit("run.candidates", config.run.candidates)?,
         named: named.files,
         directories: named.directories,
         message: options.message.clone(),
@@ -327,7 +327,7 @@ fn run_options(
     Ok(RunOptions {
         goal: options.goal.clone(),
         settings,
-        found_gate_timeout: default_timeout(config),
+        found_gate_timeout: default_timeout(),
         started_in: choice.directory,
         answers: cast.answers.clone(),
         warnings: cast.fell_back.iter().map(ReceiptWarning::fallback).collect(),
@@ -336,8 +336,8 @@ fn run_options(
 
 /// Who proposes the changes, and which model each role asks. A model that the command line names is asked by every role of the
 /// configured provider, and means nothing to another one: where it has no effect, that is said.
-fn proposer<'c>(app: &App, options: &Options, config: &Config, cast: &'c RoleBackends) -> Proposer<'c> {
-    let provider = config.text("llm.provider").unwrap_or_default();
+fn proposer<'c>(app: &App, options: &Options, config: &Settings, cast: &'c RoleBackends) -> Proposer<'c> {
+    let provider = config.llm.provider.as_deref().unwrap_or_default();
     let (provider, chosen) = match &cast.fell_back {
         Some(fell_back) => (fell_back.fallback.as_str(), None),
         None => (provider, options.model.as_deref()),
@@ -365,22 +365,24 @@ fn proposer<'c>(app: &App, options: &Options, config: &Config, cast: &'c RoleBac
 /// How much of the repository a provider's model may see at first, and the window of the model where that is known and counts. What
 /// the user sets lowers what follows from the window.
 pub(crate) fn pack_limits(
-    config: &Config,
+    config: &Settings,
     provider: &str,
 ) -> Result<(PackLimits, Option<u64>), CommandError> {
     let (files, bytes) = ("run.max_files", "run.max_total_bytes");
-    let set = PackLimits { max_files: limit(config, files)?, max_total_bytes: limit(config, bytes)? };
-    let window = config.number(&format!("llm.{provider}.context_window"));
+    let set = PackLimits {
+        max_files: limit(files, config.run.max_files)?,
+        max_total_bytes: limit(bytes, config.run.max_total_bytes)?,
+    };
+    let section = config.provider(provider);
+    let window = section.context_window;
     if window == 0 {
         return Ok((set, None));
     }
-    let answer = config.number(&format!("llm.{provider}.max_tokens"));
-    let mut limits = PackLimits::for_window(window, answer, config.number("run.max_file_requests"), set);
-    let is_set = |key| config.source(key) != Some(&SettingSource::Default);
-    if is_set(files) {
+    let mut limits = PackLimits::for_window(window, section.max_tokens, config.run.max_file_requests, set);
+    if config.is_set(files) {
         limits.max_files = limits.max_files.min(set.max_files);
     }
-    if is_set(bytes) {
+    if config.is_set(bytes) {
         limits.max_total_bytes = limits.max_total_bytes.min(set.max_total_bytes);
     }
     Ok((limits, Some(window)))
@@ -388,12 +390,12 @@ pub(crate) fn pack_limits(
 
 /// The parameters of each question for a change.
 pub(crate) fn parameters(
-    config: &Config,
+    config: &Settings,
     provider: &str,
     backend: &Backend,
 ) -> BTreeMap<String, serde_json::Value> {
     let mut parameters = parameters_of_recording(backend.parameters());
-    let max_tokens = config.number(&format!("llm.{provider}.max_tokens"));
+    let max_tokens = config.provider(provider).max_tokens;
     if max_tokens > 0 {
         parameters.insert("max_tokens".to_owned(), max_tokens.into());
     }
@@ -428,8 +430,7 @@ pub(crate) fn subject(text: &str) -> Result<String, String> {
 }
 
 /// A limit that a run writes into its guardrails.
-fn limit(config: &Config, key: &str) -> Result<u64, CommandError> {
-    let number = config.number(key);
+fn limit(key: &str, number: u64) -> Result<u64, CommandError> {
     if u32::try_from(number).is_ok_and(|number| number > 0) {
         return Ok(number);
     }
@@ -437,8 +438,8 @@ fn limit(config: &Config, key: &str) -> Result<u64, CommandError> {
         .hint("It takes a whole number from 1 to 4294967295."))
 }
 
-fn edit_format(config: &Config) -> Result<Option<EditFormat>, CommandError> {
-    let Some(name) = config.text("run.edit_format") else {
+fn edit_format(config: &Settings) -> Result<Option<EditFormat>, CommandError> {
+    let Some(name) = config.run.edit_format.as_deref() else {
         return Ok(None);
     };
     serde_json::from_value(name.into()).map(Some).map_err(|_| {

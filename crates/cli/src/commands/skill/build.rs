@@ -11,10 +11,10 @@ use crucible_forge::{
     SkillBuildReport, SkillFailure, SkillName, Touched, UnsettledBuild, WholeFileSkillAgent, WorkspaceError,
     build_skill, settle_interrupted,
 };
-use crucible_host::config::Config;
 use crucible_llm::{CallBudget, ClaudeAgent, ClientOptions, CostBasis, Limit, ModelClient, Recording};
 use crucible_model::{ByteLimit, ExitStatus, Finding};
 use crucible_sandbox::{AllowedHost, Sandbox};
+use crucible_settings::{Settings, SkillAuthor};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -108,8 +108,8 @@ impl Build {
         let kind = self.kind(&config)?;
         let record = self.record.as_deref().map(|path| Record::at(app.absolute(path))).transpose()?;
         let agent = self.agent(app, &config, kind, &world.sandbox, record.as_ref())?;
-        let seconds = self.timeout.unwrap_or_else(|| config.number("forge.agent_timeout_s"));
-        let mebibytes = config.number("forge.agent_disk_mib");
+        let seconds = self.timeout.unwrap_or(config.forge.agent_timeout_s);
+        let mebibytes = config.forge.agent_disk_mib;
         for (key, number) in [("forge.agent_timeout_s", seconds), ("forge.agent_disk_mib", mebibytes)] {
             if number == 0 {
                 return Err(CommandError::usage(format!("{key} is 0, with which no agent can work"))
@@ -140,18 +140,19 @@ impl Build {
         }
     }
 
-    fn kind(&self, config: &Config) -> Result<Agent, CommandError> {
+    fn kind(&self, config: &Settings) -> Result<Agent, CommandError> {
         let kind = match self.agent {
             Some(agent) => agent,
-            None => {
-                let named = config.text("forge.agent").unwrap_or_default();
-                // Nobody is asked by the word of whoever builds, not by a file's.
-                Agent::from_str(named, false).ok().filter(|agent| *agent != Agent::AsIs).ok_or_else(|| {
-                    CommandError::usage(format!(
-                        "forge.agent: {named:?} is none of claude, command and whole-file"
-                    ))
-                })?
-            }
+            // That nobody is asked, only the command line says.
+            None => match config.forge.agent.get() {
+                Ok(SkillAuthor::Claude) => Agent::Claude,
+                Ok(SkillAuthor::Command) => Agent::Command,
+                Ok(SkillAuthor::WholeFile) => Agent::WholeFile,
+                Err(named) => {
+                    let message = format!("forge.agent: {named:?} is none of claude, command and whole-file");
+                    return Err(CommandError::usage(message));
+                }
+            },
         };
         let of_models = [
             ("--provider", self.provider.is_some()),
@@ -163,7 +164,10 @@ impl Build {
             return Err(CommandError::usage(message).hint("Add --agent whole-file, or leave it out."));
         }
         if kind == Agent::WholeFile {
-            model::check_cassette(self.cassette.as_deref(), config.text("llm.provider").unwrap_or_default())?;
+            model::check_cassette(
+                self.cassette.as_deref(),
+                config.llm.provider.as_deref().unwrap_or_default(),
+            )?;
         }
         Ok(kind)
     }
@@ -171,7 +175,7 @@ impl Build {
     fn agent(
         &self,
         app: &App,
-        config: &Config,
+        config: &Settings,
         kind: Agent,
         sandbox: &Arc<Sandbox>,
         record: Option<&Record>,
@@ -185,18 +189,19 @@ impl Build {
             }
             Agent::Command => {
                 let hosts: Vec<AllowedHost> = config
-                    .list("forge.agent_network")
+                    .forge
+                    .agent_network
                     .iter()
                     .map(|host| host.parse::<AllowedHost>())
                     .collect::<Result<_, _>>()
                     .map_err(|error| CommandError::usage(format!("forge.agent_network: {error}")))?;
-                let (words, variables) = (config.list("forge.agent_command"), config.list("forge.agent_env"));
-                Ok(Box::new(CommandSkillAgent::new(&words, hosts, &variables, &app.env)?))
+                let forge = &config.forge;
+                Ok(Box::new(CommandSkillAgent::new(&forge.agent_command, hosts, &forge.agent_env, &app.env)?))
             }
             Agent::WholeFile => {
-                let named = config.text("llm.provider").unwrap_or_default();
+                let named = config.llm.provider.as_deref().unwrap_or_default();
                 let selected = model::selected(app, config, sandbox, named)?;
-                limits.calls = Limit::At(config.number("llm.budget.calls"));
+                limits.calls = Limit::At(config.budget.calls);
                 let recording = record.map(|record| record.of(&selected.backend)).transpose()?;
                 let options = ClientOptions {
                     recording: recording.unwrap_or(Recording::Off),

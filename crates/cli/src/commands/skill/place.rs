@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crucible_forge::{
     ForgeProject, ForgeWorld, HostName, PackageName, SecretName, SkillName, SkillNameError, StepRefused,
 };
-use crucible_host::config::Config;
 use crucible_ledger::{Ledger, SideEffect, SkillRow};
 use crucible_model::{ExitStatus, PathPrefix, RepoPathError};
+use crucible_settings::Settings;
 
 use crate::app::{self, App};
 use crate::commands::SecretInName;
@@ -19,7 +19,7 @@ use crate::error::CommandError;
 pub(super) fn project(app: &App) -> Result<ForgeProject, CommandError> {
     let found = place::project(app, None)?;
     let config = app.config(found.root(), &[])?;
-    let named = config.text("forge.package").unwrap_or_default();
+    let named = config.forge.package.as_deref().unwrap_or_default();
     let package: PackageName = named.parse().map_err(|error: SkillNameError| {
         CommandError::usage(format!("forge.package: {error}"))
             .hint("It is the Python package below src/ that holds the project's skills, such as skillset.")
@@ -42,8 +42,8 @@ pub(super) fn world<'a>(app: &'a App, project: &ForgeProject) -> Result<ForgeWor
 }
 
 /// Where skills find modules that are not Python's own ([forge] site_packages).
-pub(super) fn site_packages(config: &Config) -> Result<Vec<PathBuf>, CommandError> {
-    let places: Vec<PathBuf> = config.list("forge.site_packages").iter().map(PathBuf::from).collect();
+pub(super) fn site_packages(config: &Settings) -> Result<Vec<PathBuf>, CommandError> {
+    let places: Vec<PathBuf> = config.forge.site_packages.iter().map(PathBuf::from).collect();
     match places.iter().find(|place| !place.is_absolute() || !place.is_dir()) {
         None => Ok(places),
         Some(bad) => Err(CommandError::usage(format!(

@@ -5,6 +5,7 @@ use crucible_forge::{
     Approval, ApprovalError, ExamplesRule, REGISTRY_FILE, SkillName, TrustChange, TrustError, promote_skill,
 };
 use crucible_model::{ExitStatus, Outcome, short_line};
+use crucible_settings::ExamplesNeed;
 
 use super::place;
 use crate::app::App;
@@ -40,10 +41,10 @@ impl Promote {
         let approval = Approval::new(&self.by, &self.reason)?;
         let project = place::project(app)?;
         let config = app.config(project.root(), &[])?;
-        let rule = match config.text("forge.examples").unwrap_or_default() {
-            "optional" => ExamplesRule::Optional,
-            "required" => ExamplesRule::Required,
-            other => {
+        let rule = match config.forge.examples.get() {
+            Ok(ExamplesNeed::Optional) => ExamplesRule::Optional,
+            Ok(ExamplesNeed::Required) => ExamplesRule::Required,
+            Err(other) => {
                 let message = format!("forge.examples: {other:?} is none of optional and required");
                 return Err(CommandError::usage(message));
             }

@@ -8,13 +8,13 @@ use clap::Args;
 use crucible_forge::{
     AdviceSource, EscalationTrigger, NotedAdvice, ResearchError, ResearchOutcome, SkillName, research,
 };
-use crucible_host::config::Config;
 use crucible_llm::{
     AdviceError, AdviceLimits, Advisor, CallBudget, ClientOptions, Fallback, Limit, ModelClient, Recording,
     UNSPECIFIED, select,
 };
 use crucible_model::{ExitStatus, Untrusted};
 use crucible_sandbox::Sandbox;
+use crucible_settings::{Settings, Switch};
 use serde_json::{Value, json};
 
 use super::place;
@@ -98,26 +98,26 @@ impl Research {
     fn asked(
         &self,
         app: &App,
-        config: &Config,
+        config: &Settings,
         sandbox: &Arc<Sandbox>,
         record: Option<&Record>,
     ) -> Result<AdviceModel, CommandError> {
-        let configured = match config.text("forge.advise") {
-            Some("on") => true,
-            Some("off") | None => false,
-            Some(other) => {
+        let configured = match config.forge.advise.get() {
+            Ok(Switch::On) => true,
+            Ok(Switch::Off) | Err("") => false,
+            Err(other) => {
                 return Err(CommandError::usage(format!("forge.advise: {other:?} is neither on nor off")));
             }
         };
         if !self.advice && !configured {
             return Ok(AdviceModel::Nobody);
         }
-        let named = config.text("llm.provider").ok_or_else(|| {
+        let named = config.llm.provider.as_deref().ok_or_else(|| {
             CommandError::usage(format!("{UNSPECIFIED}: advice is asked of a model"))
                 .hint("Say whom to ask: --provider NAME.")
         })?;
-        let chars = config.number("forge.advice_prompt_chars");
-        let seconds = config.number("forge.advice_timeout_s");
+        let chars = config.forge.advice_prompt_chars;
+        let seconds = config.forge.advice_timeout_s;
         for (key, number) in [("forge.advice_prompt_chars", chars), ("forge.advice_timeout_s", seconds)] {
             if number == 0 {
                 return Err(CommandError::usage(format!("{key} is 0, with which nobody can be asked"))
@@ -132,7 +132,7 @@ impl Research {
             Err(error) => return Ok(AdviceModel::Unavailable(error.into())),
         };
         let mut limits = model::limits(config)?;
-        limits.calls = Limit::At(config.number("llm.budget.calls"));
+        limits.calls = Limit::At(config.budget.calls);
         let recording = record.map(|record| record.of(&selected.backend)).transpose()?;
         let options = ClientOptions {
             recording: recording.unwrap_or(Recording::Off),

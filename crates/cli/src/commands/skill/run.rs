@@ -58,9 +58,9 @@ impl Run {
         let config = app.config(project.root(), &[])?;
         let input = self.input(app)?;
         let world = place::world(app, &project)?;
-        let python = config.text("forge.python").map(PathBuf::from);
+        let python = config.forge.python.clone().map(PathBuf::from);
         let site_packages = place::site_packages(&config)?;
-        let seconds = match self.timeout.unwrap_or_else(|| config.number("forge.run_timeout_s")) {
+        let seconds = match self.timeout.unwrap_or(config.forge.run_timeout_s) {
             0 => return Err(CommandError::usage("forge.run_timeout_s: a skill needs at least one second")),
             seconds => seconds,
         };
@@ -71,7 +71,7 @@ impl Run {
             unhashed: if self.allow_unhashed { UnhashedEntry::Allowed } else { UnhashedEntry::Refused },
             python: python.as_deref(),
             site_packages: &site_packages,
-            demote_after: u32::try_from(config.number("forge.demote_after_failures")).unwrap_or(u32::MAX),
+            demote_after: u32::try_from(config.forge.demote_after_failures).unwrap_or(u32::MAX),
         };
         let mut ledger = app.ledger()?;
         let report = app.block_on(async { Ok(run_skill(&world, &mut ledger, &project, &request).await?) })?;

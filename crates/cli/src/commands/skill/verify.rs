@@ -64,10 +64,10 @@ impl Verify {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let project = place::project(app)?;
         let config = app.config(project.root(), &[])?;
-        let tools = config.text("forge.tools").map(PathBuf::from);
-        let python = config.text("forge.python").map(PathBuf::from);
+        let tools = config.forge.tools.clone().map(PathBuf::from);
+        let python = config.forge.python.clone().map(PathBuf::from);
         let site_packages = place::site_packages(&config)?;
-        let seconds = match config.number("forge.gate_timeout_s") {
+        let seconds = match config.forge.gate_timeout_s {
             0 => return Err(CommandError::usage("forge.gate_timeout_s: a gate needs at least one second")),
             seconds => seconds,
         };

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
-use crucible_host::config::Config;
 use crucible_model::{RepoPath, counted};
 use crucible_patch::Policy;
 use crucible_repo::{EditRecovery, GuardedPlaces, LinkPolicy, RecoveredEdit};
 use crucible_sandbox::Sandbox;
+use crucible_settings::Settings;
 use crucible_spec::{
     AppliedFixup, FixupChangeKind, FixupChoice, SpecError, SpecId, SpecProject, SpecStore, fixup_changes,
     fixup_links, fixup_policy, not_nameable,
@@ -79,7 +79,7 @@ impl FixupFlags {
     pub(crate) fn choice(
         &self,
         app: &App,
-        config: &Config,
+        config: &Settings,
         sandbox: &Arc<Sandbox>,
         project: &SpecProject,
     ) -> Result<FixupChoice, CommandError> {
@@ -90,7 +90,7 @@ impl FixupFlags {
     }
 
     /// The policy: the configured limits, and the paths from this command line only.
-    pub(crate) fn policy(&self, config: &Config) -> Policy {
+    pub(crate) fn policy(&self, config: &Settings) -> Policy {
         let limits = patch_limits(config);
         fixup_policy(limits.max_files, limits.max_added_lines, self.allow_paths.clone())
     }

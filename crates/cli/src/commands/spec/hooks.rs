@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crucible_host::config::{Config, ConfigFiles, SettingSource, variable_of};
 use crucible_repo::Git;
 use crucible_sandbox::{Sandbox, Strength, base_env, toolchain_env};
+use crucible_settings::{
+    ConfigFiles, HookEntry, HookPoint, OnHookFailure, OneOf, SettingSource, Settings, Switch, Words,
+    variable_of,
+};
 use crucible_spec::{
     Hook, HookConsequence, HookMoment, HookPlace, HookReceipt, HookSubject, HookWalls, OnFail, PhaseId,
     SpecProject, run_hooks, weigh_hooks,
@@ -40,14 +43,16 @@ pub(crate) struct HookOutcome {
 
 impl Hooks {
     /// Reads the hooks that this configuration defines for the project.
-    pub(crate) fn read(app: &App, config: &Config, project: &SpecProject) -> Result<Self, CommandError> {
-        let names = config.names_below("hooks");
+    pub(crate) fn read(app: &App, config: &Settings, project: &SpecProject) -> Result<Self, CommandError> {
+        let hooks = config.hooks.iter();
         // The sandbox knows Crucible's own directory; only the configuration knows another place of the
         // runs.
-        let runs = config.text("paths.runs_root").map(|root| app.absolute(root.as_ref()).join(""));
+        let runs = config.paths.runs_root.as_deref().map(|root| app.absolute(root.as_ref()).join(""));
         let root = project.root();
         Ok(Self {
-            hooks: names.iter().map(|name| hook(app, config, project, name)).collect::<Result<_, _>>()?,
+            hooks: hooks
+                .map(|(name, entry)| hook(app, config, project, name, entry))
+                .collect::<Result<_, _>>()?,
             // A symbolic link to the project would be refused as a working directory.
             project: root.canonicalize().unwrap_or_else(|_| root.to_owned()),
             strength: strength(config)?,
@@ -93,21 +98,23 @@ async fn guarded(app: &App, sandbox: &Arc<Sandbox>, project: &Path) -> Result<Ve
     Git::guarded_places(Arc::clone(sandbox), &app.env, project).await.map_err(|error| error.to_string())
 }
 
-fn hook(app: &App, config: &Config, project: &SpecProject, name: &str) -> Result<Hook, CommandError> {
+fn hook(
+    app: &App,
+    config: &Settings,
+    project: &SpecProject,
+    name: &str,
+    entry: &HookEntry,
+) -> Result<Hook, CommandError> {
     place::free_of_secrets("the name of a hook in the configuration", name)
         .map_err(|error| CommandError::from(&error))?;
     let key = |field: &str| format!("hooks.{name}.{field}");
-    let command = config.list(&key("command"));
+    let command = entry.command.clone();
     if command.first().is_none_or(|program| program.trim().is_empty()) {
         return Err(CommandError::usage(format!("hooks.{name} has no command"))
             .hint("Write it as a list with one string for each argument: command = [\"make\", \"lint\"]"));
     }
-    let moments = HookMoment::ALL.map(|moment| (moment.as_str(), moment));
-    let on_fail = [("warn", OnFail::Warn), ("fail", OnFail::Fail)];
-    let walls = [("on", HookWalls::Standing), ("off", HookWalls::Off)];
-    let phases = config.list(&key("phases"));
-    let phases = phases.iter().map(|phase| phase.parse::<PhaseId>());
-    let seconds = config.number(&key("timeout_s"));
+    let phases = entry.phases.iter().map(|phase| phase.parse::<PhaseId>());
+    let seconds = entry.timeout_s;
     if !(1..=MAX_SECONDS).contains(&seconds) {
         return Err(CommandError::usage(format!(
             "hooks.{name}.timeout_s is {seconds}; use 1 to {MAX_SECONDS} seconds"
@@ -115,14 +122,25 @@ fn hook(app: &App, config: &Config, project: &SpecProject, name: &str) -> Result
     }
     let hook = Hook {
         name: name.to_owned(),
-        moment: word(config, &key("on"), &moments)?,
+        moment: match listed(&key("on"), &entry.on)? {
+            HookPoint::PrePhase => HookMoment::PrePhase,
+            HookPoint::PostPhase => HookMoment::PostPhase,
+            HookPoint::PreGate => HookMoment::PreGate,
+            HookPoint::PostGate => HookMoment::PostGate,
+        },
         phases: phases
             .collect::<Result<_, _>>()
             .map_err(|error| CommandError::usage(format!("hooks.{name}.phases: {error}")))?,
         command,
-        on_fail: word(config, &key("on_fail"), &on_fail)?,
+        on_fail: match listed(&key("on_fail"), &entry.on_fail)? {
+            OnHookFailure::Warn => OnFail::Warn,
+            OnHookFailure::Fail => OnFail::Fail,
+        },
         timeout: Duration::from_secs(seconds),
-        walls: word(config, &key("sandbox"), &walls)?,
+        walls: match listed(&key("sandbox"), &entry.sandbox)? {
+            Switch::On => HookWalls::Standing,
+            Switch::Off => HookWalls::Off,
+        },
     };
     if hook.walls == HookWalls::Off {
         check_whose_hook(app, config, project, &hook)?;
@@ -131,12 +149,10 @@ fn hook(app: &App, config: &Config, project: &SpecProject, name: &str) -> Result
 }
 
 /// Parses a setting that takes one of a few words.
-fn word<T: Copy>(config: &Config, key: &str, words: &[(&str, T)]) -> Result<T, CommandError> {
-    let said = config.text(key).unwrap_or_default();
-    words.iter().find(|(word, _)| *word == said).map(|(_, meaning)| *meaning).ok_or_else(|| {
-        let allowed = words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
-        CommandError::usage(format!("{key} is {said:?}; use one of {allowed}"))
-    })
+fn listed<T: Words>(key: &str, value: &OneOf<T>) -> Result<T, CommandError> {
+    value
+        .get()
+        .map_err(|text| CommandError::usage(format!("{key} is {text:?}; use one of {}", T::WORDS.join(", "))))
 }
 
 /// Refuses to run project files without a sandbox because the user's own file says so. That file applies
@@ -144,7 +160,7 @@ fn word<T: Copy>(config: &Config, key: &str, words: &[(&str, T)]) -> Result<T, C
 /// path. A variable or a flag applies to one command, and so to a project that its user has chosen.
 fn check_whose_hook(
     app: &App,
-    config: &Config,
+    config: &Settings,
     project: &SpecProject,
     hook: &Hook,
 ) -> Result<(), CommandError> {
@@ -161,7 +177,7 @@ fn check_whose_hook(
         )))
     };
     let of_project = ConfigFiles::discover(&app.env, project.root()).project;
-    let brought = config.settings().find(|(key, setting)| {
+    let brought = config.effective().find(|(key, setting)| {
         key.starts_with(&prefix)
             && matches!(&setting.source, SettingSource::File(file) if Some(file) == of_project.as_ref())
     });

@@ -8,11 +8,11 @@ use std::io::IsTerminal;
 use std::path::{Component, Path, PathBuf};
 
 use clap::Args;
-use crucible_host::config::Config;
 use crucible_host::words::shell_word;
 use crucible_llm::ReceiptWarning;
 use crucible_model::ByteLimit;
 use crucible_repo::Gh;
+use crucible_settings::Settings;
 use crucible_spec::{
     FileSelectors, IDEA, Idea, IdeaBuilder, IssueRef, PacketLimits, PhaseRun, SpecError, SpecId, SpecProject,
     SpecStore,
@@ -146,15 +146,15 @@ impl SourceFlags {
         &self,
         app: &App,
         project: &SpecProject,
-        config: &Config,
+        config: &Settings,
     ) -> Result<FileSelectors, CommandError> {
         let named =
             self.context.iter().map(|text| in_project(text, app.env.working_directory(), project.root()));
         Ok(FileSelectors {
             root: project.root().to_owned(),
             named: named.collect::<Result<_, _>>()?,
-            include: config.list("spec.include"),
-            exclude: config.list("spec.exclude"),
+            include: config.spec.include.clone(),
+            exclude: config.spec.exclude.clone(),
         })
     }
 
@@ -181,11 +181,8 @@ impl SourceFlags {
 }
 
 /// The packet limits of this configuration.
-pub(crate) fn packet_limits(config: &Config) -> PacketLimits {
-    PacketLimits {
-        max_bytes: config.number("spec.max_packet_bytes"),
-        max_lines: config.number("spec.max_packet_lines"),
-    }
+pub(crate) fn packet_limits(config: &Settings) -> PacketLimits {
+    PacketLimits { max_bytes: config.spec.max_packet_bytes, max_lines: config.spec.max_packet_lines }
 }
 
 fn kept(store: &SpecStore, limit: ByteLimit) -> Result<GivenIdea, CommandError> {

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use crucible_host::config::Config;
 use crucible_ledger::Ledger;
 use crucible_llm::{
     Backend, BudgetLimits, CallBudget, CallWatch, CassetteHeader, ClientOptions, Limit, ModelClient,
@@ -25,6 +24,7 @@ use crucible_model::{ByteLimit, EditFormat, ExitStatus, Untrusted};
 use crucible_repo::RecoveredEdit;
 use crucible_sandbox::Sandbox;
 use crucible_secrets::Scanner;
+use crucible_settings::Settings;
 use crucible_spec::{
     AppliedFixup, ConfigSummary, FileSelectors, FixupChoice, FixupRun, HookMoment, HookSubject, IDEA,
     LockClaim, PacketLimits, PhaseId, PhaseOrder, PhaseRun, PhaseStatus, PromotionEnd, SpecError, SpecId,
@@ -103,7 +103,7 @@ pub(crate) struct Work<'a> {
 
 /// Everything that is known before the lock is taken.
 pub(crate) struct SpecSession {
-    pub(crate) config: Config,
+    pub(crate) config: Settings,
     pub(crate) project: SpecProject,
     pub(crate) store: SpecStore,
     files: FileSelectors,
@@ -216,16 +216,16 @@ impl SpecSession {
         let project = place::project(app, flags.workspace.as_deref())?;
         let config = app.config(project.root(), &flags.settings())?;
         require_controlled(&config)?;
-        model::check_cassette(flags.cassette.as_deref(), config.text("llm.provider").unwrap_or_default())?;
+        model::check_cassette(flags.cassette.as_deref(), config.llm.provider.as_deref().unwrap_or_default())?;
         model::check_budget(&config)?;
-        let seconds = |key: &str| number(&config, key).map(Duration::from_secs);
+        let seconds = |key: &str, value: u64| number(key, value).map(Duration::from_secs);
         let bounds = Bounds {
-            attempts: number(&config, "spec.attempts")?,
-            phase_time: seconds("spec.phase_timeout_s")?,
-            call_time: seconds("llm.timeout_s")?,
+            attempts: number("spec.attempts", config.spec.attempts)?,
+            phase_time: seconds("spec.phase_timeout_s", config.spec.phase_timeout_s)?,
+            call_time: seconds("llm.timeout_s", config.llm.timeout_s)?,
         };
-        number(&config, "spec.max_packet_bytes")?;
-        number(&config, "spec.max_packet_lines")?;
+        number("spec.max_packet_bytes", config.spec.max_packet_bytes)?;
+        number("spec.max_packet_lines", config.spec.max_packet_lines)?;
         let hooks = Hooks::read(app, &config, &project)?;
         flags.fixups.check(project.root())?;
         let record = flags.record(app)?;
@@ -247,7 +247,7 @@ impl SpecSession {
     /// Prepares the backend. Changes nothing.
     pub(crate) fn asked(&self, app: &App, flags: &PhaseFlags) -> Result<PhaseModel, CommandError> {
         let config = &self.config;
-        let provider = config.text("llm.provider").ok_or_else(nobody)?;
+        let provider = config.llm.provider.as_deref().ok_or_else(nobody)?;
         let Selected { backend, fell_back, .. } = model::selected(app, config, &self.sandbox, provider)?;
         // A fallback provider does not know the model name of another provider.
         let model = flags.model.clone().filter(|_| fell_back.is_none()).unwrap_or_default();
@@ -260,8 +260,7 @@ impl SpecSession {
             let asked = format!("{} ({name})", backend.provider());
             Arc::new(PhaseProgress::new(&app.output, asked))
         });
-        let limits =
-            BudgetLimits { calls: Limit::At(config.number("llm.budget.calls")), ..model::limits(config)? };
+        let limits = BudgetLimits { calls: Limit::At(config.budget.calls), ..model::limits(config)? };
         Ok(PhaseModel {
             backend,
             progress,
@@ -274,7 +273,7 @@ impl SpecSession {
 
     /// A summary of the configuration for JSON documents.
     pub(crate) fn summary(&self) -> ConfigSummary {
-        ConfigSummary::of(self.config.text("llm.provider").unwrap_or_default())
+        ConfigSummary::of(self.config.llm.provider.as_deref().unwrap_or_default())
     }
 }
 
@@ -795,6 +794,6 @@ fn told(app: &App, fail: impl FnOnce(FailureNote<'_>) -> Result<(), SpecError>, 
 fn nobody() -> CommandError {
     CommandError::usage(crucible_llm::UNSPECIFIED).hint(format!(
         "Pass --provider NAME, or set {} for every command; `crucible doctor` shows which providers are ready.",
-        crucible_host::config::variable_of("llm.provider")
+        crucible_settings::variable_of("llm.provider")
     ))
 }

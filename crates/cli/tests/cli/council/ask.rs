@@ -105,7 +105,7 @@ fn the_trace_of_the_parallel_grammar_tells_the_argument() {
         The costs of waiting are left out.
       - after the attack: no seat was asked again
       - resemblance to the loop before: domain_expert 1.00, pragmatist 0.00
-      - nobody was asked whether anything changed
+      - not checked for changes
       - 2 seats, 1 model; positions resemble each other 0.50 on average
 
     WHAT IT TOOK
@@ -172,7 +172,7 @@ fn the_trace_of_the_sequential_grammar_tells_the_drafts() {
         The costs of waiting are left out.
       - after the attack: the draft of domain_expert changed, the draft of pragmatist was the last one
       - resemblance to the loop before: domain_expert 1.00, pragmatist 1.00
-      - nobody was asked whether anything changed
+      - not checked for changes
       - 2 seats, 1 model; positions resemble each other 0.75 on average
 
     WHAT IT TOOK

@@ -246,7 +246,7 @@ fn interrupted_while_the_council_works() {
     wait_for("the model to be asked", || asked(&server).len() == 2);
     let screen = interrupted(terminal);
     let (_, rest) = screen.split_once("[Processing... interrupted]\r\nerror: interrupted\r\n").unwrap();
-    assert!(rest.contains("Nothing was kept") && !rest.contains("> "), "{screen}");
+    assert!(rest.contains("No partial result was saved") && !rest.contains("> "), "{screen}");
 }
 
 #[test]

@@ -138,14 +138,14 @@ fn a_part_without_which_nothing_goes_on_ends_the_run_as_its_call_ended() {
     for call in [CouncilCall::RedTeam, CouncilCall::Synthesis] {
         let error = failed(ask(&except(call.clone(), Reply::Status(401))), 70);
         let part = if call == CouncilCall::RedTeam { "the seat red_team in loop 1" } else { "the synthesis" };
-        tells(&error, &format!("{part} has no answer"));
+        tells(&error, &format!("{part} gave no answer"));
         assert_eq!(error["budget_exhausted"], false);
     }
     let server =
         council(simple_triage(), |call| (*call == CouncilCall::Direct).then_some(Reply::Status(401)));
-    tells(&failed(ask(&server), 70), "has no answer");
+    tells(&failed(ask(&server), 70), "gave no answer");
     let server = under(Reply::Status(401));
-    tells(&failed(ask(&server), 70), "the triage has no answer");
+    tells(&failed(ask(&server), 70), "the triage gave no answer");
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn a_fallback_provider_is_said_and_asked_with_its_own_model() {
     let call = desk.call(["ask", QUESTION, "--provider", "openrouter", "--model", "some/model"]);
     let ran = call.env("CRUCIBLE_LLM_FALLBACK_PROVIDER", "gateway").run().ok();
     assert!(ran.stderr.contains("Using fallback 'gateway'"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("asked with its own model gpt-oss-20b"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("uses its own model gpt-oss-20b"), "{}", ran.stderr);
     assert!(server.completions().iter().all(|request| request.body["model"] == "gpt-oss-20b"));
 }
 
@@ -268,7 +268,7 @@ fn interrupted_while_seats_are_asked_it_ends_at_once() {
             let recorded = std::fs::read_to_string(desk.path("calls.jsonl")).unwrap();
             assert_eq!(recorded.lines().count(), 2, "the header and the triage: {recorded}");
         } else {
-            assert!(said.contains("Nothing was kept"), "{said}");
+            assert!(said.contains("No partial result was saved"), "{said}");
         }
     }
 }

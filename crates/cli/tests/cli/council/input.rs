@@ -99,7 +99,7 @@ fn on_a_terminal_one_line_tells_which_calls_are_waited_for() {
     assert!(std::process::Command::new("kill").args(["-s", "INT", &number]).status().unwrap().success());
     let (code, screen) = terminal.ends();
     assert_eq!(code, Some(130), "{screen}");
-    assert!(screen.contains("Nothing was kept") && !screen.contains("... call"), "{screen}");
+    assert!(screen.contains("No partial result was saved") && !screen.contains("... call"), "{screen}");
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn context_that_cannot_be_meant_is_refused() {
     assert!(ran.stderr.contains("--context names \"a\" twice"), "{}", ran.stderr);
     let long = format!("a={}", "x".repeat(70_000));
     let ran = desk.run(["ask", "Should we?", "--context", &long]).exits(7);
-    let told = "at most 65536 are taken\n  hint: Tell less with --context, or raise council.max_context_bytes (CRUCIBLE_COUNCIL_MAX_CONTEXT_BYTES)";
+    let told = "the limit is 65536\n  hint: Tell less with --context, or raise council.max_context_bytes (CRUCIBLE_COUNCIL_MAX_CONTEXT_BYTES)";
     assert!(ran.stderr.contains(told), "{}", ran.stderr);
     assert_eq!(server.requests().len(), 0);
 }

@@ -74,7 +74,7 @@ fn interrupted_before_any_answer_nothing_is_kept_and_that_is_said() {
     assert!(std::process::Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("Nothing was kept"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("No partial result was saved"), "{output:?}");
     assert!(!desk.home().join("calls.jsonl").exists());
 }
 

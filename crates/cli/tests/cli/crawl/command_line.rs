@@ -216,7 +216,7 @@ fn a_plan_without_a_model_names_both_ways_out() {
     {
         let ran = desk.run(&["plan", "acme/widget", only, "gateway"]).exits(1);
         let said = &ran.stderr;
-        assert!(said.contains("is set alone") && said.contains(missing), "{said}");
+        assert!(said.contains("no provider is set") && said.contains(missing), "{said}");
     }
     let call = desk.call(["plan", "acme/widget"]).env("CRUCIBLE_LLM_PROVIDER", "gateway");
     let ran = desk.finish(call.env("CRUCIBLE_LLM_TIMEOUT_S", "0")).exits(1);

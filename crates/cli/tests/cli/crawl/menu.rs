@@ -105,7 +105,7 @@ fn the_user_chooses_among_results_and_among_projects() {
     terminal.types("9");
     terminal.shows("Write a number from 1 to 2.");
     terminal.types("2");
-    terminal.shows("several projects and builds none at its top");
+    terminal.shows("several projects, none of them at its top level");
     terminal.shows("1) a (cargo)");
     terminal.shows("2) b (go)");
     terminal.shows("Which one? [1-2]");
@@ -158,7 +158,7 @@ fn who_chooses_nothing_gets_nothing() {
     let mut terminal = Terminal::start(desk.call(["search"]));
     terminal.shows("Search for:");
     terminal.types("");
-    terminal.shows("nothing to search for");
+    terminal.shows("leave empty to search for");
     assert_eq!(terminal.ends().0, Some(1));
 }
 

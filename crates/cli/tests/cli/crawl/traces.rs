@@ -97,7 +97,7 @@ fn ctrl_c_in_a_dry_run_promises_no_session() {
         assert_eq!(output.status.code(), Some(130), "{output:?}");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(said.contains("`crucible crawl history` shows the session"), promised, "{said}");
-        assert!(said.contains("Nothing fetched is left"), "{said}");
+        assert!(said.contains("Fetched files were removed"), "{said}");
     }
 }
 

@@ -41,7 +41,7 @@ fn only_what_waited_when_the_command_began_is_applied() {
     let desk = Desk::with(&server);
     let project = project(&desk);
     spec(&desk, &project, ["--through", "review"]).ok();
-    for waits in ["no fixup waits that is made from what is there now", "applied fixups: 1 file"] {
+    for waits in ["no pending fixup matches the current files", "applied fixups: 1 file"] {
         let ran = resume(&desk, &project, ["--apply-fixups"]).ok();
         assert!(ran.stdout.contains(waits), "{}", ran.stdout);
         let is_first = waits.starts_with("no fixup");
@@ -105,7 +105,7 @@ fn a_hook_before_the_fixups_keeps_them_from_being_applied_and_they_still_wait() 
     config(&project, &hook("pre_phase", "cat > told.json; exit 3"));
     let ran = resume(&desk, &project, ["--apply-fixups"]).exits(1);
     assert!(
-        ran.stderr.contains("the hook check failed") && ran.stderr.contains("The fixup waits"),
+        ran.stderr.contains("the hook check failed") && ran.stderr.contains("The fixup is pending"),
         "{}",
         ran.stderr
     );

@@ -110,8 +110,8 @@ fn a_clone_whose_specs_are_a_link_is_told_and_nothing_is_written_there() {
         at(&desk, &project, ["template", "init", "rust-service", SPEC]),
     ] {
         assert_ne!(ran.code, Some(0));
-        assert!(ran.stderr.contains("no link"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("not a link"), "{}", ran.stderr);
     }
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
-    assert_eq!(server.completions().len(), 0, "nobody is asked");
+    assert_eq!(server.completions().len(), 0, "no model is called");
 }

@@ -96,7 +96,7 @@ fn what_cannot_be_looked_at_is_not_taken_for_absent() {
     let (gate, status) = (said(["gate", SPEC]), said(["status", SPEC]));
     assert_eq!(gate.0, Some(2), "{}", gate.1);
     assert_eq!(gate.1, status.1, "the same words");
-    assert!(gate.1.contains("has to be a directory and no link"), "{}", gate.1);
+    assert!(gate.1.contains("must be a directory, not a link"), "{}", gate.1);
 }
 
 #[test]

@@ -218,7 +218,7 @@ fn only_whoever_wrote_the_command_takes_its_walls_away() {
         std::fs::write(project.join(".crucible/config.toml"), format!("[hooks.notify]\n{line}\n")).unwrap();
         let ran = gate(&desk, &project).arg("--json").run().exits(2);
         assert!(
-            ran.message().contains("would have a say in what runs without walls"),
+            ran.message().contains("must not control what runs without a sandbox"),
             "{line}: {}",
             ran.stderr
         );

@@ -84,9 +84,7 @@ fn a_receipt_that_fails_after_files_changed_is_told_with_the_files_and_leaves_on
     std::fs::create_dir(&report).unwrap();
     let (code, said) = ended(&project, child);
     assert_eq!(code, Some(1), "{said}");
-    for part in
-        ["a directory stands in its place", "the files are changed: src/area.py", "again for the receipt"]
-    {
+    for part in ["a directory has its name", "the files are changed: src/area.py", "again for the receipt"] {
         assert!(said.contains(part), "{part}: {said}");
     }
     let receipt = newest(&project);
@@ -168,7 +166,7 @@ fn options_that_could_do_nothing_are_refused() {
         };
         for before in [&[][..], &["--through", "review"], &["--through", "final", "--dry-run"]] {
             let ran = run(before);
-            let said = format!("so {} has nothing to do", options[0]);
+            let said = format!("so {} has no effect", options[0]);
             assert!(ran.stderr.contains(&said), "{before:?}: {}", ran.stderr);
         }
     }
@@ -176,7 +174,7 @@ fn options_that_could_do_nothing_are_refused() {
     spec(&desk, &project, []).ok();
     for phase in ["design", "final"] {
         let ran = resume(&desk, &project, ["--phase", phase, "--allow-links"]).exits(2);
-        assert!(ran.stderr.contains("so --allow-links has nothing to do"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("so --allow-links has no effect"), "{}", ran.stderr);
     }
     assert_eq!(receipts(&project).len(), 1);
 }

@@ -100,8 +100,8 @@ fn a_workspace_is_made_filled_listed_and_found_from_below() {
     assert_eq!(made["workspace"], root.join("workspace.yaml").to_str().unwrap());
     assert_eq!(text(&root), "version: \"1\"\nname: \"my-project\"\nspecs: []\n");
     let again = project_in(&desk, &root, ["init", "--name", "other"]).exits(2);
-    assert!(again.stderr.contains("there already"), "{}", again.stderr);
-    assert!(project_in(&desk, &below, ["list"]).ok().stdout.contains("no spec yet"));
+    assert!(again.stderr.contains("already exists"), "{}", again.stderr);
+    assert!(project_in(&desk, &below, ["list"]).ok().stdout.contains("no specs yet"));
 
     let added = document(project_in(
         &desk,
@@ -111,7 +111,7 @@ fn a_workspace_is_made_filled_listed_and_found_from_below() {
     assert_eq!((&added["change"], &added["spec"]["tags"]), (&json!("added"), &json!(["backend", "a: b"])));
     project_in(&desk, &root, ["add-spec", "feature-ui", "--tag", "frontend", "--tag", "frontend"]).ok();
     let twice = project_in(&desk, &root, ["add-spec", "feature-ui"]).exits(2);
-    assert!(twice.stderr.contains("listed already") && twice.stderr.contains("--force"), "{}", twice.stderr);
+    assert!(twice.stderr.contains("already listed") && twice.stderr.contains("--force"), "{}", twice.stderr);
     let forced =
         document(project_in(&desk, &root, ["add-spec", "feature-ui", "--tag", "yes", "--force", "--json"]));
     assert_eq!(forced["change"], "replaced");
@@ -185,7 +185,7 @@ fn a_file_that_is_no_workspace_is_named_with_what_is_wrong_and_stays() {
     let file = root.join("workspace.yaml");
     for (content, word) in [
         ("version: \"1\"\nname: x\nspecs:\n- id: a\n- id: b\n- id: a\n", "listed twice, in lines 4 and 6"),
-        ("version: \"2\"\nname: x\n", "reads \"1\" alone"),
+        ("version: \"2\"\nname: x\n", "reads only \"1\""),
         ("version: \"1\"\nname: x\nspecs:\n- id: ../../etc\n", "line 4: not a spec id"),
         ("version: \"1\"\nname: [\n", "no workspace"),
         ("version: 1\nname: x\n", "must be quoted"),
@@ -322,7 +322,7 @@ fn an_id_in_other_capitals_is_refused_wherever_a_spec_begins() {
         &["spec", "unlisted", "--dry-run", "--source", "idea.md"],
     ] {
         let ran = desk.call(args).current_dir(&root).run().exits(2);
-        assert!(ran.stderr.contains("only in capital letters"), "{args:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains("only in letter case"), "{args:?}: {}", ran.stderr);
         before.is_still(&Snapshot::of([&root]));
     }
     project_in(&desk, &root, ["add-spec", "Unlisted"]).ok();

@@ -99,7 +99,7 @@ fn fixups_of_the_same_command_wait_until_somebody_has_seen_them() {
     let ran = spec(&desk, &project, command).ok();
     assert_eq!(std::fs::read_to_string(project.join("src/area.py")).unwrap(), crate::support::WRONG);
     let way = "next: crucible resume export-data --phase fixup --apply-fixups";
-    assert!(ran.stdout.starts_with("no fixup waits") && ran.stdout.contains(way), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with("no fixup is pending") && ran.stdout.contains(way), "{}", ran.stdout);
     // The same command again finds one that waited when it began.
     spec(&desk, &project, command).ok();
     assert_eq!(std::fs::read_to_string(project.join("src/area.py")).unwrap(), right());
@@ -121,7 +121,7 @@ fn the_same_command_again_asks_nobody_and_a_new_idea_asks_for_what_changes() {
     let project = project(&desk);
     spec(&desk, &project, ["--through", "design"]).ok();
     let ran = spec(&desk, &project, ["--through", "design"]).ok();
-    assert!(ran.stdout.contains("nothing was asked"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("no model was called"), "{}", ran.stdout);
     assert_eq!(asked(&server), ["requirements", "design"]);
     let ran = with_idea(
         desk.call(["spec", SPEC, "--source", "-"]),
@@ -177,7 +177,7 @@ fn an_answer_that_is_refused_twice_fails_with_its_findings_and_a_receipt() {
     let project = project(&desk);
     let ran = spec(&desk, &project, ["--through", "tasks"]).exits(3);
     assert_eq!(asked(&server), ["requirements", "design", "design"]);
-    assert!(ran.stderr.contains("not the document of the phase design"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("not a valid document of the phase design"), "{}", ran.stderr);
     assert!(ran.stderr.contains("hint: spec-answer-"), "{}", ran.stderr);
     let receipt = newest(&project);
     valid(&receipt, RECEIPT_SCHEMA);
@@ -242,7 +242,8 @@ fn a_phase_that_may_not_run_says_which_may() {
     std::fs::write(&path, "# Requirements: mine\n").unwrap();
     let ran = resume(&desk, &project, ["--phase", "design"]).exits(2);
     assert!(
-        ran.stderr.contains("artifacts/00-requirements.md is not what requirements wrote"),
+        ran.stderr
+            .contains("artifacts/00-requirements.md was changed or deleted since requirements wrote it"),
         "{}",
         ran.stderr
     );
@@ -343,7 +344,7 @@ fn without_an_idea_nothing_begins_and_the_way_is_told() {
     let project = project(&desk);
     for idea in ["", " \n\t", "\u{200b}\u{feff}"] {
         let ran = with_idea(desk.call(["spec", SPEC]), &project, idea).exits(2);
-        assert!(ran.stderr.contains("there is no idea to start from"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("no idea to start from"), "{}", ran.stderr);
         assert!(ran.stderr.contains("| crucible spec export-data"), "{}", ran.stderr);
     }
     assert_eq!(server.requests().len(), 0);
@@ -375,7 +376,7 @@ fn options_that_make_no_sense_are_refused_before_anything_begins() {
     let ran = spec(&desk, &project, ["--cassette", "none.jsonl"]).exits(2);
     assert!(ran.stderr.contains("--provider replay"), "{}", ran.stderr);
     let ran = spec(&desk, &project, ["--through", "Design"]).exits(2);
-    assert!(ran.stderr.contains("is no phase"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("is not a phase"), "{}", ran.stderr);
     let ran =
         with_idea(desk.call(["spec", SPEC]).without_env("CRUCIBLE_LLM_PROVIDER"), &project, IDEA).exits(2);
     assert!(ran.stderr.contains("LLM provider must be specified"), "{}", ran.stderr);
@@ -454,7 +455,7 @@ fn a_fixup_for_a_file_that_it_may_not_touch_is_corrected_and_then_refused() {
     let ran =
         spec(&desk, &project, ["--through", "fixup", "--context", "src/area.py", "--apply-fixups"]).exits(1);
     assert_eq!(asked(&server).iter().filter(|phase| **phase == "fixup").count(), 2);
-    assert!(ran.stderr.contains("the fixup is refused; no file was changed"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the fixup was refused; no file was changed"), "{}", ran.stderr);
     let receipt = newest(&project);
     assert_eq!(
         (&receipt["exit_code"], &receipt["phases"][0]["error"]["class"]),
@@ -565,11 +566,11 @@ fn an_idea_that_is_kept_gives_way_to_a_named_one_alone() {
     let project = project(&desk);
     let dry = spec(&desk, &project, ["--dry-run"]).ok();
     assert!(dry.stdout.ends_with("next: crucible spec export-data --source -\n"), "{}", dry.stdout);
-    assert!(dry.stderr.contains("a dry run keeps no idea"), "{}", dry.stderr);
+    assert!(dry.stderr.contains("a dry run does not save the idea"), "{}", dry.stderr);
     spec(&desk, &project, []).ok();
     let kept = std::fs::read(spec_dir(&project).join("context/idea.md")).unwrap();
     let ran = with_idea(desk.call(["spec", SPEC]), &project, "the next line of a loop\n").ok();
-    assert!(ran.stderr.contains("`--source -` takes a new idea"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("use `--source -` to read a new idea"), "{}", ran.stderr);
     assert_eq!(std::fs::read(spec_dir(&project).join("context/idea.md")).unwrap(), kept);
     assert_eq!(asked(&server).len(), 1);
     // An end that stays open keeps nobody waiting.

@@ -84,7 +84,7 @@ fn without_an_idea_nothing_begins() {
         let ran = ran.exits(2);
         assert!(ran.stderr.contains(part), "{}", ran.stderr);
     };
-    let none = "there is no idea to start from";
+    let none = "no idea to start from";
     refused(call(&desk, &server, []).current_dir(&project).run(), none);
     refused(with_idea(call(&desk, &server, []), &project, "  \n\u{200b}"), none);
     refused(call(&desk, &server, ["--source", "empty.md"]).current_dir(&project).run(), none);
@@ -116,7 +116,7 @@ fn an_open_pipe_that_nobody_named_is_waited_for_with_a_word() {
     let mut said = BufReader::new(open.stderr.take().unwrap());
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
-    assert!(line.contains("awaited on standard input") && line.contains("< /dev/null"), "{line}");
+    assert!(line.contains("reading the idea from standard input") && line.contains("< /dev/null"), "{line}");
     // It waits on, and takes what then comes.
     for child in [&mut named, &mut open] {
         child.stdin.take().unwrap().write_all(b"users can export their data\n").unwrap();
@@ -222,7 +222,7 @@ fn an_idea_over_its_limit_leaves_the_sizes_of_its_sources() {
     // Too many bytes and lines: both are counted, wherever the idea comes from.
     let long: String = (1..=20_001).map(|number| format!("{number}\n")).collect();
     let ran = with_idea(call(&desk, &server, []), &project, &long).exits(7);
-    assert!(ran.stderr.contains("the packet of 108900 bytes and 20001 lines"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the packet has 108900 bytes and 20001 lines"), "{}", ran.stderr);
     assert!(ran.stderr.contains("standard input (108900 bytes, 20001 lines)"), "{}", ran.stderr);
     for (place, source) in [("long.md", "long.md"), ("several/long.md", "several")] {
         std::fs::create_dir_all(project.join("several")).unwrap();

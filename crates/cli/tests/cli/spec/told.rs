@@ -52,7 +52,7 @@ fn a_source_that_cannot_be_read_is_told_by_the_path_that_was_typed() {
     let desk = Desk::new();
     let project = project(&desk);
     let missing = desk.path("elsewhere/idea.md");
-    for (source, why) in [("/dev/zero", "no regular file"), (missing.to_str().unwrap(), "that is there")] {
+    for (source, why) in [("/dev/zero", "no regular file"), (missing.to_str().unwrap(), "an existing file")] {
         let ran = at(&desk, &project, ["spec", SPEC, "--source", source]).exits(2);
         assert!(ran.stderr.contains(&format!("error: {source}: ")), "{}", ran.stderr);
         assert!(ran.stderr.contains(why), "{}", ran.stderr);
@@ -243,7 +243,10 @@ fn killed_between_staging_and_ledger_gate_and_status_tell_what_happened_and_the_
         "{gate:#}"
     );
     let hint = found["hint"].as_str().unwrap();
-    assert!(hint.contains("nothing is lost") && hint.contains("`crucible resume export-data`"), "{hint}");
+    assert!(
+        hint.contains("They are complete in staging/") && hint.contains("`crucible resume export-data`"),
+        "{hint}"
+    );
     let status = at(&desk, &project, ["status", SPEC]).ok();
     assert!(status.stdout.contains("gate-promotion-unfinished"), "{}", status.stdout);
     // On a machine that did not begin it, it is somebody else's.

@@ -178,7 +178,7 @@ fn the_keys_do_on_a_terminal_what_the_help_says() {
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, "version: \"9\"\nname: x\n").unwrap();
     tmux.press(&["r"]);
-    tmux.shows("not read again");
+    tmux.shows("reload failed");
     std::fs::write(&file, format!("{text}- id: back-again\n")).unwrap();
     tmux.press(&["r"]);
     tmux.shows("not started back-again");

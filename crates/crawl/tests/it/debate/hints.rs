@@ -93,7 +93,7 @@ async fn backend_without_token_limit_is_noted() {
             debate(&gpt, &claude, &about, rounds, TIMEOUT, "crawl-7", &mut kept, &heard).await.unwrap();
         let told = |owner: &str| {
             format!(
-                "deaf cannot be told a limit of tokens: the budget of {owner}'s answers was checked only after they came"
+                "deaf does not support a token limit: the budget of {owner}'s answers was checked only afterwards"
             )
         };
         assert_eq!(outcome.warnings, [told("gpt"), told("claude")]);

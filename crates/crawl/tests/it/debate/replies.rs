@@ -236,8 +236,8 @@ async fn reply_error_names_owner_phase_digest() {
     let digest = Digest::of(text.as_bytes());
     assert!(matches!(&error, DebateError::Reply { digest: seen, .. } if *seen == digest));
     let shown = error.to_string();
-    assert!(shown.starts_with("the draft of gpt cannot be used: it is not one JSON object"), "{shown}");
-    assert!(shown.contains(&format!("the reply has the digest {digest}")), "{shown}");
+    assert!(shown.starts_with("the draft of gpt is invalid: it is not one JSON object"), "{shown}");
+    assert!(shown.contains(&format!("shows the reply (digest {digest})")), "{shown}");
     assert!(!shown.contains("today"));
     let kept = &stage.kept.messages[0];
     assert_eq!((kept.reply.as_str(), kept.error.as_str()), (text, shown.as_str()));

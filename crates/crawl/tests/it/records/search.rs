@@ -315,9 +315,9 @@ async fn invalid_query_is_refused_unsent() {
         ("", "is empty"),
         (" \u{2003} ", "is empty"),
         (&long, "is too long"),
-        ("a\nb", "cannot be seen"),
-        ("a\u{0}", "cannot be seen"),
-        ("\u{202e}evil", "cannot be seen"),
+        ("a\nb", "invisible"),
+        ("a\u{0}", "invisible"),
+        ("\u{202e}evil", "invisible"),
     ] {
         let error = Asked { query, ..Asked::of(&github) }.by(&mut CrawlSession::dry()).await.unwrap_err();
         assert!(matches!(error, SearchError::Query { .. }) && error.to_string().contains(why), "{error}");

@@ -288,10 +288,7 @@ fn a_finding_names_step_and_token_and_says_how_to_rephrase() {
     let safety = validate_plan_safety(&plan, &workspace());
     let [only] = &safety.violations()[..] else { panic!("{:?}", safety.violations()) };
     assert!(only.starts_with("step 2 \"compile\": /bin/: "), "{only}");
-    assert!(
-        only.contains("leave out a leading `./`") && only.ends_with("(build-token-prohibited)"),
-        "{only}"
-    );
+    assert!(only.contains("omit a leading `./`") && only.ends_with("(build-token-prohibited)"), "{only}");
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn tidy_up(desk: &Desk) {
 
 fn told(applied: &AppliedFixup) -> Vec<(&str, bool)> {
     let findings = applied.verdict.findings().iter();
-    findings.map(|told| (told.subject.as_str(), told.hint.contains("somebody changed it"))).collect()
+    findings.map(|told| (told.subject.as_str(), told.hint.contains("it was changed after"))).collect()
 }
 
 #[test]

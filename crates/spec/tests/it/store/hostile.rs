@@ -36,7 +36,7 @@ fn a_link_in_the_place_of_a_directory_is_refused() {
         std::fs::create_dir_all(desk.store.dir()).unwrap();
         symlink(&outside, desk.path(folder)).unwrap();
         let refused = desk.try_run(PhaseId::Design, PhaseStatus::Success, "x").unwrap_err().to_string();
-        assert!(refused.contains("has to be a directory and no link"), "{folder}: {refused}");
+        assert!(refused.contains("must be a directory, not a link"), "{folder}: {refused}");
         assert_untouched(&outside);
         assert_eq!(desk.ledger().head().unwrap().seq, 0);
     }
@@ -65,7 +65,7 @@ fn a_spec_that_is_a_link_or_lies_behind_one_is_no_spec() {
         symlink(&outside, &place).unwrap();
         for claim in [LockClaim::IfFree, LockClaim::Force] {
             let refused = desk.store.lock("x", claim).unwrap_err().to_string();
-            assert!(refused.contains("has to be a directory and no link"), "{link}: {refused}");
+            assert!(refused.contains("must be a directory, not a link"), "{link}: {refused}");
         }
         for error in [
             desk.store.state(None).unwrap_err(),
@@ -75,7 +75,7 @@ fn a_spec_that_is_a_link_or_lies_behind_one_is_no_spec() {
         ] {
             let said = error.to_string();
             assert!(matches!(error, SpecError::Unknown { .. }), "{link}: {said}");
-            assert!(said.contains(&place.display().to_string()) && said.contains("no link"), "{said}");
+            assert!(said.contains(&place.display().to_string()) && said.contains("not a link"), "{said}");
         }
         assert_eq!(tree(&outside), before, "{link}");
     }

@@ -1,0 +1,47 @@
+//! `[run]`, `[patch]` and `[context]`: the limits of a run and of a change, and the documents of each prompt.
+
+use crate::declare::section;
+
+section! {
+    /// The limits of a run.
+    ["run"] RunSection {
+        /// Answers of the model that are tried before the run fails.
+        max_iterations: u64 = 4, lower;
+        /// Malformed answers that cost no try: cut off, without an edit, or replacing lines that do not exist. Each costs a call;
+        /// one more costs a try.
+        max_malformed: u64 = 3;
+        /// How often the model may ask for more files, by name or search, instead of proposing a change. Each costs a call and no
+        /// try.
+        max_file_requests: u64 = 2, lower;
+        /// Answers that are sampled for each try, each judged and tested, until one is verified. Each costs a call.
+        candidates: u64 = 1;
+        /// Files of the repository that the model may see at first. If the provider's `context_window` is set, the default
+        /// follows from it, and this setting only lowers it.
+        max_files: u64 = 20, lower;
+        /// Bytes of the repository that the model may see at first. `context_window` has the same effect as on `max_files`.
+        max_total_bytes: u64 = 60_000, lower;
+        /// The form of the model's answers. Empty: the form that the provider does best. If whole files do not fit into
+        /// `max_tokens`, definitions or search-replace are asked for instead. An answer in any other form is read as well.
+        edit_format: Text = "", one_of(&["whole-file", "search-replace", "definitions", "unified-diff"]);
+    }
+}
+
+section! {
+    /// The limits of a patch.
+    ["patch"] PatchSection {
+        /// Files that a patch may touch.
+        max_files: u64 = 5, lower;
+        /// Lines that a patch may add.
+        max_added_lines: u64 = 400, lower;
+    }
+}
+
+section! {
+    /// The documents that a model always sees.
+    ["context"] ContextSection {
+        /// "ctcp": the three contract documents of a repository are required. Empty: required if `ai_context/` exists.
+        contract: Text = "", one_of(&["ctcp"]);
+        /// Documents that every context pack begins with, besides the contract's.
+        mandatory: List = [];
+    }
+}
