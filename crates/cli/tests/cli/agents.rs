@@ -124,8 +124,8 @@ fn an_answer_that_is_no_diff_is_refused_and_the_fixer_is_asked() {
 #[test]
 fn a_command_that_fails_leaves_the_run_as_it_is() {
     for (lines, part, code) in [
-        ("echo oh >&2; exit 3", "exit code 3", 70),
-        ("kill -9 $$", "ended", 70),
+        ("echo oh >&2; exit 3", "exited with code 3", 70),
+        ("kill -9 $$", "exited with code 137", 70),
         ("good; sleep 1000", "dispatch.agent_timeout_s", 10),
         ("head -c 50000000 /dev/zero >&2", "33554432 bytes", 70),
         ("printf 'diff --git \\377\\n'", "not UTF-8", 70),

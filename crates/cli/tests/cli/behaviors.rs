@@ -139,7 +139,7 @@ fn a_catalogue_that_is_broken_before_any_change_is_said_at_once() {
     let desk = Desk::with(&server);
     let ran = desk.start_call(repo.path()).args(["--max-iterations", "1"]).run().exits(1);
     assert!(
-        ran.stderr.contains("does not hold before any change (behaviors-entry-unmarked B001)"),
+        ran.stderr.contains("is invalid before any change (behaviors-entry-unmarked B001)"),
         "{}",
         ran.stderr
     );

@@ -34,7 +34,7 @@ fn the_first_proposal_is_refused_by_the_patch_gate_and_the_second_lands() {
     in_order(
         &ran.stderr,
         &[
-            "come from a recording; Qwen2.5-Coder-1.5B-Instruct spoke them",
+            "come from a recording of Qwen2.5-Coder-1.5B-Instruct",
             "its tests fail before any change",
             "What the model may see: src/lib.rs",
             "signed by its digest",

@@ -281,7 +281,7 @@ fn a_task_that_leads_elsewhere_is_refused_before_anything_runs() {
     }
     std::fs::write(tasks.join("one/task.toml"), &text).unwrap();
     std::os::unix::fs::symlink(&secret, tasks.join("one/project/link")).unwrap();
-    assert!(eval(&desk).run().exits(2).message().contains("plain files"));
+    assert!(eval(&desk).run().exits(2).message().contains("regular files"));
     std::fs::remove_file(tasks.join("one/project/link")).unwrap();
     // The evaluation's own directory and the tasks do not mix.
     for out in ["tasks/out", "."] {

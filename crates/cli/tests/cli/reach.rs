@@ -220,7 +220,7 @@ fn a_repository_that_changes_meanwhile_is_neither_tried_nor_shown() {
     };
     for gates in [one, &two] {
         for ((message, told), says) in [
-            (while_a_gate_runs(gates, edit), "changes of your own: \"src/area.py\""),
+            (while_a_gate_runs(gates, edit), "uncommitted changes: \"src/area.py\""),
             (while_a_gate_runs(gates, commit), "is no longer at"),
         ] {
             assert!(message.contains(says), "{message}");
@@ -237,7 +237,7 @@ fn gates_that_prove_nothing_new_are_said() {
     let desk = Desk::with(&server);
     let ran = desk.start(repo.path()).ok();
     assert_eq!(codes(&ran.json(), 1), ["run-gates-passed-before"]);
-    assert!(ran.stderr.contains("warning: Every gate passed before the change, too"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning: Every gate also passed before the change"), "{}", ran.stderr);
     // One that fails before and passes after has proved something.
     let proved = small().build();
     assert_eq!(codes(&desk.start(proved.path()).ok().json(), 1), [""; 0]);

@@ -48,13 +48,13 @@ fn git(directory: &Path, args: &[&str]) -> String {
 #[test]
 fn tracked_changes_are_refused_by_name() {
     let changed = small().uncommitted("src/area.py", "def area(): pass\n").build();
-    refused(changed.path(), 2, "1 tracked file changed since the last commit, \"src/area.py\" among them");
+    refused(changed.path(), 2, "1 tracked file changed since the last commit, including \"src/area.py\"");
     let staged = small().uncommitted("src/new.py", "x = 1\n").build();
     staged.git(["add", "--all"]);
-    refused(staged.path(), 2, "\"src/new.py\" among them");
+    refused(staged.path(), 2, "including \"src/new.py\"");
     let removed = small().build();
     std::fs::remove_file(removed.path().join("check.sh")).unwrap();
-    refused(removed.path(), 2, "\"check.sh\" among them");
+    refused(removed.path(), 2, "including \"check.sh\"");
     // Where git itself tells of no change, the way out is another one.
     let sparse = small().build();
     sparse.git(["sparse-checkout", "set", "--no-cone", "/src/"]);
@@ -73,7 +73,7 @@ fn a_merge_that_is_under_way_is_no_place_to_start_from_or_land_in() {
     repo.git(["commit", "--allow-empty", "--message", "there"]);
     repo.git(["checkout", "--quiet", "-"]);
     repo.git(["merge", "--no-commit", "--no-ff", "other"]);
-    refused(repo.path(), 2, "a merge is under way");
+    refused(repo.path(), 2, "a merge is in progress");
     let landing = desk.run(["run", "land", &id, "--json"]).exits(2);
     assert!(landing.message().contains("git merge --abort"), "{}", landing.stderr);
     repo.git(["merge", "--abort"]);

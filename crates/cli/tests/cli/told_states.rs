@@ -89,13 +89,13 @@ fn what_is_dirty_is_told_with_the_command_to_call_again() {
     let run = Landed::verified();
     run.repo.write("src/area.py", "mine\n");
     let verify = run.desk.run(["verify", "--run", &run.id, "--json"]).exits(1).message();
-    assert!(verify.contains("then `crucible verify`") && verify.contains("src/area.py"), "{verify}");
+    assert!(verify.contains("then run `crucible verify`") && verify.contains("src/area.py"), "{verify}");
     run.repo.git(["checkout", "--quiet", "src/area.py"]);
     let desk = &run.desk;
     let new = desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(run.repo.path()).run().ok().json();
     run.repo.write("src/area.py", "mine\n");
     let advance = desk.run(["run", "advance", &id_of(&new), "--json"]).exits(1).message();
-    assert!(advance.contains("then `crucible run advance`"), "{advance}");
+    assert!(advance.contains("then run `crucible run advance`"), "{advance}");
 }
 
 #[test]

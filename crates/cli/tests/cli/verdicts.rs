@@ -178,7 +178,7 @@ fn canary_is_switched_off_by_the_user_alone() {
         &["run", "start", "total must add up", "--file", SOURCE, "--json", "--max-iterations", "1"],
     )
     .ok();
-    assert!(ran.stderr.contains("gate noop counts without a run on broken sources"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("gate noop counts without a canary run"), "{}", ran.stderr);
     let canary = &document(&desk, "artifacts/analysis.json")["canary"]["gates"];
     assert_eq!(*canary, json!([{ "id": "noop", "outcome": "off" }]));
     let report = document(&desk, "artifacts/verify_report.json").to_string();
@@ -194,7 +194,7 @@ fn canary_is_switched_off_by_the_user_alone() {
 #[test]
 fn gate_that_runs_nothing_stops_the_run() {
     let error = refused(&shop(&gate("tests", "[\"true\"]"), "").build());
-    assert!(error.contains("`true` ended on deliberately broken sources as it did before"), "{error}");
+    assert!(error.contains("`true` had the same result on deliberately broken sources"), "{error}");
     assert!(error.contains("[gates.tests] command"), "{error}");
 }
 
@@ -205,7 +205,7 @@ fn gate_that_does_not_count_is_listed_beside_one_that_does() {
     let desk = Desk::with(&server);
     let ran = start(&desk, &repo).ok();
     assert!(
-        ran.stderr.contains("gate noop ends on deliberately broken sources as it did before"),
+        ran.stderr.contains("gate noop has the same result on deliberately broken sources"),
         "{}",
         ran.stderr
     );

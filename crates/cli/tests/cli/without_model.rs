@@ -142,7 +142,7 @@ fn a_provider_is_made_ready_where_a_role_names_it_and_nowhere_else() {
     // A provider without its key is no obstacle to a run that does not ask it.
     let by_hand = || desk.start_call(repo.path()).args(["--mode", "manual_outbox"]);
     let started = by_hand().args(["--provider", "anthropic", "--model", "great"]).run().exits(1);
-    assert!(started.stderr.contains("nobody is asked with the model great"), "{}", started.stderr);
+    assert!(started.stderr.contains("the model great is not used"), "{}", started.stderr);
     assert_eq!(started.json()["run"]["settings"]["provider"], "manual_outbox");
 
     desk.user_config("[dispatch]\nchair = \"anthropic\"\n");
