@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(fault(&json!([good()])), "the reply is a list, not an object");
         let twice = good().to_string().replacen("\"loop_count\":3", "\"loop_count\":3,\"loop_count\":2", 1);
         let error = read(&twice).unwrap_err().to_string();
-        assert!(error.contains("an object has a duplicate key"), "{error}");
+        assert!(error.contains("a key stands twice in an object"), "{error}");
     }
 
     #[test]

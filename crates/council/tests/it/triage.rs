@@ -113,7 +113,7 @@ async fn wrong_shape_is_refused_with_place_and_value() {
             with(|v| drop(v.as_object_mut().unwrap().remove("council"))).to_string(),
             "the reply lacks `council`",
         ),
-        (twice, "an object has a duplicate key"),
+        (twice, "a key stands twice in an object"),
         (json!([good()]).to_string(), "the reply is a list, not an object"),
         (
             with(|v| v["council"] = vec![v["council"][0].clone(); 51].into()).to_string(),

@@ -394,7 +394,7 @@ mod tests {
             ("[]".to_owned(), "not a JSON object"),
             ("{}".to_owned(), "receipt_id"),
             (deep, "recursion limit"),
-            (OLD.replacen('{', "{\"spec_id\":\"x\",", 1), "a duplicate key"),
+            (OLD.replacen('{', "{\"spec_id\":\"x\",", 1), "a key stands twice in an object"),
             (OLD.replace("1024", "9007199254740993"), "too large"),
             (OLD.replacen('{', "{\"schema_version\":\"receipt.v2\",", 1), "this version reads receipt.v1"),
             (OLD.replace("\"success\"", "\"splendid\""), "splendid"),
