@@ -528,7 +528,7 @@ fn a_file_that_does_not_fit_whole_is_asked_for_in_parts() {
     assert_eq!(status["attempts"][0]["asked_for"], "definitions");
     let cost = std::fs::read_to_string(desk.runs()[0].join("reviews/review_cost.md")).unwrap();
     assert!(cost.contains("Verdict: APPROVE") && cost.contains("plan-answer-too-large"), "{cost}");
-    assert!(ran.stderr.contains("asking for definitions instead of whole files"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("requesting definitions instead of whole files"), "{}", ran.stderr);
     let replayed = desk.run(["run", "replay", &id_of(&status), "--json"]).ok().json();
     assert_eq!(replayed["different"], serde_json::json!([]));
 }

@@ -47,7 +47,7 @@ fn every_command_without_a_provider_says_the_same() {
         desk.call(["crawl", "plan", "./", "--gpt-provider", "gateway"]).without_env("CRUCIBLE_LLM_PROVIDER");
     let ran = call.current_dir(repo.path()).run().exits(1);
     assert!(
-        ran.stderr.contains("LLM provider must be specified: nobody is named who criticises"),
+        ran.stderr.contains("LLM provider must be specified: no provider is set that criticises"),
         "{}",
         ran.stderr
     );

@@ -19,7 +19,7 @@ const SCHEMA: &str = "crucible-crawl-history-v1";
 /// Characters of a query or an error in a table cell.
 const SHOWN: usize = 100;
 
-/// List the last sessions, or show one with its documents
+/// List the last 20 sessions, or show one with its documents
 ///
 /// Each session is one line, as text and as JSON, newest first. One session is shown with its documents
 /// and its debate. For example: `crucible crawl history`, then `crucible crawl history 3`; or an old

@@ -47,7 +47,7 @@ fn a_short_rate_limit_is_waited_for_with_a_countdown() {
     desk.github.misbehave("/search/repositories", Times::Once, Misbehaviour::secondary_limit(2));
     let ran = desk.run(&["search", "widget"]).ok();
     assert_eq!(ran.json()["rate_limited"], false);
-    assert!(ran.stderr.contains("GitHub's rate limit is exhausted: going on in "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("GitHub's rate limit is exhausted: continuing in "), "{}", ran.stderr);
 }
 
 #[test]

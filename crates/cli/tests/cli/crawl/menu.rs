@@ -158,7 +158,7 @@ fn who_chooses_nothing_gets_nothing() {
     let mut terminal = Terminal::start(desk.call(["search"]));
     terminal.shows("Search for:");
     terminal.types("");
-    terminal.shows("leave empty to search for");
+    terminal.shows("no search query given");
     assert_eq!(terminal.ends().0, Some(1));
 }
 

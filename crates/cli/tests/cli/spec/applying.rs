@@ -44,7 +44,7 @@ fn only_what_waited_when_the_command_began_is_applied() {
     for waits in ["no pending fixup matches the current files", "applied fixups: 1 file"] {
         let ran = resume(&desk, &project, ["--apply-fixups"]).ok();
         assert!(ran.stdout.contains(waits), "{}", ran.stdout);
-        let is_first = waits.starts_with("no fixup");
+        let is_first = waits.starts_with("no pending fixup");
         assert_eq!(area(&project), if is_first { WRONG.to_owned() } else { right() }, "{}", ran.stdout);
         assert_eq!(is_first, ran.stdout.contains("--phase fixup --apply-fixups"), "{}", ran.stdout);
         assert_eq!(count(&server, "fixup"), 1, "it is proposed once");
@@ -54,7 +54,11 @@ fn only_what_waited_when_the_command_began_is_applied() {
     for again in [&["--apply-fixups"][..], &["--phase", "fixup", "--apply-fixups"]] {
         let call = desk.call(["resume", SPEC]).current_dir(&project);
         let ran = again.iter().fold(call, |call, option| call.arg(option)).run().ok();
-        assert!(ran.stdout.contains("no fixup is pending; none was applied"), "{}", ran.stdout);
+        assert!(
+            ran.stdout.contains("no pending fixup matches the current files; none was applied"),
+            "{}",
+            ran.stdout
+        );
     }
     let told = resume(&desk, &project, ["--apply-fixups", "--json"]).ok();
     assert_eq!((told.json()["ran"].clone(), told.stderr.as_str()), (json!([]), ""));

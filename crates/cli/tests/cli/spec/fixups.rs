@@ -146,7 +146,7 @@ fn a_diff_that_was_edited_by_hand_is_not_applied() {
     let text = std::fs::read_to_string(&diff).unwrap();
     std::fs::write(&diff, text.replace("width * height", "evil()")).unwrap();
     let ran = apply(&desk, &project, []).exits(1);
-    assert!(ran.stderr.contains("40-fixup.diff is not what its receipt names"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("40-fixup.diff was changed after its receipt was written"), "{}", ran.stderr);
     assert!(
         ran.stderr.contains("`crucible resume export-data --phase fixup` for a new one"),
         "{}",
@@ -242,7 +242,7 @@ fn a_link_is_refused_or_followed_inside_the_project_and_never_out_of_it() {
     std::fs::remove_file(project.join("src/area.py")).unwrap();
     symlink("real.py", project.join("src/area.py")).unwrap();
     let ran = apply(&desk, &project, ["--allow-links"]).ok();
-    assert!(ran.stderr.contains("what changed is src/real.py"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the changed file is src/real.py"), "{}", ran.stderr);
     assert_eq!(read(&project, "src/real.py"), right());
     assert!(project.join("src/area.py").is_symlink());
 }

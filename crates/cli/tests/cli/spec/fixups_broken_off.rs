@@ -184,7 +184,11 @@ fn a_file_that_somebody_went_on_with_is_named_and_stays() {
     let mine = format!("{NEW}three = 3\n");
     std::fs::write(broken.project.join("src/c.py"), &mine).unwrap();
     let ran = broken.apply().ok();
-    assert!(ran.stderr.contains("as the fixup makes them: src/export.py, src/log.py\n"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("the fixup is applied to these files: src/export.py, src/log.py\n"),
+        "{}",
+        ran.stderr
+    );
     assert!(
         ran.stderr
             .contains("these files were changed after that and are left as they are; check them: src/c.py"),

@@ -71,7 +71,7 @@ fn a_staging_that_came_with_a_clone_is_named_and_a_dry_run_promotes_nothing_of_i
     for options in [["--phase", "tasks", "--dry-run"], ["--phase", "tasks", "--force"]] {
         let ran = desk.call(["resume", SPEC]).args(options).current_dir(&project).run();
         assert_ne!(ran.code, Some(0));
-        for part in ["did not begin", "artifacts/10-design.md", "delete the directory"] {
+        for part in ["did not write its content", "artifacts/10-design.md", "delete the directory"] {
             assert!(ran.stderr.contains(part), "{options:?}: {}", ran.stderr);
         }
     }

@@ -60,10 +60,10 @@ fn a_spec_that_is_far_enough_passes_and_what_was_judged_is_told() {
     assert_eq!(
         lines,
         [
-            " phase         stands  last success",
-            " requirements  done    1h ago",
-            " design        done    1h ago",
-            " tasks         done    1h ago",
+            " phase         state  last success",
+            " requirements  done   1h ago",
+            " design        done   1h ago",
+            " tasks         done   1h ago",
             "pass: export-data meets the policy: tasks and every phase before it, of any age, with or without \
             pending fixups",
         ]

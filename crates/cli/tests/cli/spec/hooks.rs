@@ -181,9 +181,9 @@ fn a_setting_that_makes_no_sense_is_an_error_of_the_configuration() {
         ("[hooks.lint]\ncommand = [\"\", \"x\"]\n".to_owned(), "hooks.lint has no command"),
         (
             format!("{lint}on = \"before\"\n"),
-            "hooks.lint.on is \"before\"; it takes one of pre_phase, post_phase, pre_gate, post_gate",
+            "hooks.lint.on is \"before\"; use one of pre_phase, post_phase, pre_gate, post_gate",
         ),
-        (format!("{lint}on_fail = \"stop\"\n"), "hooks.lint.on_fail is \"stop\"; it takes one of warn, fail"),
+        (format!("{lint}on_fail = \"stop\"\n"), "hooks.lint.on_fail is \"stop\"; use one of warn, fail"),
         (format!("{lint}phases = [\"design\", \"Tasks\"]\n"), "hooks.lint.phases: \"Tasks\" is no phase"),
         (format!("{lint}timeout_s = 0\n"), "hooks.lint.timeout_s is 0; use 1 to 3600 seconds"),
         (format!("{lint}timeout_s = 3601\n"), "hooks.lint.timeout_s is 3601"),
@@ -339,7 +339,11 @@ fn a_repository_whose_git_directory_lies_elsewhere_is_not_left_to_a_hook() {
         .build();
     repo.git(["init", "-q", "--separate-git-dir=.gitdata", "."]);
     let ran = gate(&desk, repo.path()).run().exits(1);
-    assert!(ran.stderr.contains("could not be started: what it must not change"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("could not be started: cannot determine what it must not change"),
+        "{}",
+        ran.stderr
+    );
     assert!(!repo.path().join("ran").exists());
     // Where the settings there say that this is the work tree, it is known and kept.
     repo.git(["config", "core.worktree", ".."]);
@@ -414,7 +418,10 @@ fn where_git_cannot_say_which_submodules_there_are_no_hook_is_started() {
         let before = std::fs::read(&path).unwrap();
         std::fs::write(&path, content).unwrap();
         let hint = finding(&gate(&desk, repo.path()).arg("--json").run().exits(1), "gate-hook-failed");
-        assert!(hint.contains("could not be started: what it must not change"), "{file}: {hint}");
+        assert!(
+            hint.contains("could not be started: cannot determine what it must not change"),
+            "{file}: {hint}"
+        );
         assert!(!repo.path().join("ran").exists(), "{file}");
         std::fs::write(&path, before).unwrap();
     };

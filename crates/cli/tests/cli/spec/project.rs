@@ -187,10 +187,10 @@ fn a_file_that_is_no_workspace_is_named_with_what_is_wrong_and_stays() {
         ("version: \"1\"\nname: x\nspecs:\n- id: a\n- id: b\n- id: a\n", "listed twice, in lines 4 and 6"),
         ("version: \"2\"\nname: x\n", "reads only \"1\""),
         ("version: \"1\"\nname: x\nspecs:\n- id: ../../etc\n", "line 4: not a spec id"),
-        ("version: \"1\"\nname: [\n", "no workspace"),
+        ("version: \"1\"\nname: [\n", "not a valid workspace"),
         ("version: 1\nname: x\n", "must be quoted"),
-        ("", "no workspace"),
-        ("\u{0}\u{1b}[2J", "no workspace"),
+        ("", "not a valid workspace"),
+        ("\u{0}\u{1b}[2J", "not a valid workspace"),
     ] {
         std::fs::write(&file, content).unwrap();
         for args in [&["list"][..], &["status"], &["add-spec", "new"], &["add-spec", "new", "--force"]] {

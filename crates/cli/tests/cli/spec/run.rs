@@ -33,7 +33,7 @@ fn an_idea_becomes_requirements_and_the_next_command_is_told() {
     );
     assert!(ran.stdout.contains("gpt-oss-20b (gateway)"), "{}", ran.stdout);
     assert!(ran.stdout.ends_with("next: crucible resume export-data --phase design\n"), "{}", ran.stdout);
-    assert!(ran.stderr.contains("... requirements: gateway (gpt-oss-20b) is asked"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("... requirements: asking gateway (gpt-oss-20b)"), "{}", ran.stderr);
     let receipt = newest(&project);
     valid(&receipt, RECEIPT_SCHEMA);
     assert_eq!(receipt["exit_code"], 0);
@@ -99,7 +99,7 @@ fn fixups_of_the_same_command_wait_until_somebody_has_seen_them() {
     let ran = spec(&desk, &project, command).ok();
     assert_eq!(std::fs::read_to_string(project.join("src/area.py")).unwrap(), crate::support::WRONG);
     let way = "next: crucible resume export-data --phase fixup --apply-fixups";
-    assert!(ran.stdout.starts_with("no fixup is pending") && ran.stdout.contains(way), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with("no pending fixup") && ran.stdout.contains(way), "{}", ran.stdout);
     // The same command again finds one that waited when it began.
     spec(&desk, &project, command).ok();
     assert_eq!(std::fs::read_to_string(project.join("src/area.py")).unwrap(), right());
@@ -398,7 +398,7 @@ fn a_fallback_is_in_the_warnings_of_every_receipt() {
     let options = ["--provider", "openrouter", "--fallback-provider", "gateway", "--model", "some/model"];
     let ran = spec(&desk, &project, options).ok();
     assert!(
-        ran.stderr.contains("asked with its own model gpt-oss-20b, not with some/model"),
+        ran.stderr.contains("the fallback uses its own model gpt-oss-20b, not some/model"),
         "{}",
         ran.stderr
     );

@@ -173,7 +173,7 @@ fn files_are_shown_by_selector_and_by_name() {
         ("docs/c.md", 2, "docs/ has a.md;"),
         ("../outside", 2, "not in the project"),
         ("/etc/passwd", 2, "not in the project"),
-        ("docs/[", 2, "no glob"),
+        ("docs/[", 2, "not a valid glob"),
         ("docs/.env", 8, "secret-file"),
         (".git/config", 2, "git's own directory"),
     ] {

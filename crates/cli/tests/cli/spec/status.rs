@@ -38,7 +38,7 @@ fn people_see_the_six_phases_what_they_took_and_what_comes_next() {
         lines,
         [
             "export-data",
-            " phase         stands   age    model    tokens            cost                warnings",
+            " phase         state    age    model    tokens            cost                warnings",
             " requirements  done     2d 1h  model-1  1200 in, 340 out  $0.0015 (estimate)",
             " design        done     3h     model-1  1200 in, 340 out  $0.0015 (estimate)",
             " tasks         failed   2h",
