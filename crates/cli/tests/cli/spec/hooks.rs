@@ -184,7 +184,7 @@ fn a_setting_that_makes_no_sense_is_an_error_of_the_configuration() {
             "hooks.lint.on is \"before\"; use one of pre_phase, post_phase, pre_gate, post_gate",
         ),
         (format!("{lint}on_fail = \"stop\"\n"), "hooks.lint.on_fail is \"stop\"; use one of warn, fail"),
-        (format!("{lint}phases = [\"design\", \"Tasks\"]\n"), "hooks.lint.phases: \"Tasks\" is no phase"),
+        (format!("{lint}phases = [\"design\", \"Tasks\"]\n"), "hooks.lint.phases: \"Tasks\" is not a phase"),
         (format!("{lint}timeout_s = 0\n"), "hooks.lint.timeout_s is 0; use 1 to 3600 seconds"),
         (format!("{lint}timeout_s = 3601\n"), "hooks.lint.timeout_s is 3601"),
         (format!("{lint}sandbox = \"off\"\n"), "is not for a project's file"),
