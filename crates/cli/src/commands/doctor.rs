@@ -54,8 +54,11 @@ const DISPATCH_UNREADY: Code = Code::new("doctor-dispatch-unready");
 /// A program that the configuration names is not there.
 const PROGRAM_MISSING: Code = Code::new("doctor-program-missing");
 
+/// Reads the name of a provider from the settings.
+type ProviderOf = fn(&Settings) -> Option<&str>;
+
 /// Settings that name another provider than `llm.provider`, for what, and what `doctor` calls it.
-const OTHERS: [(fn(&Settings) -> Option<&str>, &str, &str, &str); 3] = [
+const OTHERS: [(ProviderOf, &str, &str, &str); 3] = [
     (|config| config.council.provider.as_deref(), "council.provider", "a council", "council"),
     (
         |config| config.crawl.gpt_provider.as_deref(),
