@@ -39,7 +39,7 @@ mod workspace;
 mod world;
 
 pub use agent::{
-    AgentCommandError, AgentEnd, AgentError, AgentRan, AgentTask, AsIsSkillAgent, ClaudeSkillAgent,
+    AdoptExisting, AgentCommandError, AgentEnd, AgentError, AgentRan, AgentTask, ClaudeSkillAgent,
     CommandSkillAgent, SkillAgent, WholeFileSkillAgent,
 };
 pub use build::{
@@ -68,9 +68,9 @@ pub use research::{
     record_review, research, retry_material, standing_failure,
 };
 pub use runner::{
-    DirectoryState, LeftBehind, LeftWhy, Listed, MAX_INPUT_BYTES, MAX_RESULT_BYTES, RunRequest, RunStepError,
-    RunnerError, SkillCall, SkillCode, SkillEnd, SkillRan, SkillRunReport, StagingError, execute,
-    find_python, git_directory_around, run_skill,
+    DirectoryState, LeftBehind, Listed, MAX_INPUT_BYTES, MAX_RESULT_BYTES, ResidueReason, RunRequest,
+    RunStepError, RunnerError, SkillCall, SkillCode, SkillEnd, SkillRan, SkillRunReport, StagingError,
+    execute, find_python, git_directory_around, run_skill,
 };
 pub use skeleton::{LaidSkeleton, Skeleton, SkeletonError};
 pub use status::{SkillStep, StepRefused};

@@ -49,7 +49,7 @@ pub struct Allowance {
 
 /// What a run may use only so much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scarce {
+pub enum BudgetedResource {
     /// Calls.
     Calls,
     /// Tokens, in and out together.
@@ -69,7 +69,7 @@ pub enum Reservation {
     /// It would use more than the run may. Nothing was reserved.
     Refused {
         /// What would be exceeded.
-        what: Scarce,
+        what: BudgetedResource,
         /// What is used or reserved already.
         used: u64,
         /// What this call wanted.
@@ -152,9 +152,9 @@ impl Ledger {
         let transaction = self.connection.transaction().map_err(&fail)?;
         let used = read_usage(&transaction, &call.run).map_err(&fail)?;
         let checks = [
-            (Scarce::Calls, used.calls, 1, allowance.calls),
-            (Scarce::Tokens, used.tokens, call.tokens, allowance.tokens),
-            (Scarce::Cost, used.cost.0, call.cost.0, allowance.cost.map(|money| money.0)),
+            (BudgetedResource::Calls, used.calls, 1, allowance.calls),
+            (BudgetedResource::Tokens, used.tokens, call.tokens, allowance.tokens),
+            (BudgetedResource::Cost, used.cost.0, call.cost.0, allowance.cost.map(|money| money.0)),
         ];
         for (what, used, wanted, limit) in checks {
             // Nothing more always fits, even over a limit that was lowered since.

@@ -32,7 +32,7 @@ mod verify;
 
 pub use artifact::MAX_ARTIFACT_BYTES;
 pub use calls::{
-    Allowance, CallRow, CallState, MicroDollars, NewCall, Reservation, Scarce, Settlement, Usage,
+    Allowance, BudgetedResource, CallRow, CallState, MicroDollars, NewCall, Reservation, Settlement, Usage,
 };
 pub use chain::ChainHead;
 pub use crawl::{

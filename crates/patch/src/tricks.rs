@@ -13,12 +13,12 @@ use crate::hidden::hidden_characters;
 use crate::patch::{Change, Content, FilePatch, Files, LineKind, Patch};
 use crate::policy::{Policy, PolicySource};
 use crate::source::{
-    Included, Language, Names, Reach, Role, Sight, Trick, Weight, definitions, doctests, included,
+    Detection, Included, Language, Names, Reach, Role, Tampering, Weight, definitions, doctests, included,
     may_be_doctest, may_matter, sights,
 };
 
 /// How often each construct stands in one text.
-type Counts = BTreeMap<Sight, i64>;
+type Counts = BTreeMap<Detection, i64>;
 
 /// Finds what `patch` brings in. `before` and `after` are what the judge was given.
 pub(crate) fn brought_in(patch: &Patch, policy: &Policy, before: &Files, after: &Files) -> Vec<Finding> {
@@ -79,14 +79,14 @@ fn constructs(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
         }
         by_file.push((&text.file.path, counts));
     }
-    let is_ignored = |sight: &Sight| sight.test.is_some();
+    let is_ignored = |sight: &Detection| sight.test.is_some();
     let old_tests: BTreeSet<String> = if total.keys().any(is_ignored) {
         let old = texts.iter().filter_map(|text| Some((text.language, text.old?.1)));
         old.flat_map(|(language, old)| definitions(language, old)).map(|(known, _)| known.name).collect()
     } else {
         BTreeSet::new()
     };
-    let concerns = |sight: &Sight| sight.test.as_ref().is_none_or(|test| old_tests.contains(test));
+    let concerns = |sight: &Detection| sight.test.as_ref().is_none_or(|test| old_tests.contains(test));
     let mut findings = Vec::new();
     for (path, counts) in by_file {
         let more = counts.into_iter().filter(|(sight, count)| *count > 0 && total.get(sight) > Some(&0));
@@ -97,29 +97,31 @@ fn constructs(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
     findings
 }
 
-fn finding(sight: &Sight, path: &RepoPath, policy: &Policy) -> Finding {
+fn finding(sight: &Detection, path: &RepoPath, policy: &Policy) -> Finding {
     let (code, hint) = match sight.trick {
-        Trick::Exit => (
+        Tampering::Exit => (
             Code::new("patch-exits-process"),
             "the end of the process ends the tests with it; return an error instead",
         ),
-        Trick::Shadow => (
+        Tampering::Shadow => (
             Code::new("patch-assertion-replaced"),
             "leave the assertions that tests are written with as they are",
         ),
-        Trick::TestAware => {
+        Tampering::TestAware => {
             (Code::new("patch-test-aware"), "make the code do the same whether it is tested or used")
         }
-        Trick::Disabled => (Code::new("patch-test-disabled"), "let every test run, and let its result count"),
-        Trick::Report => {
+        Tampering::Disabled => {
+            (Code::new("patch-test-disabled"), "let every test run, and let its result count")
+        }
+        Tampering::Report => {
             (Code::new("patch-prints-report"), "leave the words of a test runner's report to the runner")
         }
-        Trick::HiddenName => (Code::new("patch-hides-name"), "write the name of what is called as it is"),
-        Trick::Replaced => (Code::new("patch-test-replaced"), "leave the names of tests to the tests"),
+        Tampering::HiddenName => (Code::new("patch-hides-name"), "write the name of what is called as it is"),
+        Tampering::Replaced => (Code::new("patch-test-replaced"), "leave the names of tests to the tests"),
     };
     let subject = format!("{} in {path}", sight.what);
     // Whoever names a file that holds no tests may mean its end, too.
-    let is_meant = sight.trick == Trick::Exit && policy.names(path) && !is_test_path(path);
+    let is_meant = sight.trick == Tampering::Exit && policy.names(path) && !is_test_path(path);
     match sight.weight {
         Weight::Certain if !is_meant => Finding::error(code, subject, hint),
         Weight::Certain | Weight::Doubtful => Finding::warning(code, subject, hint),

@@ -4,8 +4,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crucible_ledger::{
-    Allowance, CallRow, EventRecord, Ledger, LedgerError, MicroDollars, NewCall, RowFault, RowKind, Scarce,
-    Settlement, Usage,
+    Allowance, BudgetedResource, CallRow, EventRecord, Ledger, LedgerError, MicroDollars, NewCall, RowFault,
+    RowKind, Settlement, Usage,
 };
 use crucible_llm::{
     Amount, BookError, BudgetLimits, CallBook, CallEnd, Limit, PlannedCall, Resource, Ticket,
@@ -63,9 +63,9 @@ impl CallBook for LedgerBook {
             crucible_ledger::Reservation::Granted { seq } => Ok(Ticket(seq)),
             crucible_ledger::Reservation::Refused { what, used, wanted, limit } => {
                 let resource = match what {
-                    Scarce::Calls => Resource::Calls,
-                    Scarce::Tokens => Resource::Tokens,
-                    Scarce::Cost => Resource::MicroDollars,
+                    BudgetedResource::Calls => Resource::Calls,
+                    BudgetedResource::Tokens => Resource::Tokens,
+                    BudgetedResource::Cost => Resource::MicroDollars,
                 };
                 Err(BookError::Exhausted { resource, limit, attempted: used.saturating_add(wanted) })
             }

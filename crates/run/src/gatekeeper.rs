@@ -12,8 +12,8 @@ use crucible_model::{
 };
 use crucible_patch::{
     AnswerError, Change as FileChange, Content, FileMode, Patch, Policy, PolicySource, Proposal, Reading,
-    TreeEntry, WithLost, apply, by_lines, collisions, is_test_path, judge_entries, judge_places, link_ways,
-    make_diff, makes_names, parse, read_any_answer, submodule, with_lost,
+    RestoredDefinitions, TreeEntry, apply, by_lines, collisions, is_test_path, judge_entries, judge_places,
+    link_ways, make_diff, makes_names, parse, read_any_answer, submodule, with_lost,
 };
 use crucible_repo::{Git, MAX_TOUCHED, Oid, ProducedTree, RepoError, TreeChange, agrees};
 use crucible_secrets::{MARKER_BEGIN, Scanner};
@@ -223,7 +223,7 @@ async fn judge_reading(
             return Ok(Judged { patch: diff_of(&proposal), ..refused });
         }
     };
-    let WithLost { files: after, findings } = with_lost(&proposal, &before, after, &plan.may_drop);
+    let RestoredDefinitions { files: after, findings } = with_lost(&proposal, &before, after, &plan.may_drop);
     let mut judged = if brings_marker(&before, &after) {
         Judged::refused(secret_in_answer(attempt))
     } else {

@@ -61,4 +61,4 @@ pub use spawn::{
     Calls, Cap, Caps, Confinement, Keep, Launcher, Limits, Network, Profile, Redaction, Resources, Spawn,
     Stdin, Stdout, Strength, StrengthError,
 };
-pub use version::{NoVersion, SaidVersion};
+pub use version::{NoVersion, VersionOutput};

@@ -37,7 +37,7 @@ const NODE_MODULES: &str = "node_modules";
 
 /// What a program answered when it was asked for its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SaidVersion {
+pub struct VersionOutput {
     /// The first line it printed, cleaned, at most 100 characters.
     pub line: String,
     /// The number in that line, where there is one.
@@ -86,7 +86,7 @@ impl Sandbox {
     /// # Errors
     ///
     /// [`NoVersion`] when it does not tell; the program may be of use all the same.
-    pub async fn version_of(&self, program: &Path) -> Result<SaidVersion, NoVersion> {
+    pub async fn version_of(&self, program: &Path) -> Result<VersionOutput, NoVersion> {
         let completed = match self.run(self.question(program, surroundings(program))).await {
             // Its directory is one that the sandbox hides whole, such as a home.
             Err(SandboxError::WorkingDirectory { problem: PathProblem::Hidden, .. }) => {
@@ -140,12 +140,12 @@ fn surroundings(program: &Path) -> PathBuf {
     directory.unwrap_or(Path::new("/")).to_owned()
 }
 
-fn read(completed: &Completed) -> Result<SaidVersion, NoVersion> {
+fn read(completed: &Completed) -> Result<VersionOutput, NoVersion> {
     let line = first_line(&completed.stdout.text()).or_else(|| first_line(&completed.stderr.text()));
     match (completed.end, line) {
         (End::Exited(0), Some(line)) => {
             let number = number_in(&line);
-            Ok(SaidVersion { line, number, isolation: completed.receipt.level })
+            Ok(VersionOutput { line, number, isolation: completed.receipt.level })
         }
         (End::Exited(0), None) => Err(NoVersion::Silent),
         (End::Exited(code), line) => Err(NoVersion::Failed { code, line: line.unwrap_or_default() }),

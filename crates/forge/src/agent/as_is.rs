@@ -11,10 +11,10 @@ use crate::packet::AnswerForm;
 
 /// Takes both files as they stand, and asks nobody.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct AsIsSkillAgent;
+pub struct AdoptExisting;
 
 #[async_trait]
-impl SkillAgent for AsIsSkillAgent {
+impl SkillAgent for AdoptExisting {
     fn name(&self) -> String {
         "as-is".to_owned()
     }

@@ -3,7 +3,7 @@
 //! - [`ClaudeSkillAgent`]: the program `claude` with its tools for files, and no shell.
 //! - [`CommandSkillAgent`]: any command that the user named.
 //! - [`WholeFileSkillAgent`]: any model, without tools.
-//! - [`AsIsSkillAgent`]: nobody; what stands is taken.
+//! - [`AdoptExisting`]: nobody; what stands is taken.
 //!
 //! What always holds: an agent touches the copy and its own scratch directory and nothing else; whether it says that it succeeded counts for
 //! nothing, what it left in the copy is judged the same way whoever it was; what it printed is kept without secrets and without the keys
@@ -29,7 +29,7 @@ use crate::paths::SkillPaths;
 use crate::workspace::{SkillWorkspace, WorkspaceError};
 use crate::world::ForgeWorld;
 
-pub use as_is::AsIsSkillAgent;
+pub use as_is::AdoptExisting;
 pub use claude::ClaudeSkillAgent;
 pub use command::{AgentCommandError, CommandSkillAgent};
 pub(crate) use walled::FAILED as AGENT_FAILED;

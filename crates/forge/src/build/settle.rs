@@ -55,7 +55,7 @@ impl From<LockError> for UnsettledBuild {
 /// Which attempt brings which bytes to the project.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Brings {
+struct BuildFiles {
     schema_version: String,
     build: u64,
     started_at: Timestamp,
@@ -71,7 +71,7 @@ pub(super) fn promise(
     build: &SkillBuildRow,
     [skill, test]: [Digest; 2],
 ) -> Result<(), CopyBackError> {
-    let brings = Brings {
+    let brings = BuildFiles {
         schema_version: FORM.to_owned(),
         build: build.id,
         started_at: build.started_at,
@@ -123,7 +123,7 @@ pub(crate) fn settle_builds(
     }
 }
 
-impl Brings {
+impl BuildFiles {
     fn is_of(&self, build: &SkillBuildRow) -> bool {
         self.schema_version == FORM && self.build == build.id && self.started_at == build.started_at
     }
@@ -142,7 +142,7 @@ fn place(project: &ForgeProject, home: &Path, paths: &SkillPaths) -> Result<Path
 }
 
 /// The record; nothing where there is none, or none that could be ours.
-fn read(place: &Path) -> Result<Option<Brings>, FsError> {
+fn read(place: &Path) -> Result<Option<BuildFiles>, FsError> {
     match read_regular_up_to(place, MOST_READ) {
         Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
         Err(error) if error.is_not_found() => Ok(None),

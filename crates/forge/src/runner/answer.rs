@@ -25,14 +25,14 @@ const MOST_OF_A_PLACE: usize = 120;
 const GROWTH: usize = 4;
 
 /// The secrets that a call was handed.
-pub(super) struct Handed<'a> {
+pub(super) struct ProvidedSecrets<'a> {
     secrets: Vec<(&'a SecretName, &'a str)>,
     keys: HandedKeys,
     /// The bytes of the longest spelling of one of them.
     longest: usize,
 }
 
-impl<'a> Handed<'a> {
+impl<'a> ProvidedSecrets<'a> {
     /// Refuses values that could not be found again.
     pub(super) fn new(secrets: &'a [(SecretName, Secret)]) -> Result<Self, RunnerError> {
         let mut handed = Vec::new();
@@ -108,7 +108,7 @@ fn is_in(value: &Value, secret: &str) -> bool {
 }
 
 /// How the call ended.
-pub(super) fn read(completed: &Completed, secrets: &Handed<'_>) -> SkillEnd {
+pub(super) fn read(completed: &Completed, secrets: &ProvidedSecrets<'_>) -> SkillEnd {
     let broken = |why: String| SkillEnd::Broken { why };
     if completed.ran_out_of_memory {
         return broken("it needed more memory than it may use".to_owned());
@@ -140,7 +140,7 @@ pub(super) fn read(completed: &Completed, secrets: &Handed<'_>) -> SkillEnd {
     }
 }
 
-fn of(kind: &str, value: Value, secrets: &Handed<'_>) -> SkillEnd {
+fn of(kind: &str, value: Value, secrets: &ProvidedSecrets<'_>) -> SkillEnd {
     // Nothing is cut before the secrets are out of it: what is left of one that was cut is found by nobody.
     let text = |key: &str, most: usize| {
         let told = secrets.told(value.get(key).and_then(Value::as_str).unwrap_or_default());
@@ -184,7 +184,7 @@ mod tests {
 
     fn answered(answer: &Value, secrets: &[(SecretName, Secret)]) -> SkillEnd {
         let (kind, value) = answer.as_object().unwrap().iter().next().unwrap();
-        of(kind, value.clone(), &Handed::new(secrets).unwrap())
+        of(kind, value.clone(), &ProvidedSecrets::new(secrets).unwrap())
     }
 
     fn key() -> [(SecretName, Secret); 1] {
@@ -226,7 +226,7 @@ mod tests {
             .chain(secrets[1].1.expose().chars())
             .take(LONGEST_TOLD)
             .collect();
-        let told = Handed::new(&secrets).unwrap().told(&message);
+        let told = ProvidedSecrets::new(&secrets).unwrap().told(&message);
         assert!(!told.contains("begin") && !told.contains("abc"), "{}", told.len());
     }
 
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn a_value_is_taken_out_as_documents_and_exceptions_spell_it() {
         let secrets = [("KEY".parse().unwrap(), Secret::new("\"it's\" a\\value".to_owned()))];
-        let handed = Handed::new(&secrets).unwrap();
+        let handed = ProvidedSecrets::new(&secrets).unwrap();
         for shown in ["\"it's\" a\\value", "\\\"it's\\\" a\\\\value", "\"it\\'s\" a\\\\value"] {
             assert_eq!(handed.redacted(&format!("x {shown} y")), "x [secret:handed-over] y", "{shown}");
         }
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn a_result_that_holds_a_handed_value_is_known_with_and_without_the_space_around_it() {
         let secrets = [("KEY".parse().unwrap(), Secret::new("  a-value of \"ours\" ".to_owned()))];
-        let handed = Handed::new(&secrets).unwrap();
+        let handed = ProvidedSecrets::new(&secrets).unwrap();
         for held in [
             json!({"text": "it is a-value of \"ours\"."}),
             json!({"a-value of \"ours\"": [1]}),

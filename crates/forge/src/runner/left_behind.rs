@@ -52,7 +52,7 @@ pub struct LeftBehind {
     /// Where, from the top of what was looked at.
     pub path: String,
     /// Why it matters.
-    pub why: LeftWhy,
+    pub why: ResidueReason,
     /// How many paths it stands for: itself, or more below it or of its name.
     pub paths: usize,
 }
@@ -62,10 +62,13 @@ impl LeftBehind {
     fn rank(&self) -> u8 {
         let name = self.path.rsplit('/').next().unwrap_or_default();
         match self.why {
-            LeftWhy::Obeyed if name.starts_with('.') && !is_git(name) => 1,
-            LeftWhy::Obeyed => 0,
-            LeftWhy::NamedSecret | LeftWhy::Mode | LeftWhy::Special | LeftWhy::Unseen => 2,
-            LeftWhy::Executable | LeftWhy::More => 3,
+            ResidueReason::Obeyed if name.starts_with('.') && !is_git(name) => 1,
+            ResidueReason::Obeyed => 0,
+            ResidueReason::NamedSecret
+            | ResidueReason::Mode
+            | ResidueReason::Special
+            | ResidueReason::Unseen => 2,
+            ResidueReason::Executable | ResidueReason::More => 3,
         }
     }
 }
@@ -73,7 +76,7 @@ impl LeftBehind {
 /// Why it matters that something was left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LeftWhy {
+pub enum ResidueReason {
     /// Other programs take orders from what has this name.
     Obeyed,
     /// It is named like a secret.
@@ -90,7 +93,7 @@ pub enum LeftWhy {
     Unseen,
 }
 
-impl LeftWhy {
+impl ResidueReason {
     /// In words that follow the path.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -239,13 +242,13 @@ impl DirectoryState {
                 break;
             }
             if self.has_another_mode(&at) {
-                left.push(group, self.told(&at, LeftWhy::Mode));
+                left.push(group, self.told(&at, ResidueReason::Mode));
             }
             let entries = match entries(&at, &mut seen, self.most) {
                 Ok(entries) => entries,
                 Err(RunnerError::Fs(_)) if self.naming == Naming::Grouped => continue,
                 Err(_) => {
-                    left.push(group, self.told(&at, LeftWhy::Unseen));
+                    left.push(group, self.told(&at, ResidueReason::Unseen));
                     if self.naming == Naming::Grouped {
                         break;
                     }
@@ -258,7 +261,7 @@ impl DirectoryState {
                     continue;
                 }
                 if entries.iter().any(|(_, path, meta)| self.is_new(path, meta)) {
-                    left.push(group, self.told(&at, LeftWhy::Obeyed));
+                    left.push(group, self.told(&at, ResidueReason::Obeyed));
                 }
                 // A directory that was handed out hides nothing by becoming one.
                 if !self.places.contains(&at) {
@@ -266,7 +269,7 @@ impl DirectoryState {
                 }
             }
             if self.naming == Naming::Grouped && group.is_none() && self.is_of_a_program(&at, &entries) {
-                left.groups.push((self.told(&at, LeftWhy::Obeyed), Vec::new()));
+                left.groups.push((self.told(&at, ResidueReason::Obeyed), Vec::new()));
                 group = Some(left.groups.len() - 1);
             }
             for (name, path, meta) in entries {
@@ -292,7 +295,7 @@ impl DirectoryState {
     fn changed_orders(&self, git_dir: &Path, seen: &mut usize, left: &mut Left) {
         for (path, meta) in orders(git_dir, seen, self.most) {
             if self.is_new(&path, &meta) {
-                left.push(None, self.told(&path, LeftWhy::Obeyed));
+                left.push(None, self.told(&path, ResidueReason::Obeyed));
             }
         }
     }
@@ -309,7 +312,7 @@ impl DirectoryState {
         self.found.get(path) != Some(&stamp(meta))
     }
 
-    fn told(&self, path: &Path, why: LeftWhy) -> LeftBehind {
+    fn told(&self, path: &Path, why: ResidueReason) -> LeftBehind {
         LeftBehind { path: self.below(path), why, paths: 1 }
     }
 
@@ -333,18 +336,18 @@ impl DirectoryState {
 }
 
 /// Why it matters that this lies below a granted directory, if it does; its path is that from the top.
-fn matters(path: &str, meta: &Metadata) -> Option<LeftWhy> {
+fn matters(path: &str, meta: &Metadata) -> Option<ResidueReason> {
     let kind = meta.file_type();
     let means = meaning(path, if kind.is_dir() { PlaceKind::Directory } else { PlaceKind::File });
     match means {
-        Some(PlaceMeaning::Secret) => return Some(LeftWhy::NamedSecret),
-        Some(PlaceMeaning::Own | PlaceMeaning::Obeyed) => return Some(LeftWhy::Obeyed),
+        Some(PlaceMeaning::Secret) => return Some(ResidueReason::NamedSecret),
+        Some(PlaceMeaning::Own | PlaceMeaning::Obeyed) => return Some(ResidueReason::Obeyed),
         None => {}
     }
     if kind.is_file() {
-        (meta.permissions().mode() & EXECUTABLE != 0).then_some(LeftWhy::Executable)
+        (meta.permissions().mode() & EXECUTABLE != 0).then_some(ResidueReason::Executable)
     } else {
-        (!kind.is_dir()).then_some(LeftWhy::Special)
+        (!kind.is_dir()).then_some(ResidueReason::Special)
     }
 }
 
@@ -408,7 +411,7 @@ impl Left {
         };
         if left.len() > most {
             let paths = left.drain(most..).map(|one| one.paths).sum();
-            left.push(LeftBehind { path: "…".to_owned(), why: LeftWhy::More, paths });
+            left.push(LeftBehind { path: "…".to_owned(), why: ResidueReason::More, paths });
         }
         left
     }
@@ -515,7 +518,7 @@ mod tests {
         }
     }
 
-    fn told(left: &[LeftBehind]) -> Vec<(&str, LeftWhy)> {
+    fn told(left: &[LeftBehind]) -> Vec<(&str, ResidueReason)> {
         left.iter().map(|one| (one.path.as_str(), one.why)).collect()
     }
 
@@ -557,7 +560,7 @@ mod tests {
             let before = room.look();
             room.put(&format!("notes/{path}"), 0o644);
             let left = before.left_behind();
-            assert!(matches!(told(&left).as_slice(), [(_, LeftWhy::Obeyed)]), "{path}: {left:?}");
+            assert!(matches!(told(&left).as_slice(), [(_, ResidueReason::Obeyed)]), "{path}: {left:?}");
             // The same, when it was there before.
             assert_eq!(room.look().left_behind(), [], "{path}");
         }
@@ -566,7 +569,7 @@ mod tests {
             let before = room.look();
             room.put(&format!("notes/{path}"), 0o644);
             let left = before.left_behind();
-            assert!(matches!(told(&left).as_slice(), [(_, LeftWhy::NamedSecret)]), "{path}: {left:?}");
+            assert!(matches!(told(&left).as_slice(), [(_, ResidueReason::NamedSecret)]), "{path}: {left:?}");
         }
     }
 
@@ -602,10 +605,10 @@ mod tests {
         assert_eq!(
             told(&left),
             [
-                ("notes/conftest.py", LeftWhy::Obeyed),
-                ("notes/deep/tool", LeftWhy::Executable),
-                ("notes/pipe", LeftWhy::Special),
-                ("notes/plain.txt", LeftWhy::Executable),
+                ("notes/conftest.py", ResidueReason::Obeyed),
+                ("notes/deep/tool", ResidueReason::Executable),
+                ("notes/pipe", ResidueReason::Special),
+                ("notes/plain.txt", ResidueReason::Executable),
             ]
         );
         drop(socket);
@@ -614,7 +617,7 @@ mod tests {
         room.put("notes/a/conftest.py", 0o644);
         let before = room.look();
         std::fs::rename(room.dir.path().join("notes/a"), room.dir.path().join("notes/b")).unwrap();
-        assert_eq!(told(&before.left_behind()), [("notes/b/conftest.py", LeftWhy::Obeyed)]);
+        assert_eq!(told(&before.left_behind()), [("notes/b/conftest.py", ResidueReason::Obeyed)]);
     }
 
     #[test]
@@ -624,7 +627,7 @@ mod tests {
         for path in ["notes/r/HEAD", "notes/r/config", "notes/r/objects/x", "notes/r/refs/x"] {
             room.put(path, 0o644);
         }
-        assert_eq!(told(&before.left_behind()), [("notes/r", LeftWhy::Obeyed)]);
+        assert_eq!(told(&before.left_behind()), [("notes/r", ResidueReason::Obeyed)]);
         assert_eq!(room.look().left_behind(), []);
     }
 
@@ -640,7 +643,7 @@ mod tests {
         std::fs::write(dir.path().join("scripts/x.txt"), "x").unwrap();
         assert_eq!(
             told(&before.left_behind()),
-            [("a/.aws/credentials", LeftWhy::NamedSecret), ("scripts/ci", LeftWhy::Obeyed)]
+            [("a/.aws/credentials", ResidueReason::NamedSecret), ("scripts/ci", ResidueReason::Obeyed)]
         );
     }
 
@@ -661,7 +664,7 @@ mod tests {
         }
         assert_eq!(before.left_behind(), []);
         mode(&room, "notes", 0o777);
-        assert_eq!(told(&before.left_behind()), [("notes", LeftWhy::Mode)]);
+        assert_eq!(told(&before.left_behind()), [("notes", ResidueReason::Mode)]);
         mode(&room, "notes", 0o755);
         mode(&room, "notes/old", 0o755);
         mode(&room, "notes/new/open", 0o757);
@@ -669,10 +672,10 @@ mod tests {
         assert_eq!(
             told(&before.left_behind()),
             [
-                ("notes/new/open", LeftWhy::Mode),
-                ("notes/old", LeftWhy::Mode),
-                ("notes/old/deep", LeftWhy::Mode),
-                ("notes/sticky", LeftWhy::Mode),
+                ("notes/new/open", ResidueReason::Mode),
+                ("notes/old", ResidueReason::Mode),
+                ("notes/old/deep", ResidueReason::Mode),
+                ("notes/sticky", ResidueReason::Mode),
             ]
         );
     }
@@ -686,6 +689,6 @@ mod tests {
         }
         let left = before.left_behind();
         assert_eq!(left.len(), MOST_NAMED + 1);
-        assert_eq!(left.last().unwrap().why, LeftWhy::More);
+        assert_eq!(left.last().unwrap().why, ResidueReason::More);
     }
 }

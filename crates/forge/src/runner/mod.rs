@@ -28,7 +28,7 @@ use crucible_sandbox::{
 };
 use serde_json::{Value, json};
 
-pub use left_behind::{DirectoryState, LeftBehind, LeftWhy, git_directory_around};
+pub use left_behind::{DirectoryState, LeftBehind, ResidueReason, git_directory_around};
 pub use python::find_python;
 pub use staging::StagingError;
 pub use step::{Listed, RunRequest, RunStepError, SkillRunReport, run_skill};
@@ -246,7 +246,7 @@ impl From<RefusedPlace> for RunnerError {
 /// [`RunnerError`] when nothing was run. Whatever the skill did is a [`SkillRan`].
 pub async fn execute(world: &ForgeWorld<'_>, call: &SkillCall<'_>) -> Result<SkillRan, RunnerError> {
     let order = order(call)?;
-    let secrets = answer::Handed::new(&call.secrets)?;
+    let secrets = answer::ProvidedSecrets::new(&call.secrets)?;
     create_dir_all(&world.tmp)?;
     WorkDir::sweep(&world.tmp, EMPTY);
     let walls = walls::around(world, call, WorkDir::create(&world.tmp, EMPTY, call.class.as_str())?)?;

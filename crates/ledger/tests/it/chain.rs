@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::common::{event, filled, instant, place, run_id};
 use crucible_ledger::{
-    Allowance, CallState, Ledger, LedgerError, MAX_BODY_BYTES, MicroDollars, NewCall, Reservation, RunRow,
-    Scarce, Settlement, Usage,
+    Allowance, BudgetedResource, CallState, Ledger, LedgerError, MAX_BODY_BYTES, MicroDollars, NewCall,
+    Reservation, RunRow, Settlement, Usage,
 };
 use crucible_model::Digest;
 use serde_json::json;
@@ -164,7 +164,7 @@ fn a_budget_survives_a_restart_and_is_never_overshot() {
     assert_eq!(ledger.reserve_call(&call, &allowance).unwrap(), Reservation::Granted { seq: 2 });
     assert_eq!(
         ledger.reserve_call(&call, &allowance).unwrap(),
-        Reservation::Refused { what: Scarce::Tokens, used: 200, wanted: 100, limit: 250 }
+        Reservation::Refused { what: BudgetedResource::Tokens, used: 200, wanted: 100, limit: 250 }
     );
     let end = Settlement {
         ts: instant(),
@@ -185,12 +185,12 @@ fn a_budget_survives_a_restart_and_is_never_overshot() {
     assert_eq!(ledger.reserve_call(&call, &allowance).unwrap(), Reservation::Granted { seq: 3 });
     assert_eq!(
         ledger.reserve_call(&call, &allowance).unwrap(),
-        Reservation::Refused { what: Scarce::Calls, used: 3, wanted: 1, limit: 3 }
+        Reservation::Refused { what: BudgetedResource::Calls, used: 3, wanted: 1, limit: 3 }
     );
     let cost = Allowance { cost: Some(MicroDollars(15)), ..Allowance::default() };
     assert!(matches!(
         ledger.reserve_call(&call, &cost).unwrap(),
-        Reservation::Refused { what: Scarce::Cost, used: 11, .. }
+        Reservation::Refused { what: BudgetedResource::Cost, used: 11, .. }
     ));
     let calls = ledger.calls(&run_id()).unwrap();
     assert_eq!(calls[0].state, CallState::Settled(end));

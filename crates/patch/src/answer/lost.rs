@@ -19,7 +19,7 @@ const MAX_NAMES: usize = 8;
 
 /// The files of a proposal after [`with_lost`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WithLost {
+pub struct RestoredDefinitions {
     /// The contents of the touched files.
     pub files: Files,
     /// A warning for each file whose lost definitions were kept.
@@ -29,7 +29,12 @@ pub struct WithLost {
 /// Gives each file that `proposal` gives whole, and that lost definitions, those definitions back. `before` and `after`
 /// are what [`crate::apply`] read and made; `may_drop` are the names of definitions that may go.
 #[must_use]
-pub fn with_lost(proposal: &Proposal, before: &Files, mut after: Files, may_drop: &[String]) -> WithLost {
+pub fn with_lost(
+    proposal: &Proposal,
+    before: &Files,
+    mut after: Files,
+    may_drop: &[String],
+) -> RestoredDefinitions {
     let mut findings = Vec::new();
     let changes: Vec<FileChange<'_>> = match proposal {
         Proposal::Edits(edits) => edits
@@ -69,7 +74,7 @@ pub fn with_lost(proposal: &Proposal, before: &Files, mut after: Files, may_drop
         }
     }
     after.extend(restored);
-    WithLost { files: after, findings }
+    RestoredDefinitions { files: after, findings }
 }
 
 /// How often each definition came (above zero) or went (below) in a file.

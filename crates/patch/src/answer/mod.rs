@@ -24,7 +24,7 @@ pub use apply::{apply, takes_definitions};
 pub use error::AnswerError;
 pub use fence::{AnswerBlock, answer_blocks};
 pub use hunks::{LooseHunk, by_lines};
-pub use lost::{WithLost, with_lost};
+pub use lost::{RestoredDefinitions, with_lost};
 pub use shape::{Reading, read_any_answer};
 
 /// The largest answer that is read, in bytes: 2 MiB.

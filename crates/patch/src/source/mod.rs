@@ -22,7 +22,7 @@ pub(crate) use definitions::{Definition, definitions, is_private, mentions};
 pub(crate) use doctests::{doctests, may_be_doctest};
 pub(crate) use included::{Included, Names, Reach, included};
 pub use signs::{Asserts, SourceSigns, defines_assertions, source_signs};
-pub(crate) use tricks::{Role, Sight, Trick, Weight, may_matter, sights};
+pub(crate) use tricks::{Detection, Role, Tampering, Weight, may_matter, sights};
 
 /// The languages whose definitions are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,14 +79,14 @@ pub(crate) struct TestItem<'a> {
     /// The items of a test module.
     pub(crate) inside: Vec<TestItem<'a>>,
     /// What it brings into the module that it stands in.
-    pub(crate) brings: Brings<'a>,
+    pub(crate) brings: NewNames<'a>,
     /// The words in it, where it stands in a test module.
     pub(crate) words: Vec<&'a [u8]>,
 }
 
 /// What a new item would do to the items that stand beside it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) enum Brings<'a> {
+pub(crate) enum NewNames<'a> {
     /// Only these names: whoever does not use them does not notice.
     Names(Vec<&'a [u8]>),
     /// Nobody can tell.
@@ -127,8 +127,8 @@ impl TestItem<'_> {
         };
         rest.peek().is_none()
             && added.iter().all(|item| match &item.brings {
-                Brings::Names(names) => names.iter().all(|name| !used.contains(name)),
-                Brings::Anything => false,
+                NewNames::Names(names) => names.iter().all(|name| !used.contains(name)),
+                NewNames::Anything => false,
             })
     }
 

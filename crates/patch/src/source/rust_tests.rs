@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::mask::mask;
 use super::token::{Token, close, tokens};
-use super::{Brings, Language, TestCode, TestItem};
+use super::{Language, NewNames, TestCode, TestItem};
 
 /// Finds every test item and every `#![cfg(…)]` of the file.
 pub(super) fn find(source: &[u8]) -> TestCode<'_> {
@@ -112,27 +112,27 @@ fn behind_visibility(tokens: &[Token<'_>], at: usize) -> usize {
 }
 
 /// The names that the item at `begin` brings into its module.
-fn brings<'a>(source: &'a [u8], tokens: &[Token<'_>], begin: usize, end: usize) -> Brings<'a> {
+fn brings<'a>(source: &'a [u8], tokens: &[Token<'_>], begin: usize, end: usize) -> NewNames<'a> {
     let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
     let name = |index: usize| tokens.get(index).and_then(|token| source.get(token.range.clone()));
     let mut at = behind_visibility(tokens, begin);
     if is(at, "use") {
         let list = tokens.get(..=end).unwrap_or_default();
         if list.iter().skip(at).any(|token| token.is("*")) {
-            return Brings::Anything;
+            return NewNames::Anything;
         }
         let leaves = (at..=end).filter(|leaf| {
             list.get(*leaf).is_some_and(Token::is_word)
                 && (*leaf == end || [",", "}", ";"].iter().any(|mark| is(leaf + 1, mark)))
         });
-        return Brings::Names(leaves.filter_map(name).collect());
+        return NewNames::Names(leaves.filter_map(name).collect());
     }
     while ["async", "unsafe"].iter().any(|word| is(at, word)) || is(at, "const") && is(at + 1, "fn") {
         at += 1;
     }
     let kinds = ["fn", "struct", "enum", "type", "mod", "const", "static", "macro_rules"];
     if !kinds.iter().any(|kind| is(at, kind)) {
-        return Brings::Anything;
+        return NewNames::Anything;
     }
     at += 1;
     while is(at, "!") || is(at, "mut") {
@@ -140,9 +140,9 @@ fn brings<'a>(source: &'a [u8], tokens: &[Token<'_>], begin: usize, end: usize) 
     }
     // A raw name begins with a word and a mark; what it means nobody asks.
     if is(at + 1, "#") {
-        return Brings::Anything;
+        return NewNames::Anything;
     }
-    Brings::Names(name(at).into_iter().collect())
+    NewNames::Names(name(at).into_iter().collect())
 }
 
 #[derive(PartialEq)]

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crucible_sandbox::{IsolationLevel, NoVersion, SaidVersion, Sandbox};
+use crucible_sandbox::{IsolationLevel, NoVersion, Sandbox, VersionOutput};
 
 use crate::confined::write;
 use crate::support::{Scratch, eventually, mark, processes_with, runtime};
@@ -16,7 +16,7 @@ fn program(scratch: &Scratch, name: &str, script: &str) -> PathBuf {
     path
 }
 
-fn asked(sandbox: &Sandbox, program: &std::path::Path) -> Result<SaidVersion, NoVersion> {
+fn asked(sandbox: &Sandbox, program: &std::path::Path) -> Result<VersionOutput, NoVersion> {
     runtime().block_on(sandbox.version_of(program))
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crucible_model::{Code, Digest, EditFormat, Finding, RepoPath, Untrusted, Verdict};
 use crucible_patch::{
-    Change, Policy, Proposal, WithLost, apply, judge, make_diff, parse, read_answer, with_lost,
+    Change, Policy, Proposal, RestoredDefinitions, apply, judge, make_diff, parse, read_answer, with_lost,
 };
 use crucible_secrets::{MARKER_BEGIN, Scanner};
 
@@ -36,7 +36,8 @@ pub fn propose_fixup(
     }
     let after = apply(&proposal, files).map_err(|error| refused(error.finding()))?;
     // A small model omits unchanged definitions, and the gate would refuse the file for that.
-    let WithLost { files: after, findings: kept } = with_lost(&proposal, files, after, &policy.may_drop);
+    let RestoredDefinitions { files: after, findings: kept } =
+        with_lost(&proposal, files, after, &policy.may_drop);
     let touched = touched(&proposal, files, &after, policy)?;
     let before: Files = touched
         .iter()

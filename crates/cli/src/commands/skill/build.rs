@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use crucible_forge::{
-    AgentCommandError, AgentError, Approval, AsIsSkillAgent, BuildRequest, BuildWitness, ClaudeSkillAgent,
+    AdoptExisting, AgentCommandError, AgentError, Approval, BuildRequest, BuildWitness, ClaudeSkillAgent,
     CommandSkillAgent, CopyBackError, FailureKind, SkillAgent, SkillBuildError, SkillBuildOutcome,
     SkillBuildReport, SkillFailure, SkillName, Touched, UnsettledBuild, WholeFileSkillAgent, WorkspaceError,
     build_skill, settle_interrupted,
@@ -182,7 +182,7 @@ impl Build {
     ) -> Result<Box<dyn SkillAgent>, CommandError> {
         let mut limits = model::limits(config)?;
         match kind {
-            Agent::AsIs => Ok(Box::new(AsIsSkillAgent)),
+            Agent::AsIs => Ok(Box::new(AdoptExisting)),
             Agent::Claude => {
                 let claude = ClaudeAgent::find(&model::settings(app, config, CLAUDE), &app.env)?;
                 Ok(Box::new(ClaudeSkillAgent::new(claude, limits.micro_dollars)))

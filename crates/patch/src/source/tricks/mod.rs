@@ -23,7 +23,7 @@ use crate::class::is_test_path;
 
 /// What is done to the tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Trick {
+pub(crate) enum Tampering {
     /// The process ends, with a status that the tests do not choose.
     Exit,
     /// An assertion means something else than everybody thinks.
@@ -51,8 +51,8 @@ pub(crate) enum Weight {
 
 /// One construct that was seen.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Sight {
-    pub(crate) trick: Trick,
+pub(crate) struct Detection {
+    pub(crate) trick: Tampering,
     pub(crate) weight: Weight,
     /// The construct, as it would be written.
     pub(crate) what: String,
@@ -60,8 +60,8 @@ pub(crate) struct Sight {
     pub(crate) test: Option<String>,
 }
 
-impl Sight {
-    fn new(trick: Trick, weight: Weight, what: impl Into<String>) -> Self {
+impl Detection {
+    fn new(trick: Tampering, weight: Weight, what: impl Into<String>) -> Self {
         Self { trick, weight, what: what.into(), test: None }
     }
 }
@@ -129,7 +129,7 @@ pub(crate) fn may_matter(language: Language, line: &[u8]) -> bool {
 }
 
 /// Every construct in a source text, as often as it occurs.
-pub(crate) fn sights(language: Language, role: Role, source: &[u8]) -> Vec<Sight> {
+pub(crate) fn sights(language: Language, role: Role, source: &[u8]) -> Vec<Detection> {
     let masked = read(language, source);
     let mut found = reading(language, role, source, &masked);
     // What a slash begins is told for certain by the grammar alone; where it says otherwise, both readings count.
@@ -137,7 +137,7 @@ pub(crate) fn sights(language: Language, role: Role, source: &[u8]) -> Vec<Sight
         && masked.has_slash
         && let Some(other) = super::grammar::script(source).filter(|other| other.open != masked.open)
     {
-        let mut seen: BTreeMap<Sight, usize> = BTreeMap::new();
+        let mut seen: BTreeMap<Detection, usize> = BTreeMap::new();
         for sight in &found {
             *seen.entry(sight.clone()).or_default() += 1;
         }
@@ -152,13 +152,13 @@ pub(crate) fn sights(language: Language, role: Role, source: &[u8]) -> Vec<Sight
 }
 
 /// Every construct in a text that was read as `read`.
-fn reading(language: Language, role: Role, source: &[u8], read: &Masked) -> Vec<Sight> {
+fn reading(language: Language, role: Role, source: &[u8], read: &Masked) -> Vec<Detection> {
     let masked = read.closed();
     let mut found = Vec::new();
     if role != Role::Test {
         for name in table::TEST_VARIABLES {
             let count = source.windows(name.len()).filter(|window| *window == name.as_bytes()).count();
-            let sight = Sight::new(Trick::TestAware, Weight::Doubtful, name);
+            let sight = Detection::new(Tampering::TestAware, Weight::Doubtful, name);
             found.extend(std::iter::repeat_n(sight, count));
         }
     }
@@ -190,7 +190,7 @@ fn reading(language: Language, role: Role, source: &[u8], read: &Masked) -> Vec<
         for pattern in rows.matching(source, &tokens, at) {
             let mut weight = pattern.weight(role);
             let what = pattern.text(&tokens, at);
-            if pattern.trick == Trick::Exit {
+            if pattern.trick == Tampering::Exit {
                 let before = no_place.partition_point(|range| range.start <= at);
                 if no_place[..before].last().is_some_and(|range| at < range.end) {
                     weight = Weight::Certain;
@@ -204,10 +204,10 @@ fn reading(language: Language, role: Role, source: &[u8], read: &Masked) -> Vec<
                     weight = Weight::Doubtful;
                 }
             }
-            if pattern.trick == Trick::TestAware && is_left_out_alone(&tokens, at, &what) {
+            if pattern.trick == Tampering::TestAware && is_left_out_alone(&tokens, at, &what) {
                 weight = Weight::Doubtful;
             }
-            found.push(Sight::new(pattern.trick, weight, what));
+            found.push(Detection::new(pattern.trick, weight, what));
         }
     }
     match language {
@@ -313,7 +313,7 @@ fn status(tokens: &[Token<'_>], at: usize) -> Status {
 }
 
 /// Names that a script takes out of `process`: `const { exit } = process`, `import { exit } from "node:process"`.
-fn destructured(source: &[u8], tokens: &[Token<'_>], role: Role, found: &mut Vec<Sight>) {
+fn destructured(source: &[u8], tokens: &[Token<'_>], role: Role, found: &mut Vec<Detection>) {
     /// The longest list of names that is read.
     const LONGEST: usize = 60;
     for (at, _) in tokens.iter().enumerate().filter(|(_, token)| token.is("}")) {
@@ -341,7 +341,7 @@ fn destructured(source: &[u8], tokens: &[Token<'_>], role: Role, found: &mut Vec
             let what = format!("{} of process", name.name());
             let is_harmless = role != Role::Test && is_harmless(&what, tokens);
             let weight = if is_harmless { Weight::Doubtful } else { role.exit() };
-            found.push(Sight::new(Trick::Exit, weight, what));
+            found.push(Detection::new(Tampering::Exit, weight, what));
         }
     }
 }
@@ -405,7 +405,7 @@ fn init_functions(tokens: &[Token<'_>]) -> Vec<std::ops::Range<usize>> {
 
 /// `TestMain` decides the status of all tests of its package; one that never runs them decides alone. Gives the part of
 /// its body behind the run, where the process ends with what came of it.
-fn test_main(tokens: &[Token<'_>], found: &mut Vec<Sight>) -> Option<std::ops::Range<usize>> {
+fn test_main(tokens: &[Token<'_>], found: &mut Vec<Detection>) -> Option<std::ops::Range<usize>> {
     let start = |window: &[Token<'_>]| {
         ["func", "TestMain", "("].iter().zip(window).all(|(word, token)| token.is(word))
     };
@@ -417,7 +417,7 @@ fn test_main(tokens: &[Token<'_>], found: &mut Vec<Sight>) -> Option<std::ops::R
         .windows(3)
         .position(|window| [".", "Run", "("].iter().zip(window).all(|(word, token)| token.is(word)));
     let weight = if run.is_some() { Weight::Doubtful } else { Weight::Certain };
-    found.push(Sight::new(Trick::Disabled, weight, "func TestMain"));
+    found.push(Detection::new(Tampering::Disabled, weight, "func TestMain"));
     // `os.Exit(m.Run())` begins before the run that it waits for.
     run.map(|run| (open + run).saturating_sub(6)..end)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Role, Sight, Status, Trick, Weight, status, table, words};
+use super::{Detection, Role, Status, Tampering, Weight, status, table, words};
 use crate::source::Language;
 use crate::source::python::{Line, definition, lines, test_name};
 use crate::source::token::{Token, close, tokens};
@@ -32,7 +32,7 @@ enum Moment {
 }
 
 /// Adds every construct of `source`, of which `masked` is the code, and `open` the code with what stands in f-strings.
-pub(super) fn find(source: &[u8], masked: &[u8], open_text: &[u8], role: Role, found: &mut Vec<Sight>) {
+pub(super) fn find(source: &[u8], masked: &[u8], open_text: &[u8], role: Role, found: &mut Vec<Detection>) {
     let lines: Vec<Line<'_>> = lines(masked).collect();
     let rows = table::Rows::of(Language::Python, role);
     let tests: BTreeSet<&str> = lines.iter().filter_map(|line| test_name(line.code)).collect();
@@ -67,7 +67,7 @@ pub(super) fn find(source: &[u8], masked: &[u8], open_text: &[u8], role: Role, f
         other_names.put_right(&mut all);
         let known = found.len();
         constructs(text, &all, &rows, role, moment, found);
-        let is_seen = found.iter().skip(known).any(|sight| sight.trick == Trick::Shadow);
+        let is_seen = found.iter().skip(known).any(|sight| sight.trick == Tampering::Shadow);
         if role != Role::Test && !is_seen {
             runners(&all, &other_names.runners, found);
         }
@@ -75,7 +75,11 @@ pub(super) fn find(source: &[u8], masked: &[u8], open_text: &[u8], role: Role, f
         other_names.put_right(&mut tokens);
         let text = source.get(start..start + line.code.len()).unwrap_or_default();
         if callers.are_compared(text, &tokens) {
-            found.push(Sight::new(Trick::TestAware, Weight::Certain, "a caller's name in a comparison"));
+            found.push(Detection::new(
+                Tampering::TestAware,
+                Weight::Certain,
+                "a caller's name in a comparison",
+            ));
         }
         let is_definition = definition(line.code).is_some();
         if is_definition {
@@ -94,7 +98,7 @@ pub(super) fn find(source: &[u8], masked: &[u8], open_text: &[u8], role: Role, f
             }
         }
         let mut replaced = |what: String| {
-            found.push(Sight::new(Trick::Replaced, Weight::Certain, what));
+            found.push(Detection::new(Tampering::Replaced, Weight::Certain, what));
         };
         if moment == Moment::Import {
             let statements = tokens.split(|token| token.is(";")).filter(|_| !is_definition && !goes_on);
@@ -226,17 +230,17 @@ fn other_names<'l>(lines: &[Line<'l>]) -> OtherNames<'l> {
 }
 
 /// What a line does to the runner of the tests.
-fn runners(tokens: &[Token<'_>], names: &BTreeSet<&[u8]>, found: &mut Vec<Sight>) {
+fn runners(tokens: &[Token<'_>], names: &BTreeSet<&[u8]>, found: &mut Vec<Detection>) {
     for (at, token) in tokens.iter().enumerate() {
         let follows = at > 0 && tokens[at - 1].is(".");
         if follows {
             continue;
         }
         if token.is("_pytest") {
-            found.push(Sight::new(Trick::Shadow, Weight::Certain, "the inside of pytest"));
+            found.push(Detection::new(Tampering::Shadow, Weight::Certain, "the inside of pytest"));
         }
         if names.contains(token.text) && (words::sets_member(tokens, at) || words::changes(tokens, at)) {
-            found.push(Sight::new(Trick::Shadow, Weight::Certain, "a part of the runner"));
+            found.push(Detection::new(Tampering::Shadow, Weight::Certain, "a part of the runner"));
         }
     }
 }
@@ -307,7 +311,7 @@ fn constructs(
     rows: &table::Rows,
     role: Role,
     moment: Moment,
-    found: &mut Vec<Sight>,
+    found: &mut Vec<Detection>,
 ) {
     let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
     let when = |certain| if certain { Weight::Certain } else { Weight::Doubtful };
@@ -317,17 +321,17 @@ fn constructs(
     let is_started = moment == Moment::Start && matches!(role, Role::Source | Role::Tool);
     for at in 0..tokens.len() {
         for pattern in rows.matching(source, tokens, at) {
-            let fails = pattern.trick == Trick::Exit && status(tokens, at) == Status::Failure;
+            let fails = pattern.trick == Tampering::Exit && status(tokens, at) == Status::Failure;
             let weight = match pattern.weight(role) {
                 _ if fails => Weight::Doubtful,
-                _ if pattern.trick == Trick::Exit && ends_import && !is(0, "from") => Weight::Certain,
-                _ if pattern.trick == Trick::Exit && is_started => Weight::Doubtful,
-                _ if pattern.trick == Trick::Exit && role != Role::Test && is(at + 2, "abort") => {
+                _ if pattern.trick == Tampering::Exit && ends_import && !is(0, "from") => Weight::Certain,
+                _ if pattern.trick == Tampering::Exit && is_started => Weight::Doubtful,
+                _ if pattern.trick == Tampering::Exit && role != Role::Test && is(at + 2, "abort") => {
                     Weight::Doubtful
                 }
                 weight => weight,
             };
-            found.push(Sight::new(pattern.trick, weight, pattern.text(tokens, at)));
+            found.push(Detection::new(pattern.trick, weight, pattern.text(tokens, at)));
         }
         let follows = |word: &str| at > 0 && is(at - 1, word);
         let is_call = |name: &str| is(at, name) && is(at + 1, "(") && !follows(".") && !follows("def");
@@ -343,7 +347,7 @@ fn constructs(
                 _ => role.exit(),
             };
             if !(is_plain && moment == Moment::Start) {
-                found.push(Sight::new(Trick::Exit, weight, what));
+                found.push(Detection::new(Tampering::Exit, weight, what));
             }
         } else if role != Role::Test
             && let Some(what) = words::python_end(tokens, at)
@@ -356,19 +360,19 @@ fn constructs(
         {
             let fails = status(tokens, at) == Status::Failure && is(at, "_exit");
             let weight = if fails || moment == Moment::Start { Weight::Doubtful } else { role.exit() };
-            found.push(Sight::new(Trick::Exit, weight, what));
+            found.push(Detection::new(Tampering::Exit, weight, what));
         }
         if is_call("_exit") {
             let fails = status(tokens, at) == Status::Failure;
             let weight = when(!fails && (ends_import || role.exit() == Weight::Certain && !is_started));
-            found.push(Sight::new(Trick::Exit, weight, "_exit("));
+            found.push(Detection::new(Tampering::Exit, weight, "_exit("));
         }
         let skips = is(at, "pytest") && is(at + 1, ".") && (is(at + 2, "skip") || is(at + 2, "xfail"))
             || is(at, "raise") && (is(at + 1, "SkipTest") || is(at + 3, "SkipTest"));
         if skips {
             // Code that skips the test which calls it knows that it is tested.
             let weight = when(moment == Moment::Import || role != Role::Test);
-            found.push(Sight::new(Trick::Disabled, weight, "a skipped test"));
+            found.push(Detection::new(Tampering::Disabled, weight, "a skipped test"));
         }
     }
 }

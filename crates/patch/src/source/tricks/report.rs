@@ -4,7 +4,7 @@
 //! The words of a runner's report in a literal, and a name put together out of literals, have no place in honest sources: a
 //! name that is written as it is says the same. This reads lines, and follows no value through a program.
 
-use super::{Role, Sight, Trick, Weight};
+use super::{Detection, Role, Tampering, Weight};
 use crate::source::Language;
 use crate::source::mask::Masked;
 use crate::source::token::{Token, close, tokens};
@@ -65,7 +65,7 @@ pub(super) fn find(
     read: &Masked,
     masked: &[u8],
     role: Role,
-    found: &mut Vec<Sight>,
+    found: &mut Vec<Detection>,
 ) {
     if role == Role::Test {
         return;
@@ -83,7 +83,7 @@ pub(super) fn find(
             continue;
         }
         if let Some(report) = report(line) {
-            found.push(Sight::new(Trick::Report, weight, format!("`{}`", report.trim())));
+            found.push(Detection::new(Tampering::Report, weight, format!("`{}`", report.trim())));
         }
     }
     if matches!(language, Language::Python | Language::Script) {
@@ -128,7 +128,7 @@ fn report(line: &[u8]) -> Option<&'static str> {
 }
 
 /// `getattr(os, "_ex" + "it")`, `import_module("o" + "s")`, `process["ex" + "it"]`.
-fn names_put_together(source: &[u8], tokens: &[Token<'_>], weight: Weight, found: &mut Vec<Sight>) {
+fn names_put_together(source: &[u8], tokens: &[Token<'_>], weight: Weight, found: &mut Vec<Detection>) {
     for (at, token) in tokens.iter().enumerate() {
         let next_is = |word: &str| tokens.get(at + 1).is_some_and(|next| next.is(word));
         let by_name = BY_NAME.iter().any(|name| token.is(name)) && next_is("(");
@@ -148,7 +148,11 @@ fn names_put_together(source: &[u8], tokens: &[Token<'_>], weight: Weight, found
                 .any(|inner| ROOTS.iter().any(|name| inner.is(name)));
         let built = literals_joined(text) || (of_root && is_computed(text));
         if built {
-            found.push(Sight::new(Trick::HiddenName, weight, format!("a computed name in {}", token.name())));
+            found.push(Detection::new(
+                Tampering::HiddenName,
+                weight,
+                format!("a computed name in {}", token.name()),
+            ));
         }
     }
 }
@@ -173,10 +177,11 @@ fn is_computed(text: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn seen(language: Language, source: &str) -> Vec<(Trick, Weight)> {
+    fn seen(language: Language, source: &str) -> Vec<(Tampering, Weight)> {
         let sights = super::super::sights(language, Role::Source, source.as_bytes());
-        let ours =
-            sights.into_iter().filter(|sight| matches!(sight.trick, Trick::Report | Trick::HiddenName));
+        let ours = sights
+            .into_iter()
+            .filter(|sight| matches!(sight.trick, Tampering::Report | Tampering::HiddenName));
         ours.map(|sight| (sight.trick, sight.weight)).collect()
     }
 
@@ -190,7 +195,7 @@ mod tests {
             (Language::Go, "func a() { fmt.Println(\"--- PASS: TestA (0.00s)\") }\n"),
             (Language::Script, "console.log(`# pass ${count}`);\n"),
         ] {
-            assert_eq!(seen(language, source), [(Trick::Report, Weight::Certain)], "{source}");
+            assert_eq!(seen(language, source), [(Tampering::Report, Weight::Certain)], "{source}");
         }
     }
 
@@ -203,7 +208,7 @@ mod tests {
             (Language::Python, "getattr(m, \"tixe_\"[::-1])(0)\n"),
             (Language::Script, "process[\"ex\" + \"it\"](0);\n"),
         ] {
-            assert_eq!(seen(language, source), [(Trick::HiddenName, Weight::Certain)], "{source}");
+            assert_eq!(seen(language, source), [(Tampering::HiddenName, Weight::Certain)], "{source}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Rust: conditions on `test`, and imports that stand in for an assertion.
 
-use super::{Role, Sight, Trick, Weight, is_harmless};
+use super::{Detection, Role, Tampering, Weight, is_harmless};
 use crate::source::token::{Token, close};
 
 /// The macros by which tests fail.
@@ -28,17 +28,17 @@ const ITEMS: [&str; 14] = [
 ];
 
 /// Adds what the table cannot tell.
-pub(super) fn find(tokens: &[Token<'_>], role: Role, found: &mut Vec<Sight>) {
+pub(super) fn find(tokens: &[Token<'_>], role: Role, found: &mut Vec<Detection>) {
     ignored(tokens, found);
     let mut add = |trick, weight, what: &str| {
-        let is_harmless = trick == Trick::Exit && role == Role::Source && is_harmless(what, tokens);
-        found.push(Sight::new(trick, if is_harmless { Weight::Doubtful } else { weight }, what));
+        let is_harmless = trick == Tampering::Exit && role == Role::Source && is_harmless(what, tokens);
+        found.push(Detection::new(trick, if is_harmless { Weight::Doubtful } else { weight }, what));
     };
     let is_glob = |window: &[Token<'_>]| {
         ["process", ":", ":", "*"].iter().zip(window).all(|(word, token)| token.is(word))
     };
     if tokens.windows(4).any(is_glob) && (0..tokens.len()).any(|at| ends_bare(tokens, at)) {
-        add(Trick::Exit, role.exit(), "use of process::*");
+        add(Tampering::Exit, role.exit(), "use of process::*");
     }
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
@@ -48,7 +48,7 @@ pub(super) fn find(tokens: &[Token<'_>], role: Role, found: &mut Vec<Sight>) {
         } else if role != Role::Test && token.is("cfg") && is(at + 1, "!") && is(at + 2, "(") {
             let end = close(tokens, at + 2);
             if condition(tokens.get(at + 3..end).unwrap_or_default()) != Condition::Other {
-                add(Trick::TestAware, Weight::Certain, "cfg!(test)");
+                add(Tampering::TestAware, Weight::Certain, "cfg!(test)");
             }
             at = end;
         } else if role != Role::Test && token.is("#") && is(at + 1, "[") {
@@ -58,7 +58,7 @@ pub(super) fn find(tokens: &[Token<'_>], role: Role, found: &mut Vec<Sight>) {
             let end = close(tokens, at + 1);
             let foreign = tokens.get(at..end).unwrap_or_default().windows(2);
             for name in foreign.filter(|pair| pair[0].is("fn") && ENDS.iter().any(|end| pair[1].is(end))) {
-                add(Trick::Exit, role.exit(), &format!("extern fn {}", name[1].name()));
+                add(Tampering::Exit, role.exit(), &format!("extern fn {}", name[1].name()));
             }
             at = end;
         }
@@ -89,7 +89,7 @@ pub(super) fn plain_names(tokens: &mut Vec<Token<'_>>) {
 const REACH: usize = 60;
 
 /// Tests that are not run. A new one that has to be asked for takes nothing away, an old one does.
-fn ignored(tokens: &[Token<'_>], found: &mut Vec<Sight>) {
+fn ignored(tokens: &[Token<'_>], found: &mut Vec<Detection>) {
     for (at, _) in tokens.iter().enumerate().filter(|(_, token)| token.is("ignore")) {
         let opens = |back: usize| {
             at.checked_sub(back).is_some_and(|start| {
@@ -112,7 +112,7 @@ fn ignored(tokens: &[Token<'_>], found: &mut Vec<Sight>) {
         }
         let head = tokens.get(next..).unwrap_or_default();
         let name = head.iter().take(6).skip_while(|token| !token.is("fn")).nth(1).map(Token::name);
-        found.push(Sight { test: name, ..Sight::new(Trick::Disabled, weight, "#[ignore") });
+        found.push(Detection { test: name, ..Detection::new(Tampering::Disabled, weight, "#[ignore") });
     }
 }
 
@@ -147,7 +147,7 @@ fn condition(inside: &[Token<'_>]) -> Condition {
 }
 
 /// Reads the attributes that begin at `at` and tells what they guard. Gives the index behind them.
-fn attributes(tokens: &[Token<'_>], at: usize, add: &mut impl FnMut(Trick, Weight, &str)) -> usize {
+fn attributes(tokens: &[Token<'_>], at: usize, add: &mut impl FnMut(Tampering, Weight, &str)) -> usize {
     let mut next = at;
     let mut seen = Condition::Other;
     while tokens.get(next).is_some_and(|token| token.is("#"))
@@ -166,7 +166,7 @@ fn attributes(tokens: &[Token<'_>], at: usize, add: &mut impl FnMut(Trick, Weigh
                     && inside.iter().any(|token| token.is("path"))
                     && condition(inside) != Condition::Other =>
             {
-                add(Trick::TestAware, Weight::Certain, "cfg_attr(test, path)");
+                add(Tampering::TestAware, Weight::Certain, "cfg_attr(test, path)");
             }
             _ => {}
         }
@@ -181,22 +181,27 @@ fn attributes(tokens: &[Token<'_>], at: usize, add: &mut impl FnMut(Trick, Weigh
     }
     match (seen, tokens.get(item)) {
         (Condition::Other, _) => {}
-        (Condition::NotTests, _) => add(Trick::TestAware, Weight::Certain, "#[cfg(not(test))]"),
+        (Condition::NotTests, _) => add(Tampering::TestAware, Weight::Certain, "#[cfg(not(test))]"),
         (Condition::OnlyTests, Some(token)) if token.is("mod") => {}
         (Condition::OnlyTests, Some(token)) if ITEMS.iter().any(|word| token.is(word)) => {
             // A helper for the tests is honest and looks the same.
             let what = format!("#[cfg(test)] {}", token.name());
-            add(Trick::TestAware, Weight::Doubtful, &what);
+            add(Tampering::TestAware, Weight::Doubtful, &what);
         }
         (Condition::OnlyTests, _) => {
-            add(Trick::TestAware, Weight::Certain, "#[cfg(test)] on a statement");
+            add(Tampering::TestAware, Weight::Certain, "#[cfg(test)] on a statement");
         }
     }
     next.max(at + 1)
 }
 
 /// Looks for assertions among what a `use` at `at` brings in. Gives the index of its end.
-fn imports(tokens: &[Token<'_>], at: usize, role: Role, add: &mut impl FnMut(Trick, Weight, &str)) -> usize {
+fn imports(
+    tokens: &[Token<'_>],
+    at: usize,
+    role: Role,
+    add: &mut impl FnMut(Tampering, Weight, &str),
+) -> usize {
     const STANDARD: [&str; 2] = ["std", "core"];
     const OWN: [&str; 3] = ["crate", "self", "super"];
     let root = tokens.get(at + 1);
@@ -209,20 +214,20 @@ fn imports(tokens: &[Token<'_>], at: usize, role: Role, add: &mut impl FnMut(Tri
             let is = |roots: &[&str]| root.is_some_and(|root| roots.iter().any(|word| root.is(word)));
             if !is(&STANDARD) {
                 let weight = if is(&OWN) { Weight::Certain } else { Weight::Doubtful };
-                add(Trick::Shadow, weight, &format!("use of {}", token.name()));
+                add(Tampering::Shadow, weight, &format!("use of {}", token.name()));
             }
         }
         if is_leaf && root.is_some_and(|root| root.is("std")) && (token.is("exit") || token.is("abort")) {
             // `use std::process::{exit}`; without braces the table has it.
             let in_braces = tokens.get(end - 1).is_some_and(|before| before.is("{") || before.is(","));
             if in_braces && names_process {
-                add(Trick::Exit, role.exit(), "use of process::exit");
+                add(Tampering::Exit, role.exit(), "use of process::exit");
             }
         }
         let before =
             |back: usize, word: &str| tokens.get(end - back.min(end)).is_some_and(|token| token.is(word));
         if token.is("as") && before(1, "process") && (before(2, "{") || before(2, ",")) {
-            add(Trick::Exit, role.exit(), "use of process as");
+            add(Tampering::Exit, role.exit(), "use of process as");
         }
         names_process |= token.is("process");
         end += 1;

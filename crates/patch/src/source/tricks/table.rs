@@ -4,7 +4,7 @@
 //! begins so; a final `=` assigns and does not compare. A word that begins with `"` is a literal with one of these texts
 //! between two tokens; `"*` is any literal.
 
-use super::{Role, Trick, Weight};
+use super::{Role, Tampering, Weight};
 use crate::source::Language;
 use crate::source::token::Token;
 
@@ -16,7 +16,7 @@ pub(super) const TEST_VARIABLES: [&str; 5] =
 pub(super) struct Pattern {
     language: Language,
     words: &'static str,
-    pub(super) trick: Trick,
+    pub(super) trick: Tampering,
     place: Place,
     sure: Sure,
 }
@@ -40,14 +40,14 @@ enum Sure {
     UnlessTest,
 }
 
-const fn row(language: Language, words: &'static str, trick: Trick, place: Place, sure: Sure) -> Pattern {
+const fn row(language: Language, words: &'static str, trick: Tampering, place: Place, sure: Sure) -> Pattern {
     Pattern { language, words, trick, place, sure }
 }
 
 use Language::{C, Go, Python, Rust, Script};
 use Place::{Anywhere, Sources, Tests};
 use Sure::{Certain, Doubtful, InTests, UnlessTest};
-use Trick::{Disabled, Exit, Replaced, Shadow, TestAware};
+use Tampering::{Disabled, Exit, Replaced, Shadow, TestAware};
 
 const PATTERNS: [Pattern; 97] = [
     row(Rust, "process : : exit|abort", Exit, Anywhere, InTests),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 
-use super::{Role, Sight, Status, Trick, Weight, status};
+use super::{Detection, Role, Status, Tampering, Weight, status};
 use crate::source::Language;
 use crate::source::mask::Masked;
 use crate::source::token::{Token, close};
@@ -139,7 +139,7 @@ pub(super) fn find(
     masked: &Masked,
     tokens: &[Token<'_>],
     role: Role,
-    found: &mut Vec<Sight>,
+    found: &mut Vec<Detection>,
 ) {
     if role == Role::Test {
         return;
@@ -157,12 +157,12 @@ pub(super) fn find(
             for at in 0..tokens.len() {
                 let is = |next: usize, word: &str| tokens.get(at + next).is_some_and(|token| token.is(word));
                 if replaces && is(0, ".") && is(1, "exec") && is(2, "(") && is(3, ")") {
-                    found.push(Sight::new(Trick::Exit, role.exit(), ".exec()"));
+                    found.push(Detection::new(Tampering::Exit, role.exit(), ".exec()"));
                 }
                 if is(0, "fn") && (is(1, "syscall") || is(1, "dlsym")) && closes_in_semicolon(tokens, at + 2)
                     || is(0, "libc") && is(3, "syscall")
                 {
-                    found.push(Sight::new(Trick::Exit, role.exit(), "syscall"));
+                    found.push(Detection::new(Tampering::Exit, role.exit(), "syscall"));
                 }
             }
         }
@@ -180,7 +180,7 @@ fn closes_in_semicolon(tokens: &[Token<'_>], open: usize) -> bool {
 }
 
 /// A line of Python that says that the file is to be read in an encoding in which it does not say what it seems to.
-fn coding(source: &[u8], found: &mut Vec<Sight>) {
+fn coding(source: &[u8], found: &mut Vec<Detection>) {
     const PLAIN: [&str; 9] =
         ["utf8", "utf8sig", "u8", "ascii", "usascii", "latin1", "iso88591", "iso885915", "latin"];
     for line in source.split(|byte| *byte == b'\n' || *byte == b'\r').take(3) {
@@ -198,19 +198,27 @@ fn coding(source: &[u8], found: &mut Vec<Sight>) {
             .flat_map(char::to_lowercase)
             .collect();
         if !name.is_empty() && !PLAIN.contains(&name.as_str()) {
-            found.push(Sight::new(Trick::HiddenName, Weight::Certain, format!("the encoding {name}")));
+            found.push(Detection::new(
+                Tampering::HiddenName,
+                Weight::Certain,
+                format!("the encoding {name}"),
+            ));
         }
     }
 }
 
 /// Names that Python takes for others: it folds letters of another width or style to plain ones.
-fn folded(tokens: &[Token<'_>], found: &mut Vec<Sight>) {
+fn folded(tokens: &[Token<'_>], found: &mut Vec<Detection>) {
     let normalizer = ComposingNormalizerBorrowed::new_nfkc();
     for token in tokens.iter().filter(|token| !token.text.is_ascii()) {
         let Ok(name) = std::str::from_utf8(token.text) else { continue };
         let plain = normalizer.normalize(name);
         if plain.is_ascii() {
-            found.push(Sight::new(Trick::HiddenName, Weight::Certain, format!("{plain} in other letters")));
+            found.push(Detection::new(
+                Tampering::HiddenName,
+                Weight::Certain,
+                format!("{plain} in other letters"),
+            ));
         }
     }
 }
@@ -237,7 +245,7 @@ fn whole_literals(
     masked: &Masked,
     tokens: &[Token<'_>],
     role: Role,
-    found: &mut Vec<Sight>,
+    found: &mut Vec<Detection>,
 ) {
     let ends: &[&str] = match language {
         Language::Python => &PYTHON_ENDS,
@@ -267,12 +275,12 @@ fn whole_literals(
         let is_code = around(1).is_some_and(|token| token.is("("))
             && (around(2).is_some_and(runs) || around(3).is_some_and(|token| token.is("new")));
         if is_code && ["exit", "SystemExit", "execv", "abort"].iter().any(|word| text.contains(word)) {
-            found.push(Sight::new(Trick::Exit, role.exit(), "an end in a text that is run"));
+            found.push(Detection::new(Tampering::Exit, role.exit(), "an end in a text that is run"));
             continue;
         }
         if ends.contains(&text.as_str()) {
             let weight = if role == Role::Program { Weight::Doubtful } else { Weight::Certain };
-            found.push(Sight::new(Trick::Exit, weight, format!("the name {text}")));
+            found.push(Detection::new(Tampering::Exit, weight, format!("the name {text}")));
         } else if matches!(text.as_str(), "exit" | "SystemExit" | "abort") {
             let indexed = around(1).is_some_and(|token| token.is("["))
                 && around(2)
@@ -290,7 +298,7 @@ fn whole_literals(
                 && around(1).is_some_and(|token| token.is(",") || token.is("("))
                 && tokens.get(next).is_some_and(|token| token.is(")") || token.is(","));
             if (indexed || by_name) && text != "abort" {
-                found.push(Sight::new(Trick::Exit, role.exit(), format!("the name {text}")));
+                found.push(Detection::new(Tampering::Exit, role.exit(), format!("the name {text}")));
             }
         }
     }
@@ -345,7 +353,7 @@ fn literal<'s>(source: &'s [u8], masked: &Masked, tokens: &[Token<'_>], at: usiz
 }
 
 /// Scripts: another name for `process`, escapes in names, hooks at the end, and what is done to a runner's modules.
-fn script(source: &[u8], masked: &Masked, tokens: &[Token<'_>], role: Role, found: &mut Vec<Sight>) {
+fn script(source: &[u8], masked: &Masked, tokens: &[Token<'_>], role: Role, found: &mut Vec<Detection>) {
     let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
     let module = |at: usize| {
         literal(source, masked, tokens, at).filter(|_| {
@@ -361,7 +369,7 @@ fn script(source: &[u8], masked: &Masked, tokens: &[Token<'_>], role: Role, foun
         if at > 1 && is(at - 1, "=") && is(at, "process") && tokens[at - 2].is_word() {
             let goes_on = [".", "[", "?", "("].iter().any(|mark| is(at + 1, mark));
             if !goes_on {
-                found.push(Sight::new(Trick::Exit, role.exit(), "another name for process"));
+                found.push(Detection::new(Tampering::Exit, role.exit(), "another name for process"));
             }
         }
         let Some(name) = module(at) else { continue };
@@ -385,7 +393,7 @@ fn script(source: &[u8], masked: &Masked, tokens: &[Token<'_>], role: Role, foun
         if is_runner(name) {
             runners.extend(names.iter().filter(|name| name.first().is_some_and(u8::is_ascii_alphabetic)));
             if is(at, ")") && (sets_member(tokens, at) || changes(tokens, at.saturating_sub(2))) {
-                found.push(Sight::new(Trick::Shadow, Weight::Certain, "a part of the runner"));
+                found.push(Detection::new(Tampering::Shadow, Weight::Certain, "a part of the runner"));
             }
         } else if matches!(name, b"process" | b"node:process") {
             processes.extend(names.iter().filter(|name| name.first().is_some_and(u8::is_ascii_alphabetic)));
@@ -394,7 +402,7 @@ fn script(source: &[u8], masked: &Masked, tokens: &[Token<'_>], role: Role, foun
     for at in 0..tokens.len() {
         let follows = at > 0 && is(at - 1, ".");
         if !follows && runners.contains(tokens[at].text) && (sets_member(tokens, at) || changes(tokens, at)) {
-            found.push(Sight::new(Trick::Shadow, Weight::Certain, "a part of the runner"));
+            found.push(Detection::new(Tampering::Shadow, Weight::Certain, "a part of the runner"));
         }
         let owner = at.checked_sub(2).and_then(|at| tokens.get(at));
         let is_process = owner.is_some_and(|owner| owner.is("process") || processes.contains(owner.text));
@@ -403,27 +411,27 @@ fn script(source: &[u8], masked: &Masked, tokens: &[Token<'_>], role: Role, foun
             if is(at + 1, "(") && status == Status::Success && !is_required(tokens, at)
                 || is_process && status != Status::Failure
             {
-                found.push(Sight::new(Trick::Exit, role.exit(), ".exit"));
+                found.push(Detection::new(Tampering::Exit, role.exit(), ".exit"));
             }
         }
         if follows
             && (is(at, "reallyExit") || is(at, "execve"))
             && !owner.is_some_and(|owner| owner.is("process"))
         {
-            found.push(Sight::new(Trick::Exit, role.exit(), format!(".{}", tokens[at].name())));
+            found.push(Detection::new(Tampering::Exit, role.exit(), format!(".{}", tokens[at].name())));
         }
         let hooks = ["on", "once", "addListener", "prependListener", "prependOnceListener"];
         if follows && is_process && is(at + 1, "(") && hooks.iter().any(|hook| is(at, hook)) {
             let event = literal(source, masked, tokens, at + 2).map(unescaped).unwrap_or_default();
             if ["exit", "beforeExit", "uncaughtException", "unhandledRejection"].contains(&event.as_str()) {
-                found.push(Sight::new(Trick::Exit, role.exit(), format!("process.on {event}")));
+                found.push(Detection::new(Tampering::Exit, role.exit(), format!("process.on {event}")));
             }
         }
         let is_escape = tokens
             .get(at + 1)
             .is_some_and(|next| next.text.starts_with(b"u") && next.range.start == tokens[at].range.end);
         if is(at, "\\") && is_escape {
-            found.push(Sight::new(Trick::HiddenName, Weight::Certain, "an escape in a name"));
+            found.push(Detection::new(Tampering::HiddenName, Weight::Certain, "an escape in a name"));
         }
     }
 }
@@ -465,9 +473,9 @@ pub(super) fn changes(tokens: &[Token<'_>], at: usize) -> bool {
 }
 
 /// Go: `os` by another name, calls of the system, names that the linker gives.
-fn go(source: &[u8], masked: &Masked, tokens: &[Token<'_>], role: Role, found: &mut Vec<Sight>) {
+fn go(source: &[u8], masked: &Masked, tokens: &[Token<'_>], role: Role, found: &mut Vec<Detection>) {
     let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
-    let mut add = |what: &str| found.push(Sight::new(Trick::Exit, role.exit(), what));
+    let mut add = |what: &str| found.push(Detection::new(Tampering::Exit, role.exit(), what));
     for range in &masked.literals {
         let name = source.get(range.start + 1..range.end.saturating_sub(1)).unwrap_or_default();
         if !matches!(name, b"os" | b"syscall" | b"C" | b"golang.org/x/sys/unix") {
@@ -504,7 +512,7 @@ fn go(source: &[u8], masked: &Masked, tokens: &[Token<'_>], role: Role, found: &
     }
     let linked = source.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"//go:linkname "));
     for _ in linked {
-        found.push(Sight::new(Trick::HiddenName, Weight::Certain, "go:linkname"));
+        found.push(Detection::new(Tampering::HiddenName, Weight::Certain, "go:linkname"));
     }
 }
 
@@ -516,7 +524,7 @@ pub(super) fn is_declared(tokens: &[Token<'_>], at: usize) -> bool {
 }
 
 /// C: ends by whatever call, and macros in the place of words with a meaning.
-fn c(tokens: &[Token<'_>], role: Role, found: &mut Vec<Sight>) {
+fn c(tokens: &[Token<'_>], role: Role, found: &mut Vec<Detection>) {
     let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
     for at in 0..tokens.len() {
         if is(at, "define") {
@@ -526,7 +534,7 @@ fn c(tokens: &[Token<'_>], role: Role, found: &mut Vec<Sight>) {
                 name += 1;
             }
             if let Some(word) = C_WORDS.iter().find(|word| is(name, word)) {
-                found.push(Sight::new(Trick::Shadow, Weight::Certain, format!("#define {word}")));
+                found.push(Detection::new(Tampering::Shadow, Weight::Certain, format!("#define {word}")));
             }
             continue;
         }
@@ -538,7 +546,7 @@ fn c(tokens: &[Token<'_>], role: Role, found: &mut Vec<Sight>) {
         if is_declared(tokens, at) || is_member || is_listed {
             continue;
         }
-        found.push(Sight::new(Trick::Exit, role.exit(), (*word).to_owned()));
+        found.push(Detection::new(Tampering::Exit, role.exit(), (*word).to_owned()));
     }
 }
 
@@ -548,7 +556,7 @@ mod tests {
     use super::*;
     use Language::{C, Go, Python, Rust, Script};
 
-    fn certain(language: Language, role: Role, source: &str) -> Vec<Trick> {
+    fn certain(language: Language, role: Role, source: &str) -> Vec<Tampering> {
         let sights = sights(language, role, source.as_bytes()).into_iter();
         sights.filter(|sight| sight.weight == Weight::Certain).map(|sight| sight.trick).collect()
     }
@@ -614,7 +622,7 @@ mod tests {
             (Rust, "extern \"C\" { fn syscall(n: i64, ...) -> i64; }\n"),
         ] {
             let found = certain(language, Role::Source, source);
-            assert!(found.contains(&Trick::Exit), "{source}: {found:?}");
+            assert!(found.contains(&Tampering::Exit), "{source}: {found:?}");
         }
     }
 
@@ -629,7 +637,7 @@ mod tests {
             (Go, "package a\n//go:linkname leave os.Exit\nfunc leave(int)\n"),
         ] {
             let found = certain(language, Role::Source, source);
-            assert!(found.contains(&Trick::HiddenName), "{source}: {found:?}");
+            assert!(found.contains(&Tampering::HiddenName), "{source}: {found:?}");
         }
     }
 
@@ -654,7 +662,7 @@ mod tests {
             (C, "#define \\\n strcmp(a, b) 0\n"),
         ] {
             let found = certain(language, Role::Source, source);
-            assert!(found.contains(&Trick::Shadow), "{source}: {found:?}");
+            assert!(found.contains(&Tampering::Shadow), "{source}: {found:?}");
         }
     }
 
@@ -698,7 +706,7 @@ mod tests {
         ] {
             assert_eq!(certain(Script, Role::Source, source), [], "{source}");
             let seen = sights(Script, Role::Source, source.as_bytes());
-            assert!(seen.iter().any(|sight| sight.trick == Trick::TestAware), "{source}");
+            assert!(seen.iter().any(|sight| sight.trick == Tampering::TestAware), "{source}");
         }
         for source in [
             "if (process.env.NODE_ENV === 'test') { log(); }\n",
@@ -710,7 +718,7 @@ mod tests {
             "if (!(process.env.NODE_ENV !== 'test')) { fake(); }\n",
             "if (process.env.NODE_ENV !== 'test') throw new Error();\n",
         ] {
-            assert_eq!(certain(Script, Role::Source, source), [Trick::TestAware], "{source}");
+            assert_eq!(certain(Script, Role::Source, source), [Tampering::TestAware], "{source}");
         }
     }
 
