@@ -7,17 +7,7 @@ use crate::makefile::Makefile;
 /// Names of makefiles in make's order of preference; make reads only the first.
 const FILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
-/// The makefiles of directories of tests, with their directories.
-const IN_TESTS: [(&str, &str); 6] = [
-    ("tests", "tests/GNUmakefile"),
-    ("tests", "tests/makefile"),
-    ("tests", "tests/Makefile"),
-    ("test", "test/GNUmakefile"),
-    ("test", "test/makefile"),
-    ("test", "test/Makefile"),
-];
-
-/// What make reads by itself: the makefile at the top, or that of a directory of tests.
+/// The makefiles that detection reads: the one at the top, and those of directories of tests.
 const READS: [&str; 9] = [
     "GNUmakefile",
     "makefile",
@@ -61,7 +51,8 @@ impl Runner for Make {
 
     /// A directory of tests with a makefile of its own: its target for tests, or else its first one, which builds and runs them.
     fn detect_alone(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
-        let (directory, name) = IN_TESTS.into_iter().find(|(_, name)| view.has(name))?;
+        let name = READS.into_iter().find(|name| name.contains('/') && view.has(name))?;
+        let (directory, _) = name.split_once('/')?;
         let made = Makefile::read([view.text(name)?]);
         let target = TARGETS.into_iter().find(|target| made.has_target(target));
         if target.is_none() && made.rules().is_empty() {
