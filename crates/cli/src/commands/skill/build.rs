@@ -149,7 +149,8 @@ impl Build {
                 Ok(SkillAuthor::Command) => Agent::Command,
                 Ok(SkillAuthor::WholeFile) => Agent::WholeFile,
                 Err(named) => {
-                    let message = format!("forge.agent: {named:?} is none of claude, command and whole-file");
+                    let message =
+                        format!("forge.agent: unknown agent {named:?}; use claude, command or whole-file");
                     return Err(CommandError::usage(message));
                 }
             },
